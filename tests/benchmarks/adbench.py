@@ -1,15 +1,15 @@
-"""Detection quality on ADBench's classical tables, beside pyod's detectors in the same run.
+"""Compare detection quality on ADBench's classical tables with pyod's detectors.
 
-U: fit on all rows, contaminated, and score the same rows. N: fit on half of the normal rows and
-score all others. One set of defaults, no table treated specially. A failure counts as AUROC 0.5
-and AUPRC = share of outliers.
+U: fit on all rows, outliers included, and score the same rows. N: fit on half of the normal rows
+and score all others. All tables use the same defaults. A failure counts as AUROC 0.5 and AUPRC =
+fraction of outliers.
 
     python tests/benchmarks/adbench.py --data FOLDER [--seeds 5] [--peers] [--recorded FILE]
 
-``--peers`` runs pyod's detectors (pip install pyod) at their defaults in the same run, KPCA only on
-tables of at most 1,500 rows to fit, MCD only on tables of at most 200 columns, and the peers of
-today in `modern_peers` (pip install kar-kcm torch for all of them);
-``--recorded`` reads results of peers from a file of JSON lines (data, setting, det, seed, auc, ap).
+``--peers`` also runs pyod's detectors (pip install pyod) with default settings, KPCA only with at
+most 1,500 rows to fit, MCD only with at most 200 columns, and the recent baselines of
+`modern_peers` (pip install kar-kcm torch for all of them); ``--recorded`` reads results of
+baselines from JSON lines (data, setting, det, seed, auc, ap).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from adbench_data import clean_split, drawn, load_tables
+from adbench_data import clean_split, load_tables, sample_table
 from modern_peers import (
     OURS,
     FloatArray,
@@ -37,7 +37,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-# Detectors that measure distances get standardised columns, as they need them.
+# Standardise the columns for distance-based detectors.
 STANDARDISED = ("KNN", "LOF", "OCSVM", "INNE", "CBLOF", "KPCA")
 AS_THEY_COME = ("IForest", "ECOD", "COPOD", "HBOS", "PCA", "MCD", "GMM")
 SEEDED = ("IForest", "INNE", "CBLOF", "MCD", "GMM", "KPCA")
@@ -45,7 +45,7 @@ MAX_ROWS_KPCA, MAX_COLUMNS_MCD = 1_500, 200
 
 
 def parzen(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
-    """Gaussian kernel density with Silverman's width on standardised columns."""
+    """Gaussian kernel density estimate with Silverman's bandwidth on standardised columns."""
     scaler = StandardScaler().fit(train)
     density = KernelDensity(bandwidth="silverman").fit(scaler.transform(train))
     return -density.score_samples(scaler.transform(train if test is None else test))
@@ -70,11 +70,11 @@ def pyod_method(name: str) -> Method:
 
 
 def measure(methods: dict[str, Method], folder: Path, seeds: int) -> list[dict[str, object]]:
-    """One record a table, setting, method and seed."""
+    """Return one record per table, setting, method and seed."""
     records: list[dict[str, object]] = []
     for full in load_tables(folder):
         for seed in range(seeds):
-            table = drawn(full, seed)
+            table = sample_table(full, seed)
             fitted, others = clean_split(table.y, seed)
             for setting, train, test, y in (
                 ("U", table.X, None, table.y),
@@ -83,8 +83,8 @@ def measure(methods: dict[str, Method], folder: Path, seeds: int) -> list[dict[s
                 for name, method in methods.items():
                     started = time.process_time()
                     try:
-                        of = f"{name} on {table.name} ({setting})"
-                        auc, ap = areas(method, train, test, seed, y, of)
+                        task = f"{name} on {table.name} ({setting})"
+                        auc, ap = areas(method, train, test, seed, y, task)
                     except SkippedError:
                         continue
                     records.append(
@@ -104,7 +104,7 @@ def measure(methods: dict[str, Method], folder: Path, seeds: int) -> list[dict[s
 
 
 def summarise(records: list[dict[str, object]], setting: str) -> None:
-    """Print mean, median and average rank over tables; baselines on the tables they ran on."""
+    """Print mean, median and average rank over tables; a baseline counts where it ran."""
     shares = {(r["data"], r["setting"]): r["share"] for r in records if "share" in r}
     cells: dict[str, dict[int, list[tuple[float, float, float]]]] = defaultdict(
         lambda: defaultdict(list)

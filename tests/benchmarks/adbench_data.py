@@ -1,7 +1,7 @@
-"""ADBench's classical tables and the protocol every figure in this folder uses.
+"""Load ADBench's classical tables and apply the protocol shared by the benchmarks.
 
-The tables (Han et al., ADBench, NeurIPS 2022) are not ours to pass on: clone the ADBench
-repository and give its folder ``adbench/datasets/Classical`` (files such as ``29_Pima.npz``, each
+The tables (Han et al., ADBench, NeurIPS 2022) may not be redistributed here: clone the ADBench
+repository and pass its folder ``adbench/datasets/Classical`` (files such as ``29_Pima.npz``, each
 with ``X`` and ``y``, 1 = outlier) as ``--data``.
 """
 
@@ -19,7 +19,7 @@ MAX_ROWS = 5_000
 
 @dataclass(frozen=True)
 class LabelledTable:
-    """Rows of numbers with known outliers."""
+    """Numeric rows with labelled outliers."""
 
     number: int
     name: str
@@ -28,7 +28,7 @@ class LabelledTable:
 
 
 def load_tables(folder: Path, numbers: list[int] | None = None) -> Iterator[LabelledTable]:
-    """Tables of the folder in order of their numbers."""
+    """Yield the tables of a folder in order of their numbers."""
     files = {int(path.stem.split("_")[0]): path for path in folder.glob("*.npz")}
     if not files:
         raise SystemExit(f"error: no .npz tables in {folder}. {__doc__}")
@@ -38,26 +38,26 @@ def load_tables(folder: Path, numbers: list[int] | None = None) -> Iterator[Labe
         yield LabelledTable(number, files[number].stem, X, y)
 
 
-def drawn(table: LabelledTable, seed: int) -> LabelledTable:
-    """At most 5,000 rows of the table with its share of outliers kept."""
+def sample_table(table: LabelledTable, seed: int) -> LabelledTable:
+    """Draw at most 5,000 rows, keeping the table's share of outliers."""
     n = len(table.y)
     if n <= MAX_ROWS:
         return table
     rng = np.random.default_rng(seed)
     outliers, normals = np.flatnonzero(table.y == 1), np.flatnonzero(table.y == 0)
     n_outliers = max(1, round(MAX_ROWS * len(outliers) / n))
-    kept = np.concatenate(
+    rows = np.concatenate(
         [
             rng.choice(outliers, n_outliers, replace=False),
             rng.choice(normals, MAX_ROWS - n_outliers, replace=False),
         ]
     )
-    kept = rng.permutation(kept)
-    return LabelledTable(table.number, table.name, table.X[kept], table.y[kept])
+    rows = rng.permutation(rows)
+    return LabelledTable(table.number, table.name, table.X[rows], table.y[rows])
 
 
 def clean_split(y: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A random half of the normal rows to fit on, and all other rows to score."""
+    """Split off a random half of the normal rows for fitting; score all other rows."""
     normals = np.random.default_rng(1000 + seed).permutation(np.flatnonzero(y == 0))
     fitted = normals[: len(normals) // 2]
     return fitted, np.setdiff1d(np.arange(len(y)), fitted)

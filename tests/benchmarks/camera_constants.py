@@ -1,10 +1,9 @@
-"""Fit the constants of `kpca_apps.denoise.noise.camera_constants`, and say how well they do.
+"""Fit the constants of `kpca_apps.denoise.noise.camera_constants` and report their errors.
 
-They are chosen on pairs of a noisy photograph and the mean of many (see `camera_pairs.py`) whose
-scene is in none of the pairs measured there, and on photographs, PHOTOGRAPHS/train of BSDS500
- (Arbelaez, Maire, Fowlkes, Malik 2011; repository BIDS/BSDS500): clean ones as they are,
-enlarged or saved as JPEG again, and ones through a simulated camera or with noise added. Errors are
-measured on others, PHOTOGRAPHS/test.
+The constants are fitted to pairs of a noisy photograph and the mean of many (see `camera_pairs.py`)
+of scenes that are not measured there, and to photographs in PHOTOGRAPHS/train of BSDS500 (Arbelaez,
+Maire, Fowlkes, Malik 2011; repository BIDS/BSDS500): clean, enlarged or recompressed as JPEG, and
+with simulated camera noise or added noise. Errors are measured on PHOTOGRAPHS/test.
 
     python tests/benchmarks/camera_constants.py PAIRS PHOTOGRAPHS --jobs 2
 """
@@ -30,19 +29,19 @@ from kpca_apps.denoise.colour import extreme_pixels
 from kpca_apps.denoise.noise import camera
 
 RIDGE = 3.0
-# Pairs are few and real, strong noise is rare; simulated noise is plenty.
+# Weight real pairs up: they are few, strong real noise is rare, and simulated noise is cheap.
 WEIGHTS = {"camera": 3.0, "mean": 1.5}
 STRONG, STRONG_WEIGHT = 12.0, 4.0
-# Noise below the first is none, above the second it is.
+# Levels below the first count as clean, above the second as noisy.
 NO_NOISE, NOISE = 1.0, 2.0
-# White noise is found otherwise; enlarged, the grain of scanned film is shared by neighbours, too.
+# White noise has its own detector; enlarged scans have film grain correlated between pixels.
 UNCERTAIN = ("white", "enlarged")
-HELD_OUT = 60  # photographs to measure errors on
+HELD_OUT = 60  # photographs held out to measure errors
 
 
 @dataclass(frozen=True)
 class Example:
-    """A photograph, and the same without its noise if it has any."""
+    """A photograph, and its clean version if it is noisy."""
 
     kind: str
     planes: np.ndarray
@@ -50,7 +49,7 @@ class Example:
 
 
 def pairs(folder: Path) -> Iterator[Example]:
-    """Yield pairs of scenes on which no figure is reported."""
+    """Yield training pairs; no figures are reported on these scenes."""
     names = pair_names(folder)
     scenes = {name.rsplit("_", 1)[0] for name in measured_names(names, 20)}
     for name in names:
@@ -61,7 +60,7 @@ def pairs(folder: Path) -> Iterator[Example]:
 
 
 def simulated(paths: list[Path]) -> Iterator[Example]:
-    """Yield photographs without noise, and with."""
+    """Yield photographs without noise and with simulated noise."""
     for number, path in enumerate(paths):
         rng = np.random.default_rng(number)
         image = Image.open(path).convert("RGB")
@@ -101,7 +100,7 @@ def simulated(paths: list[Path]) -> Iterator[Example]:
 
 
 def _processed(image: np.ndarray, softness: float, smoothing: float) -> np.ndarray:
-    """Return a photograph as cameras soften it, and smooth its colours."""
+    """Soften a photograph as cameras do and smooth its colours."""
     if smoothing:
         grey = image.mean(axis=2, keepdims=True)
         image = grey + gaussian_filter(image - grey, (smoothing, smoothing, 0))
@@ -115,7 +114,7 @@ def _planes(image: np.ndarray) -> np.ndarray:
 
 
 def quiet_and_truth(example: Example) -> tuple[np.ndarray, np.ndarray | None, float]:
-    """Return logarithms of quiet patches' deviations and of the noise's, and its total."""
+    """Return log deviations of quiet patches and of the noise, and the total noise level."""
     opponent = camera.to_opponent(example.planes)
     quiet, _ = camera.quiet_deviations(opponent, extreme_pixels(example.planes))
     if example.clean is None:
@@ -130,13 +129,13 @@ def quiet_and_truth(example: Example) -> tuple[np.ndarray, np.ndarray | None, fl
 
 
 def evidence_of(example: Example, levels: list[np.ndarray]) -> np.ndarray:
-    """Return what tells noise from texture, with the levels that the new constants give."""
+    """Return the features that separate noise from texture, using the newly fitted levels."""
     camera.GREY, camera.LUMINANCE, camera.COLOUR = levels
     return camera.evidence(example.planes, camera.measure_camera(example.planes))
 
 
 def main() -> None:
-    """Print the constants, and the share of photographs called noisy."""
+    """Print the constants and the fraction of photographs classified as noisy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pairs", type=Path)
     parser.add_argument("photographs", type=Path)
@@ -169,11 +168,11 @@ def main() -> None:
         )
         levels.append(np.c_[model.intercept_, model.coef_].round(3))
         print(f"{name} =", levels[-1].tolist())
-    seen = np.array(parallel(delayed(evidence_of)(example, levels) for example in examples))
+    evidence = np.array(parallel(delayed(evidence_of)(example, levels) for example in examples))
     used = ~np.isin(kinds, UNCERTAIN) & ((level < NO_NOISE) | (level > NOISE))
-    scaler = StandardScaler().fit(seen[used])
+    scaler = StandardScaler().fit(evidence[used])
     model = LogisticRegression(max_iter=3000).fit(
-        scaler.transform(seen[used]), level[used] > NOISE, sample_weight=weight[used]
+        scaler.transform(evidence[used]), level[used] > NOISE, sample_weight=weight[used]
     )
     slopes = model.coef_[0] / scaler.scale_
     probability = np.r_[model.intercept_ - slopes @ scaler.mean_, slopes].round(3)
@@ -181,7 +180,7 @@ def main() -> None:
     held_out = list(simulated(others[:HELD_OUT]))
     unseen = np.array(parallel(delayed(evidence_of)(example, levels) for example in held_out))
     for title, table, names in (
-        ("fitted to", seen, kinds),
+        ("fitted to", evidence, kinds),
         ("others", unseen, np.array([example.kind for example in held_out])),
     ):
         odds = probability[0] + table @ probability[1:]

@@ -1,9 +1,9 @@
-"""Camera noise simulated whole: mosaic, photons and read noise, demosaicking, gamma, JPEG.
+"""Simulate camera noise end to end: mosaic, photon and read noise, demosaicking, gamma, JPEG.
 
 The truth is the same photograph through mosaic, demosaicking and gamma without noise or JPEG.
-Baselines get the best of several levels, chosen by the truth ("tuned"), which no user can;
-non-local means is also shown as users run it, with the level of `estimate_sigma`. Our modes
-estimate their levels, and our white-noise mode is also shown tuned. Quality 0 is PNG.
+Baselines run at several levels, and the best by the truth counts ("tuned"), which no user can know;
+non-local means also runs with the level of `estimate_sigma`, as users run it. Our modes estimate
+their levels; our white-noise mode is also shown tuned. Quality 0 is PNG.
 
     python tests/benchmarks/camera_noise.py --photons 100 400
 """
@@ -27,7 +27,7 @@ BESIDE = np.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]]) / 4
 
 
 def photograph(scene: np.ndarray, photons: float | None) -> np.ndarray:
-    """Return what a camera makes of a scene (h, w, 3) in 0..255; without noise for None."""
+    """Simulate a camera's image of a scene (h, w, 3) in 0..255; None gives no noise."""
     light = (scene / 255) ** GAMMA
     colour = np.ones(scene.shape[:2], dtype=int)
     colour[0::2, 1::2], colour[1::2, 0::2] = 0, 2
@@ -43,7 +43,7 @@ def photograph(scene: np.ndarray, photons: float | None) -> np.ndarray:
 
 
 def through_jpeg(image: np.ndarray, quality: int, subsampling: str) -> np.ndarray:
-    """Return the image (h, w, 3) as 8 bits, written and read as JPEG unless quality is 0."""
+    """Quantise an image (h, w, 3) to 8 bits; pass it through JPEG unless quality is 0."""
     pixels = np.round(image).astype(np.uint8)
     if quality == 0:
         return pixels
@@ -53,7 +53,7 @@ def through_jpeg(image: np.ndarray, quality: int, subsampling: str) -> np.ndarra
 
 
 def denoised(noisy: np.ndarray, truth: np.ndarray, quality: str) -> dict[str, np.ndarray]:
-    """Return the image as each denoiser leaves it."""
+    """Denoise the image with each denoiser."""
     deviation = float(np.std(noisy - truth))
 
     def best(candidates: list[np.ndarray]) -> np.ndarray:

@@ -1,12 +1,11 @@
-"""Real camera noise: pairs of a noisy photograph and the mean of many of the same scene.
+"""Denoise real camera noise: noisy photographs and the mean of many shots of the same scene.
 
-FOLDER holds NAME_real.JPG and NAME_mean.JPG, as the 100 pairs of Xu, Li, Liang, Zhang and Zhang
-2018, "Real-world noisy image denoising: a new benchmark" do (folder CroppedImages of the repository
-csjunxu/PolyU-Real-World-Noisy-Images-Dataset). The pairs measured are drawn by a fixed seed; no
-constant of the package was fitted to them, nor to another pair of their scenes: see
-`camera_constants.py`. Ours runs as `--noise auto` does, and with the level times other factors.
-Baselines are told the truth: CBM3D (`bm3d`, left out where it is not installed) the deviation of
-the noise, non-local means the best of ten settings.
+FOLDER holds NAME_real.JPG and NAME_mean.JPG, like the 100 pairs of Xu, Li, Liang, Zhang and Zhang
+2018, "Real-world noisy image denoising: a new benchmark" (folder CroppedImages of the repository
+csjunxu/PolyU-Real-World-Noisy-Images-Dataset). A fixed seed draws the pairs to measure; no constant
+of the package was fitted to them or to other pairs of their scenes: see `camera_constants.py`. Ours
+runs with `--noise auto`, and with multiples of the estimated level. Baselines know the truth: CBM3D
+(if `bm3d` is installed) gets the true noise level, non-local means the best of ten settings.
 
     python tests/benchmarks/camera_pairs.py FOLDER --quality fast
 """
@@ -34,12 +33,12 @@ def pair_names(folder: Path) -> list[str]:
 
 
 def measured_names(names: list[str], count: int) -> list[str]:
-    """Return the pairs that figures are reported on."""
+    """Return the names of the pairs used for reported figures."""
     return sorted(random.Random(0).sample(names, min(count, len(names))))
 
 
 def read_pair(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the noisy photograph and the mean, (h, w, 3) in 0..255."""
+    """Read the noisy photograph and the mean image, each (h, w, 3) in 0..255."""
     found = {path.stem.rsplit("_", 1)[1].lower(): path for path in folder.glob(f"{name}_*.JPG")}
     noisy, clean = (np.asarray(Image.open(found[kind])) for kind in ("real", "mean"))
     return noisy, clean
@@ -52,7 +51,7 @@ def psnr(image: np.ndarray, clean: np.ndarray) -> float:
 
 
 def tuned_nl_means(noisy: np.ndarray, clean: np.ndarray, level: float) -> np.ndarray:
-    """Return what the best of ten settings of non-local means makes of a photograph."""
+    """Return the best result of ten non-local means settings for a photograph."""
     found = (
         255 * denoise_nl_means(
             noisy / 255, patch_size=5, patch_distance=6, h=h * level / 255, sigma=s * level / 255,
@@ -64,7 +63,7 @@ def tuned_nl_means(noisy: np.ndarray, clean: np.ndarray, level: float) -> np.nda
 
 
 def baselines(noisy: np.ndarray, clean: np.ndarray, level: float) -> dict[str, np.ndarray]:
-    """Return what the baselines, told the truth, make of a photograph."""
+    """Denoise a photograph with baselines that know the true noise level."""
     found = {"nlm": tuned_nl_means(noisy, clean, level)}
     if find_spec("bm3d"):
         from bm3d import bm3d_rgb
@@ -74,7 +73,7 @@ def baselines(noisy: np.ndarray, clean: np.ndarray, level: float) -> dict[str, n
 
 
 def measure(folder: Path, name: str, crop: int, quality: str) -> dict[str, float | str]:
-    """Return the figures of one pair."""
+    """Return the measurements of one pair."""
     noisy, clean = read_pair(folder, name)
     top, left = ((side - crop) // 2 if crop else 0 for side in noisy.shape[:2])
     window = np.s_[top : noisy.shape[0] - top, left : noisy.shape[1] - left]
@@ -94,7 +93,7 @@ def measure(folder: Path, name: str, crop: int, quality: str) -> dict[str, float
 
 
 def main() -> None:
-    """Print one line a pair, the means, and how many pairs are won."""
+    """Print one line per pair, the means, and the number of pairs won."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--count", type=int, default=20)
@@ -105,8 +104,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
     names = measured_names(pair_names(arguments.folder), arguments.count)
-    one, how = delayed(measure), (arguments.crop, arguments.quality)
-    rows = Parallel(arguments.jobs)(one(arguments.folder, name, *how) for name in names)
+    task, how = delayed(measure), (arguments.crop, arguments.quality)
+    rows = Parallel(arguments.jobs)(task(arguments.folder, name, *how) for name in names)
     columns = [key for key in rows[0] if key != "model"]
     print(f"{'pair':34}{'model':>9}" + "".join(f"{key:>8}" for key in columns))
     for name, row in zip(names, rows, strict=True):

@@ -1,10 +1,10 @@
-"""What a table takes on a Dask cluster: CPU seconds of the command, the scheduler and the workers.
+"""Measure a screening on a Dask cluster: CPU seconds of the command, scheduler and workers.
 
-Run ``python -m tests.benchmarks.cluster`` (Linux, as a user who may mount folders). A table of 20
-columns is screened at two ``--sizes`` by a cluster of one worker, which reads a folder of Parquet
-files itself; with ``--sent`` the table is CSV in a folder that the worker does not see, and rows
-are sent. What grows with the rows is divided by ``--workers``, or not where the command does it,
-which gives an estimate for ``--rows``.
+Run ``python -m tests.benchmarks.cluster`` (Linux, as a user who may mount folders). A cluster of
+one worker screens a table of 20 columns at two ``--sizes``, reading a folder of Parquet files
+itself; with ``--sent`` the table is CSV in a folder hidden from the worker, and the command sends
+the rows. The estimate for ``--rows`` divides costs that grow with the rows by ``--workers``, except
+those of the command.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ sys.exit(code)
 
 
 @dataclass(frozen=True)
-class Took:
-    """CPU seconds, and the most memory of the command in MiB."""
+class Costs:
+    """CPU seconds and the peak memory of the command in MiB."""
 
     command: float
     scheduler: float
@@ -55,63 +55,63 @@ def main() -> None:
     parser.add_argument("--sent", action="store_true", help="rows of CSV, sent to the worker")
     parser.add_argument("--rows", type=int, default=10**9, help="rows of the estimate")
     parser.add_argument("--workers", type=int, default=64, help="workers of the estimate")
-    given = parser.parse_args()
-    few, many = (int(size) for size in given.sizes.split(","))
+    args = parser.parse_args()
+    few, many = (int(size) for size in args.sizes.split(","))
     with tempfile.TemporaryDirectory() as name:
-        one, other = (measure(Path(name), size, given) for size in (few, many))
-    names = Took.__dataclass_fields__
-    slope = {name: (getattr(other, name) - getattr(one, name)) / (many - few) for name in names}
-    fixed = {name: getattr(one, name) - few * slope[name] for name in names}
-    print("whatever the rows: ", Took(**fixed))
-    print("a million rows:    ", Took(**{name: 1e6 * value for name, value in slope.items()}))
-    shared = given.rows * slope["worker"] / given.workers
-    alone = fixed["command"] + given.rows * slope["command"]
+        small, large = (measure(Path(name), size, args) for size in (few, many))
+    names = Costs.__dataclass_fields__
+    slope = {name: (getattr(large, name) - getattr(small, name)) / (many - few) for name in names}
+    fixed = {name: getattr(small, name) - few * slope[name] for name in names}
+    print("fixed:         ", Costs(**fixed))
+    print("a million rows:", Costs(**{name: 1e6 * value for name, value in slope.items()}))
+    shared = args.rows * slope["worker"] / args.workers
+    alone = fixed["command"] + args.rows * slope["command"]
     print(
-        f"{given.rows:,} rows on {given.workers} workers, an estimate: "
+        f"{args.rows:,} rows on {args.workers} workers, estimated: "
         f"{shared / 3600:.2f} h of each worker, {alone / 3600:.2f} h of the command, "
-        f"{(fixed['peak'] + given.rows * slope['peak']) / 1024:.0f} GiB in it"
+        f"{(fixed['peak'] + args.rows * slope['peak']) / 1024:.0f} GiB in it"
     )
 
 
-def measure(folder: Path, n_rows: int, given: argparse.Namespace) -> Took:
-    """Screen a table of so many rows on a cluster of its own."""
+def measure(folder: Path, n_rows: int, args: argparse.Namespace) -> Costs:
+    """Screen a table with the given number of rows on its own cluster."""
     place = folder / str(n_rows)
     driver = place / "driver"
     driver.mkdir(parents=True)
-    data = driver / "rows.csv" if given.sent else place / "rows"
-    if given.sent:
+    data = driver / "rows.csv" if args.sent else place / "rows"
+    if args.sent:
         script = str(ROOT / "datasets" / "make_large_table.py")
-        words = [str(n_rows), str(data), "--format", "csv", "--columns", str(given.columns)]
+        words = [str(n_rows), str(data), "--format", "csv", "--columns", str(args.columns)]
         subprocess.run([sys.executable, script, *words], check=True)
     else:
-        make_table(data, n_rows, given.columns)
+        make_table(data, n_rows, args.columns)
     with apart(place, driver, n_workers=1) as cluster:
         took = screened(data, driver, cluster)
     print(f"{n_rows:,} rows: {took}", flush=True)
     return took
 
 
-def screened(data: Path, driver: Path, cluster: Cluster) -> Took:
-    """Screen a table by the command in a process of its own; the scheduler runs in this one."""
+def screened(data: Path, driver: Path, cluster: Cluster) -> Costs:
+    """Screen a table with the command in a separate process; this process runs the scheduler."""
     worker = cluster.processes[0].pid
     before = time.process_time(), cpu_seconds(worker)
-    said, out = driver / "took.json", driver / "out"
+    costs, out = driver / "took.json", driver / "out"
     words = ["novelty", "screen", data, "--label", LABEL, "--count", 1000, "--format", "parquet"]
     words += ["--out", out, "--scheduler", cluster.address, "--quiet"]
     subprocess.run(
-        [sys.executable, "-c", COMMAND, str(said), *map(str, words)],
+        [sys.executable, "-c", COMMAND, str(costs), *map(str, words)],
         check=True,
         cwd=ROOT,
         env=os.environ | {"TMPDIR": str(driver)},
         stdout=subprocess.DEVNULL,
     )
-    command, peak = (float(word) for word in said.read_text().strip("[]").split(","))
+    command, peak = (float(word) for word in costs.read_text().strip("[]").split(","))
     scheduler, of_worker = time.process_time() - before[0], cpu_seconds(worker) - before[1]
-    return Took(command, scheduler, of_worker, peak)
+    return Costs(command, scheduler, of_worker, peak)
 
 
 def cpu_seconds(process: int) -> float:
-    """CPU seconds that a process has taken."""
+    """Return the CPU seconds used by a process."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,6 +1,6 @@
-"""Colour photographs with white noise: ours beside the denoisers of scikit-image and bm3d.
+"""Denoise colour photographs with white noise; compare with scikit-image and bm3d.
 
-Non-local means and wavelets get the true level and the best of three settings, chosen by the
+Non-local means and wavelets get the true level and the best of three settings, chosen with the
 clean image.
 
     python tests/benchmarks/colour.py --sigma 25 --bm3d
@@ -21,7 +21,7 @@ from kpca_apps.denoise.denoiser import denoise_kpca
 def scores(
     clean: np.ndarray, sigma: float, quality: str, peers: dict[str, Denoiser]
 ) -> dict[str, float]:
-    """Return the decibels of each denoiser on one photograph."""
+    """Return the PSNR in dB of each denoiser on one photograph."""
     noisy = clean + sigma * np.random.default_rng(0).standard_normal(clean.shape)
     ours = partial(denoise_kpca, noisy, data_range=255, channel_axis=-1, quality=quality)
     unit, level = noisy / 255, sigma / 255
@@ -42,7 +42,7 @@ def scores(
 
 
 def main() -> None:
-    """Print a Markdown table, the mean last."""
+    """Print a Markdown table with the mean in the last row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sigma", type=float, default=25)
     parser.add_argument("--size", type=int, default=256)

@@ -1,9 +1,9 @@
-"""A table of a database through the command, beside the same Parquet files: time, memory, scores.
+"""Screen a database table and the same Parquet files; compare time, memory and scores.
 
-Run ``python -m tests.benchmarks.databases`` for ten million rows of 20 columns, which are made in a
-temporary folder and put into SQLite, DuckDB and a server of PostgreSQL that is started for it;
-``--rows`` takes fewer, ``--only sqlite`` one of them. What has no library or server here is left
-out. Memory is of the command alone, without the server.
+Run ``python -m tests.benchmarks.databases`` for ten million rows of 20 columns, generated in a
+temporary folder and written to SQLite, DuckDB and a temporary PostgreSQL server; ``--rows`` sets
+another number, ``--only sqlite`` selects one database. A database without library or server here is
+skipped. Memory is that of the command, without the server.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import pytest
 
 from kpca_apps.tables.databases.address import sql_name
 from tests.benchmarks.large_tables import LABEL, make_table
-from tests.benchmarks.processes import watched
+from tests.benchmarks.processes import run_kpca
 from tests.postgres import PASSWORD, running_server
 
-ROWS = 1 << 16  # put into a table at once
+ROWS = 1 << 16  # rows per insert
 
 
 @contextmanager
 def sqlite(folder: Path, data: Path) -> Iterator[str]:
-    """Put the table into a file of SQLite."""
+    """Write the table to an SQLite file."""
     schema = pq.read_schema(next(iter(files(data))))
     with closing(sqlite3.connect(folder / "rows.db")) as connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -48,7 +48,7 @@ def sqlite(folder: Path, data: Path) -> Iterator[str]:
 
 @contextmanager
 def duckdb(folder: Path, data: Path) -> Iterator[str]:
-    """Put the table into a file of DuckDB."""
+    """Write the table to a DuckDB file."""
     library = pytest.importorskip("duckdb", reason="the extra duckdb is not installed")
     with closing(library.connect(str(folder / "rows.duckdb"))) as connection:
         names = ", ".join(f"'{path}'" for path in files(data))
@@ -58,7 +58,7 @@ def duckdb(folder: Path, data: Path) -> Iterator[str]:
 
 @contextmanager
 def postgresql(folder: Path, data: Path) -> Iterator[str]:
-    """Put the table into a server that is started here."""
+    """Write the table to a temporary PostgreSQL server."""
     os.environ["PGPASSWORD"] = PASSWORD
     with running_server() as server:
         for path in files(data):
@@ -93,16 +93,16 @@ def main() -> None:
                 with KINDS[kind](folder, data) as uri:  # type: ignore[attr-defined]
                     found = screened(folder, kind, uri, "--table", "rows")
             except pytest.skip.Exception as reason:
-                print(f"{kind}: left out, {reason}")
+                print(f"{kind} is skipped: {reason}")
                 continue
-            print(f"    the scores of Parquet: {np.array_equal(found, expected)}", flush=True)
+            print(f"    same scores as Parquet: {np.array_equal(found, expected)}", flush=True)
 
 
 def screened(folder: Path, kind: str, *table: str) -> np.ndarray:
-    """Screen a table, print what that took, and return the scores."""
+    """Screen a table, print time and memory, and return the scores."""
     out = folder / f"out-{kind}"
     words = ("--label", LABEL, "--format", "parquet", "--out", out)
-    taken = watched("novelty", "screen", *table, *words)
+    taken = run_kpca("novelty", "screen", *table, *words)
     print(
         f"{kind:11} {taken.seconds:7.1f} s, {taken.cpu_seconds:7.1f} s of CPU, "
         f"{taken.peak_bytes / 2**20:7.0f} MiB",

@@ -1,14 +1,14 @@
-"""Counts in integers, padding and defects of sensors on `--noise auto`, beside a median and bm3d.
+"""Denoise integer counts, padding and sensor defects with `--noise auto`, a median and bm3d.
 
 Pictures are drawn: blobs, steps and lines of known brightness. PSNR in dB by the range of the clean
-picture, over the pixels that are data, of each case and over its seeds:
+picture, over the pixels with data, of each case and over its seeds:
 
-- counts: photons counted in uint16 and in float32, and the share of the light that is left;
-- padding: a rotated picture with 0 or -2000 around it, and the share of padding that was changed;
+- counts: photons counted in uint16 and in float32, and the fraction of the light that is kept;
+- padding: a rotated picture with 0 or -2000 around it, and the fraction of padding that changed;
 - defects: hot pixels, fireflies, dead columns.
 
-`median` is a median of 3 x 3; bm3d (where that package is installed) is told the noise's level, and
-gets columns' medians subtracted where columns are off.
+`median` is a 3 x 3 median; bm3d (if installed) gets the noise level, and columns' medians are
+subtracted for it if columns are defective.
 
     python tests/benchmarks/defects.py [--quality fast] [--seeds 2] [--side 192]
 """
@@ -37,11 +37,11 @@ class Case(NamedTuple):
     noisy: NDArray[np.generic]
     clean: Array
     data: NDArray[np.bool_]
-    sigma: float  # of the noise, where it is brightest
+    sigma: float  # noise level in the brightest area
 
 
 def drawn(side: int, rng: np.random.Generator) -> Array:
-    """A picture from 0 to 1: blobs of two sizes, areas with edges and thin lines."""
+    """Draw a picture in 0..1: blobs of two sizes, areas with edges, and thin lines."""
     smooth = gaussian_filter(rng.standard_normal((side, side)), side / 24)
     areas = gaussian_filter(rng.standard_normal((side, side)), side / 12) > 0
     picture = smooth / np.ptp(smooth) + 0.4 * areas
@@ -77,7 +77,7 @@ def cases(side: int, seed: int) -> Iterator[Case]:
 
 
 def bm3d_of(case: Case) -> Array | None:
-    """Return what bm3d makes of a case, None where it is not there."""
+    """Denoise a case with bm3d; return None if bm3d is not installed."""
     try:
         from bm3d import bm3d
     except ImportError:
@@ -91,7 +91,7 @@ def psnr(found: NDArray[np.floating], case: Case) -> float:
 
 
 def measured(case: Case, quality: str) -> dict[str, float]:
-    """Return the figures of a case."""
+    """Return the measurements of a case."""
     found, _ = denoise_with_info(case.noisy, quality=quality)
     dtype = case.noisy.dtype
     stored = as_stored(found, dtype, dithered=loses_light(found, dtype))
@@ -102,7 +102,7 @@ def measured(case: Case, quality: str) -> dict[str, float]:
         "kpca": lambda: found.astype(float),
         "in its type": lambda: stored.astype(float),
     }
-    figures = {name: psnr(one, case) for name, of in peers.items() if (one := of()) is not None}
+    figures = {name: psnr(r, case) for name, of in peers.items() if (r := of()) is not None}
     figures["light"] = float(stored[case.data].mean() / case.clean[case.data].mean())
     outside = ~case.data
     figures["changed"] = float((found != case.noisy)[outside].mean()) if outside.any() else 0.0
@@ -110,7 +110,7 @@ def measured(case: Case, quality: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print one line a case: means over the seeds."""
+    """Print one line per case with means over the seeds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quality", default="fast")
     parser.add_argument("--seeds", type=int, default=2)
@@ -124,7 +124,7 @@ def main() -> None:
     names = [*next(iter(rows.values()))[0]]
     print(f"{'case':14}" + "".join(f"{name:>12}" for name in names))
     for case_name, own in rows.items():
-        means = (np.mean([one[name] for one in own]) for name in names)
+        means = (np.mean([figures[name] for figures in own]) for name in names)
         print(f"{case_name:14}" + "".join(f"{mean:12.2f}" for mean in means))
 
 

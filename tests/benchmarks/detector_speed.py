@@ -1,4 +1,4 @@
-"""The detector's speed beside pyod's detectors in the same run, one thread, medians of five.
+"""Time the detector and pyod's detectors in one run: one thread, medians of five.
 
 Contaminated: fit on 5,000 and 10,000 rows of 20 columns and score them. Clean: fit on 5,000 rows
 with 700 landmarks. Scoring: new rows by a model of 500 landmarks, through `score_samples`. Reasons
@@ -6,7 +6,7 @@ of the oddest rows of a table.
 
     python tests/benchmarks/detector_speed.py [--repeats 5]
 
-pyod's detectors (pip install pyod) run at their defaults; without pyod only ours are timed.
+pyod's detectors (pip install pyod) run with default settings; without pyod only ours are timed.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ REASONS_OF, EXPLAINED = 20_000, 500
 
 
 def peers() -> dict[str, Callable[[], object]]:
-    """Return what makes each of pyod's detectors, as far as pyod is installed."""
+    """Return constructors of pyod's detectors, or an empty dict without pyod."""
     makers: dict[str, Callable[[], object]] = {}
     for name in PEERS:
         try:
             makers[name] = pyod_class(name)
         except ImportError as error:
-            print(f"pyod's {name} is not timed: {error}")
+            print(f"pyod's {name} is skipped: {error}")
     return makers
 
 
 def compare_fits(repeats: int) -> None:
-    """Print seconds of fits that score their own rows, and their ratios to IForest's."""
+    """Time fits that score their own rows; print seconds and ratios to IForest."""
     makers = peers()
     for n in (5_000, 10_000):
         X = curved_rows(n, COLUMNS)
@@ -61,7 +61,7 @@ def compare_fits(repeats: int) -> None:
 def _fit_seconds(
     makers: dict[str, Callable[[], object]], X: Matrix, repeats: int
 ) -> dict[str, float]:
-    """Median CPU seconds of a fit by each, in turn."""
+    """Return each detector's median CPU seconds of a fit; the detectors take turns."""
     found: dict[str, list[float]] = {name: [] for name in makers}
     for _ in range(repeats + 1):
         for name, make in makers.items():
@@ -70,10 +70,10 @@ def _fit_seconds(
 
 
 def scoring_rate(repeats: int) -> None:
-    """Print rows scored a second, and the limit: the products and exponentials that take part.
+    """Print rows scored per second and the limit set by the products and exponentials alone.
 
-    In the same run, in turn, and in the model's precision: exponents of four views against the
-    landmarks, their exponentials, and the product of their mean with [W | beta].
+    Timed in the same run, in turn, and in the model's precision: exponents of four views against
+    the landmarks, their exponentials, and the product of their mean with [W | beta].
     """
     import numpy as np
 
@@ -103,19 +103,19 @@ def scoring_rate(repeats: int) -> None:
     rate, limit = float(np.median(made)), float(np.median(limits))
     print(
         f"\nscoring {COLUMNS} columns, {POINTS} landmarks, {dtype}: {rate:,.0f} rows/s, "
-        f"{rate / limit:.2f} of the {limit:,.0f} that products and exponentials alone allow"
+        f"{rate / limit:.2f} of the limit {limit:,.0f} of products and exponentials"
     )
 
 
 def reasons_time(repeats: int) -> None:
-    """Print the time that the reasons of a row take, of the oddest in a table."""
+    """Print the time needed to explain the oddest rows of a table."""
     import numpy as np
 
     X = curved_rows(REASONS_OF, COLUMNS)
     detector = KernelPCANovelty(random_state=0).fit(X)
     oddest = np.argsort(-detector.novelty_scores_)[:EXPLAINED]
     explain = detector.detector_.explain
-    explain(X[oddest[:9]], oddest[:9])  # which compiles
+    explain(X[oddest[:9]], oddest[:9])  # compile before timing
     taken = [cpu_seconds(lambda: explain(X[oddest], oddest), 1) for _ in range(repeats)]
     each = 1e6 * float(np.median(taken)) / EXPLAINED
     print(f"\nreasons of {COLUMNS} columns: {each:,.0f} us a row")

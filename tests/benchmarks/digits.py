@@ -1,15 +1,14 @@
 """Denoise handwritten digits with kernel PCA and with linear PCA, after Mika and others (1998).
 
-USPS: pixels in [-1, 1], 300 clean training and 50 noisy test digits a class, drawn anew for each
+USPS: pixels in [-1, 1], 300 clean training and 50 noisy test digits per class, drawn again for each
 seed; Gaussian noise of standard deviation 0.5. The error is the summed squared difference of an
-image, averaged over the images. The line "dictionary" is what the denoiser comes to by itself, told
-the level of the noise alone.
+image, averaged over the images. The line "dictionary" is the denoiser's own choice, given only the
+noise level.
 
     python tests/benchmarks/digits.py [--data FOLDER] [--seeds 0 1 2]
 
-FOLDER holds zip.train.gz and zip.test.gz of the USPS digits. The digits that come with
-scikit-learn are denoised in any case: pixels in [-1, 1], half of them to learn from, 50 of the
-others a class.
+FOLDER holds zip.train.gz and zip.test.gz of the USPS digits. scikit-learn's digits are always
+denoised: pixels in [-1, 1], half of them for learning, 50 of the others per class.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The engine's speed and memory beside its own limits, scikit-learn's and pyod's, in one run.
+"""Compare the engine's speed and memory with its own limits, scikit-learn and pyod.
 
     python tests/benchmarks/engine.py exact [--sizes 5000,20 ...] [--dense 5000] [--free 50000,100]
     python tests/benchmarks/engine.py landmarks [--rows 200000] [--landmarks 1000] [--peer 50000]
@@ -19,9 +19,9 @@ preimages
     the source, relative to those of the noisy rows.
 
 Times are CPU seconds of one process with one thread for linear algebra, the best of several runs.
-Memory is what a fresh process takes at its largest beyond what it had before the call. A limit is
-the time, in the same run and in the same blocks, of what cannot be left out: the product that gives
-exponents, their exponentials, and the products with the result.
+Memory is the peak of a fresh process minus its memory before the call. A limit is the time, in the
+same run and blocks, of the unavoidable work: the product for the exponents, the exponentials, and
+the products with the result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-# Before numpy is imported: one thread in every library, for us and for the peers.
+# Restrict every library to one thread; must precede the import of numpy.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
@@ -71,7 +71,7 @@ KEPT, SOURCES, TOY_DIMENSIONS, TRAINED, TESTED = 32, 11, 10, 100, 33
 
 
 def curved_rows(n: int, d: int = DIMENSIONS, seed: int = 0) -> Matrix:
-    """Return rows near a curved surface of five dimensions."""
+    """Return rows near a curved five-dimensional surface."""
     rng = np.random.default_rng(seed)
     bend, bow = np.random.default_rng(1).normal(size=(2, 5, d)) / np.sqrt(5.0)
     latent = rng.normal(size=(n, 5))
@@ -80,12 +80,12 @@ def curved_rows(n: int, d: int = DIMENSIONS, seed: int = 0) -> Matrix:
 
 
 def usual_gamma(X: Matrix) -> float:
-    """Return one over the median squared distance."""
+    """Return the reciprocal of the median squared distance."""
     return 1.0 / float(np.median(pdist(X[:500], "sqeuclidean")))
 
 
 def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
-    """Return the fewest CPU seconds of several calls."""
+    """Return the lowest CPU seconds of several calls."""
     seconds = []
     for _ in range(repeats):
         start = time.process_time()
@@ -95,7 +95,7 @@ def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
 
 
 def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> float:
-    """Return the seconds a row takes at least: m exponents, exp, the product with columns."""
+    """Return the minimum seconds per row: m exponents, exp, product with the columns."""
     rng = np.random.default_rng(0)
     left, right = rng.random((rows, d + 2), dtype), -0.1 * rng.random((d + 2, m), dtype)
     weights = rng.random((m, columns), dtype)
@@ -111,7 +111,7 @@ def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> floa
 
 
 def machine_line() -> str:
-    """Return what this machine can do, in one line."""
+    """Describe the machine's peak rates in one line."""
     rates, exps = [], []
     for dtype in ("float32", "float64"):
         left, right = (np.random.default_rng(seed).random((2048,) * 2) for seed in (0, 1))
@@ -129,35 +129,35 @@ def machine_line() -> str:
 
 
 def memory_bytes(kind: str) -> int:
-    """Return this process's memory (Linux): "VmRSS" now, "VmHWM" at its largest."""
+    """Return this process's memory (Linux): "VmRSS" is current, "VmHWM" the peak."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition(f"{kind}:")[2].split()[0]) * 1024
 
 
 def measured(function: Callable[[], object]) -> dict[str, Any]:
-    """Return CPU seconds of one call, and the memory it took beyond what there was before."""
-    # Writing 5 forgets the largest so far, such as what making the data took.
+    """Return the CPU seconds of one call and the memory it added."""
+    # Writing 5 resets VmHWM, which would otherwise include making the data.
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = memory_bytes("VmRSS")
     seconds = cpu_seconds(function, 1)
     return {"seconds": seconds, "bytes": float(memory_bytes("VmHWM") - before)}
 
 
-def in_fresh_process(function: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any] | None:
-    """Return what a function gives in a process of its own; None for want of a library."""
+def in_fresh_process(function: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any] | None:
+    """Run a function in a fresh process and return its result; None if a library is missing."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
-            return pool.submit(function, *given).result()
+            return pool.submit(function, *args).result()
         except (ImportError, MemoryError, BrokenProcessPool) as error:
             print("   ", str(error)[:110] or "killed")
             return None
 
 
 def exact_fit(who: str, n: int, q: int, budget: int) -> dict[str, Any]:
-    """Fit all rows, and return what it took."""
+    """Fit all rows and return time and memory."""
     X = curved_rows(n)
     gamma = usual_gamma(X)
-    # Everything is imported and warm before the clock starts.
+    # Import and warm up everything before timing.
     KernelPCA(2, gamma=gamma, solver="krylov").fit(X[:300])
     if who.startswith("ours"):
         options = {"precision": "float64" if who.endswith("64") else "auto", "method": "exact"}
@@ -189,7 +189,7 @@ def exact_fit(who: str, n: int, q: int, budget: int) -> dict[str, Any]:
 
 
 def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: float) -> None:
-    """Print what one fit took."""
+    """Print time and memory of one fit."""
     n_values = min(len(result["values"]), len(exact))
     errors = np.abs(result["values"][:n_values] / exact[:n_values] - 1.0)
     error = f"{errors.max():8.1e}" if n_values else "       -"
@@ -202,9 +202,9 @@ def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: f
 
 
 def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
-    """Return the seconds of making half a matrix anew for each 32 vectors, and of multiplying.
+    """Return the seconds to recompute half a matrix per 32 vectors, and to multiply it.
 
-    For each value of one triangle: its exponent, exp, and its part of the products of its row and
+    For each value of one triangle: its exponent, exp, and its terms in the products of its row and
     of its column.
     """
     rng = np.random.default_rng(0)
@@ -223,20 +223,20 @@ def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
     return cpu_seconds(products, 5) / 20 / tile.size * n * n / 2 * vectors / 32
 
 
-def exact(given: argparse.Namespace) -> None:
-    """Print a table for each size, and the fits that keep no Gram matrix."""
-    for n, q in (map(int, size.split(",")) for size in given.sizes):
+def exact(args: argparse.Namespace) -> None:
+    """Print a table per size, and the fits that keep no Gram matrix."""
+    for n, q in (map(int, size.split(",")) for size in args.sizes):
         print(f"\nn = {n}, d = {DIMENSIONS}, q = {q}")
-        asked = [
+        solvers = [
             who for who in (*OURS, *PEERS)
-            if n <= given.dense or not (who in CUBIC or (who == "auto" and q >= 10))
+            if n <= args.dense or not (who in CUBIC or (who == "auto" and q >= 10))
         ]  # fmt: skip
-        found = {who: in_fresh_process(exact_fit, who, n, q, 0) for who in asked}
+        found = {who: in_fresh_process(exact_fit, who, n, q, 0) for who in solvers}
         results = {who: result for who, result in found.items() if result}
         values = (results.get("dense") or results["ours-float64"])["values"]
         for who, result in results.items():
             print_exact(who, n, result, values, results["ours"]["seconds"])
-    for n, q in (map(int, size.split(",")) for size in given.free):
+    for n, q in (map(int, size.split(",")) for size in args.free):
         if result := in_fresh_process(exact_fit, "ours", n, q, 2 * n * n - 1):
             print(f"\nrecomputed: n = {n}, d = {DIMENSIONS}, q = {q}")
             print_exact("ours", n, result, result["values"], result["seconds"])
@@ -245,7 +245,7 @@ def exact(given: argparse.Namespace) -> None:
 
 
 def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
-    """Fit through landmarks, and return what it took; for ours, also what its products take."""
+    """Fit with landmarks; return time and memory, and for ours the time of its products."""
     X = curved_rows(n)
     gamma = usual_gamma(X)
     points = X[np.random.default_rng(0).choice(n, m, replace=False)]
@@ -261,7 +261,7 @@ def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
 
 
 def sums_limit(n: int, m: int, block: int = 4096) -> float:
-    """Return the seconds that the products of all rows take at least, their sums in float64."""
+    """Return the minimum seconds for the products of all rows with float64 sums."""
     rng = np.random.default_rng(0)
     left = rng.random((block, DIMENSIONS + 2), np.float32)
     right = -0.1 * rng.random((DIMENSIONS + 2, m), np.float32)
@@ -276,13 +276,13 @@ def sums_limit(n: int, m: int, block: int = 4096) -> float:
     return cpu_seconds(products, 5) * n / block
 
 
-def landmarks(given: argparse.Namespace) -> None:
-    """Print what fits through landmarks take, and how they agree with the exact one."""
-    m = given.landmarks
+def landmarks(args: argparse.Namespace) -> None:
+    """Print the costs of landmark fits, and their agreement with the exact fit."""
+    m = args.landmarks
     print(f"stream and solve, d = {DIMENSIONS}, {m} landmarks, q = {COMPONENTS}")
-    sizes = (given.rows, given.peer)
+    sizes = (args.rows, args.peer)
     found = {size: in_fresh_process(landmark_fit, "ours", size, m) for size in sizes}
-    peer = in_fresh_process(landmark_fit, "scikit-learn", given.peer, m)
+    peer = in_fresh_process(landmark_fit, "scikit-learn", args.peer, m)
     for size, ours in found.items():
         if ours:
             share = (ours["limit"] + ours["solve"]) / ours["seconds"]
@@ -294,18 +294,18 @@ def landmarks(given: argparse.Namespace) -> None:
             )
     if peer:
         print(
-            f"{'Nystroem + PCA':>14} {given.peer:>9} rows {peer['seconds']:8.2f} s  "
-            f"{1e6 * peer['seconds'] / given.peer:7.1f} s a million  "
+            f"{'Nystroem + PCA':>14} {args.peer:>9} rows {peer['seconds']:8.2f} s  "
+            f"{1e6 * peer['seconds'] / args.peer:7.1f} s a million  "
             f"{peer['bytes'] / MIB:.0f} MiB"
         )
-        if ours := found[given.peer]:
-            print(f"ratio at {given.peer} rows: {peer['seconds'] / ours['seconds']:.2f}")
-    X = curved_rows(given.exact + 2000)
-    X, new = X[: given.exact], X[given.exact :]
+        if ours := found[args.peer]:
+            print(f"ratio at {args.peer} rows: {peer['seconds'] / ours['seconds']:.2f}")
+    X = curved_rows(args.exact + 2000)
+    X, new = X[: args.exact], X[args.exact :]
     gamma = usual_gamma(X)
     exact = KernelPCA(COMPONENTS, gamma=gamma, method="exact").fit(X)
     error = exact.reconstruction_error(new)
-    print(f"\nlandmarks, n = {given.exact}, m = {m}, q = {COMPONENTS}, against the exact fit")
+    print(f"\nlandmarks, n = {args.exact}, m = {m}, q = {COMPONENTS}, against the exact fit")
     for kind in ("auto", *LANDMARKS):
         options = {"landmarks": kind, "n_landmarks": m, "random_state": 0, "method": "nystroem"}
         few = KernelPCA(COMPONENTS, gamma=gamma, **options)
@@ -318,9 +318,9 @@ def landmarks(given: argparse.Namespace) -> None:
         )
 
 
-def scoring(given: argparse.Namespace) -> None:
-    """Print rows a second, the share of the limit, and the ratio to ours."""
-    n, m, q = given.rows, given.landmarks, given.components
+def scoring(args: argparse.Namespace) -> None:
+    """Print rows per second, the fraction of the limit, and the ratio to ours."""
+    n, m, q = args.rows, args.landmarks, args.components
     X = curved_rows(n)
     gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]
     subspace = fit_exact(RBF(gamma), train, rng=np.random.default_rng(0), options=FitOptions(q))
@@ -347,16 +347,16 @@ def scoring(given: argparse.Namespace) -> None:
         print(f"{who:>14} {1 / seconds:9.0f}  {share}  {ratio:6.2f}")
 
 
-def preimages(given: argparse.Namespace) -> None:
-    """Print what a step of a row takes, all pre-images beside scikit-learn's, and the toy."""
-    n, p, d = given.rows, given.points, given.columns
+def preimages(args: argparse.Namespace) -> None:
+    """Print the time per step and row, total times beside scikit-learn's, and the toy example."""
+    n, p, d = args.rows, args.points, args.columns
     X = curved_rows(p + n, d)
     train, new, gamma = X[:p], X[p:], usual_gamma(X)
     subspace = fit_exact(RBF(gamma), train, rng=np.random.default_rng(0), options=FitOptions(KEPT))
     T = subspace.project(new)
     found = fixed_point(subspace, T, new)
     seconds = cpu_seconds(lambda: fixed_point(subspace, T, new), 3)
-    # The last look at a row, which states its distance, costs as much as a step.
+    # The final evaluation of a row's distance costs as much as a step.
     steps = int(found.iterations.sum()) + n
     least = product_seconds(STEP, d, p, d + 1, "float64")
     print(f"{n} rows, {p} points, {d} columns, {KEPT} components, float64")
@@ -368,7 +368,7 @@ def preimages(given: argparse.Namespace) -> None:
     projected = peer.transform(new)
     learned = cpu_seconds(lambda: peer.inverse_transform(projected), 3)
     print(f"  scikit-learn, learned: {1e6 * learned / n:.0f} us a row")
-    print("toy: squared error left, as a share of the noise")
+    print("toy: remaining squared error as a fraction of the noise")
     print(f"{'noise':>8} {'q':>4} {'fixed point':>12} {'scikit-learn, best of three alpha':>36}")
     for noise in (0.05, 0.1, 0.2):
         for q, ours, theirs in toy(noise):
@@ -376,7 +376,7 @@ def preimages(given: argparse.Namespace) -> None:
 
 
 def toy(noise: float) -> list[tuple[int, float, float]]:
-    """Return numbers of components, and the errors left by the fixed point and scikit-learn."""
+    """Return the component counts and the errors of the fixed point and of scikit-learn."""
     rng = np.random.default_rng(0)
     sources = rng.uniform(-1.0, 1.0, (SOURCES, TOY_DIMENSIONS))
     train, clean = (np.repeat(sources, rows, axis=0) for rows in (TRAINED, TESTED))
@@ -415,9 +415,9 @@ def main() -> None:
         if part is exact:
             of_part.add_argument("--sizes", nargs="*", default=["5000,20", "5000,100", "10000,100"])
             of_part.add_argument("--free", nargs="*", default=[])
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(machine_line())
-    given.part(given)
+    args.part(args)
     print(machine_line())
 
 

@@ -1,11 +1,11 @@
-"""Growth of time with n, d, q and m: a log-log plot and its slopes, beside scikit-learn's.
+"""Plot time against n, d, q and m on log-log axes, with slopes, beside scikit-learn's.
 
     python tests/benchmarks/engine_growth.py [--out reports/engine_growth.png] [--quick]
 
-Each curve varies one number and keeps the others: exact fits with the matrix stored and made
-anew, fits through landmarks, and scoring, all in float32; scikit-learn's KernelPCA (arpack), its
-transform, and its Nystroem + PCA, dashed. CPU seconds, one thread; the best of two where one takes
-less than five seconds.
+Each curve varies one number and fixes the others: exact fits with the matrix stored and recomputed,
+fits through landmarks, and scoring, all in float32; scikit-learn's KernelPCA (arpack), its
+transform, and its Nystroem + PCA, dashed. CPU seconds, one thread; the better of two runs if one
+takes less than five seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_ROWS = {"KernelPCA": 10_000}
 
 
 def seconds(what: str, n: int, d: int, q: int, m: int) -> float:
-    """Return what one fit, or the scoring of n rows, takes."""
+    """Return the time of one fit, or of scoring n rows."""
     import numpy as np
 
     from kpca_apps.engine.exact import fit_exact
@@ -68,7 +68,7 @@ def seconds(what: str, n: int, d: int, q: int, m: int) -> float:
 
 
 def peer_seconds(what: str, n: int, d: int, q: int, m: int) -> float:
-    """Return what scikit-learn takes for the same."""
+    """Return scikit-learn's time for the same task."""
     from sklearn.decomposition import PCA, KernelPCA
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
@@ -88,13 +88,13 @@ def peer_seconds(what: str, n: int, d: int, q: int, m: int) -> float:
 
 
 def best(function: Callable[[], object]) -> float:
-    """Return the CPU seconds of a call, of the better of two if it is quick."""
+    """Return the CPU seconds of a call; short calls run twice and the lower time counts."""
     seconds = cpu_seconds(function, 1)
     return seconds if seconds > 5.0 else min(seconds, cpu_seconds(function, 1))
 
 
 def measured_curves(quick: bool) -> dict[tuple[str, str], dict[int, float]]:
-    """Return and print the seconds of each of them, by the number varied and its size."""
+    """Print and return the times of each method, by varied parameter and its value."""
     import numpy as np
 
     curves = {}
@@ -118,7 +118,7 @@ def measured_curves(quick: bool) -> dict[tuple[str, str], dict[int, float]]:
 
 
 def draw(curves: dict[tuple[str, str], dict[int, float]], out: str) -> None:
-    """Draw all curves, a panel for each number varied."""
+    """Draw all curves, one panel per parameter."""
     import matplotlib
 
     matplotlib.use("agg")

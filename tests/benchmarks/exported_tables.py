@@ -1,8 +1,8 @@
-"""Tables as offices, surveys, banks and loggers export them, each with one gross error.
+"""Screen tables as offices, surveys, banks and loggers export them, each with one gross error.
 
 Every file is drawn with its own seed and locale and laid out as one program writes it. A table is
-right if its columns have their names and kinds and all rows of data are read with their lines, and
-if the row of the error is first in the list and its cell among the odd ones.
+right if its columns have the correct names and kinds, all data rows are read with their lines, the
+row with the error is first in the list, and its cell is odd.
 
     python tests/benchmarks/exported_tables.py
 """
@@ -31,14 +31,14 @@ Rows = Sequence[Sequence[str]]
 @dataclass
 class Export:
     name: str
-    columns: dict[str, list[str]]  # of the data
-    wrong: tuple[int, str, str]  # row, column (of numbers) and text of the error
-    above: Rows | None = None  # None for the names alone
+    columns: dict[str, list[str]]  # column name -> cells
+    wrong: tuple[int, str, str]  # row, numeric column, and the erroneous text
+    above: Rows | None = None  # None: only the header line
     below: Rows = ()
     cut: str = ","
     encoding: str = "utf-8"
-    date: str = ""  # a column of dates
-    how: str = ""  # words of "xlsx", "quoted" and "padded"
+    date: str = ""  # name of the date column
+    how: str = ""  # any of "xlsx", "quoted" and "padded"
 
     def __post_init__(self) -> None:
         row, name, text = self.wrong
@@ -62,7 +62,7 @@ def days(n: int, form: str) -> list[str]:
 
 
 def yearly(rng: Rng, n: int, names: Sequence[object], flags: str = "") -> dict[str, list[str]]:
-    """Columns of rows that differ in size, some cells with a flag, or ":" for none."""
+    """Return columns whose rows differ in scale, some cells with a flag or ":" for missing."""
     sizes = rng.lognormal(3, 0.4, n)
     data = {str(name): texts("{:.1f}", sizes * rng.normal(1, 0.04, n)) for name in names}
     for cells in data.values() if flags else ():
@@ -87,7 +87,7 @@ def exports(rng: Rng) -> Iterator[Export]:
     data["Steuer"] = german(texts("{:,.2f}{}", taxes, ends))
     above = [["Einzelposten Debitoren"], [], ["", *[*data][1:]], []]
     last = "-" if sums[0] < 0 else ""
-    below = [[], ["", "*", "", *(german([f"{abs(one):,.2f}{last}"])[0] for one in sums)]]
+    below = [[], ["", "*", "", *(german([f"{abs(total):,.2f}{last}"])[0] for total in sums)]]
     wrong = 93, "Betrag", f"812.345,60{ends[93]}"
     yield Export("sap", data, wrong, above, below, "\t", "cp1252", "Belegdatum")
     data = {"Umsatz (ohne Soll/Haben-Kz)": german(texts("{:.2f}", rng.lognormal(5, 0.5, 120)))}
@@ -111,34 +111,34 @@ def exports(rng: Rng) -> Iterator[Export]:
     ]
     wrong = 40, "Amount", "USD 1,450,000.00"
     yield Export("salesforce", data, wrong, None, below, date="Close Date", how="quoted")
-    asked, answer = "Happy with", "How old are you? Response"
+    question, answer = "Happy with", "How old are you? Response"
     data = {"Respondent ID": texts("{}", 11480000000 + np.cumsum(rng.integers(1, 999, 110)))}
-    for one in ("Price", "Service", "Delivery"):
-        data[f"{asked} {one}"] = texts("{}", rng.integers(1, 6, 110))
+    for aspect in ("Price", "Service", "Delivery"):
+        data[f"{question} {aspect}"] = texts("{}", rng.integers(1, 6, 110))
     data[answer] = texts("{:.0f}", rng.normal(41, 9, 110))
     data["Any comments? Open-Ended Response"] = [*rng.choice(["", "fine", "too slow"], 110)]
-    questions = ["Respondent ID", asked, "", "", "How old are you?", "Any comments?"]
+    questions = ["Respondent ID", question, "", "", "How old are you?", "Any comments?"]
     above = [questions, ["", "Price", "Service", "Delivery", "Response", "Open-Ended Response"]]
     yield Export("surveymonkey", data, (52, answer, "410"), above)
     data = {"StartDate": days(90, "%Y-%m-%d 10:15:00"), "Progress": ["100"] * 90}
     data["Duration"] = texts("{:.0f}", rng.normal(300, 40, 90))
     data["Q3_1"] = texts("{}", rng.integers(0, 11, 90))
-    asked = ["Start Date", "Progress", "Duration (in seconds)", "How likely - to recommend"]
-    above = [[*data], asked, [f'{{"ImportId":"{name}"}}' for name in data]]
+    labels = ["Start Date", "Progress", "Duration (in seconds)", "How likely - to recommend"]
+    above = [[*data], labels, [f'{{"ImportId":"{name}"}}' for name in data]]
     yield Export("qualtrics", data, (17, "Duration", "30412"), above, (), "\t", "utf-16")
     codes = [f"A,PC,{a}{b}" for a in "ABDEFHILPS" for b in "TEGKLR"]
     data = {"freq,unit,geo\\TIME_PERIOD": codes, **yearly(rng, 60, range(2012, 2023), "bep:")}
     above = [[f"{name} " for name in data]]
     yield Export("eurostat_tsv", data, (33, "2017", "9999.9"), above, cut="\t")
     data = {"TIME": texts("Region {:02}", range(60)), **yearly(rng, 60, range(2010, 2020))}
-    said = [["Data extracted on 11/03/2025"], ["Dataset:", "Unemployment by region [tgs00010]"]]
-    above = [*said, ["Last updated:", "20/02/2025 23:00"], [], [*data]]
+    notes = [["Data extracted on 11/03/2025"], ["Dataset:", "Unemployment by region [tgs00010]"]]
+    above = [*notes, ["Last updated:", "20/02/2025 23:00"], [], [*data]]
     below = [[], ["Special value"], [":", "not available"], [], ["Source: Eurostat"]]
     yield Export("eurostat_sheet", data, (20, "2013", "8765.4"), above, below, how="xlsx")
     data = {"Country Name": texts("Country {}, Rep.", range(60)), "Indicator": ["FP.CPI"] * 60}
     data |= {**yearly(rng, 60, range(2000, 2016)), "column_19": [""] * 60}
-    said = [["Data Source", "World Development Indicators", ""], []]
-    above = [*said, ["Last Updated Date", "2025-01-28", ""], [], [*[*data][:-1], ""]]
+    notes = [["Data Source", "World Development Indicators", ""], []]
+    above = [*notes, ["Last Updated Date", "2025-01-28", ""], [], [*[*data][:-1], ""]]
     yield Export("world_bank", data, (9, "2003", "7321.5"), above, how="quoted")
     data = {"#": texts("{}", range(1, 301)), "Date Time, GMT+01:00": days(300, "%m/%d/%y 12:00:00")}
     name, humidity = "Temp, °C (LGR S/N: 20345)", "RH, % (LGR S/N: 20345)"
@@ -238,7 +238,7 @@ def faults(path: Path, export: Export) -> list[str]:
 
 
 def main() -> None:
-    """Write all tables, screen them and print which are right."""
+    """Write and screen all tables, and print which errors were found."""
     with tempfile.TemporaryDirectory() as folder:
         for draw in (exports, pivots):
             results = []

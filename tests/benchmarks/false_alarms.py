@@ -1,7 +1,7 @@
-"""False alarms on held-out normal rows at nominal rates, on ADBench's classical tables.
+"""Measure false-alarm rates on held-out normal rows of ADBench's classical tables.
 
-The detector is fitted clean on half of the normal rows; the other half is judged. Tables with
-fewer than 1 / alpha calibrating rows are left out of that rate's mean.
+The detector is fitted on half of the normal rows and judged on the other half. Tables with fewer
+than 1 / alpha calibration rows are excluded from that rate's mean.
 
     python tests/benchmarks/false_alarms.py --data FOLDER [--seeds 5] [--calibration split]
 """
@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from adbench_data import clean_split, drawn, load_tables
+from adbench_data import clean_split, load_tables, sample_table
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
@@ -32,7 +32,7 @@ def main() -> None:
         rates: dict[float, list[float]] = {rate: [] for rate in RATES}
         found = []
         for seed in range(options.seeds):
-            table = drawn(full, seed)
+            table = sample_table(full, seed)
             fitted, others = clean_split(table.y, seed)
             with threadpool_limits(1):
                 detector = KernelPCANovelty(

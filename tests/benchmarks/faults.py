@@ -1,26 +1,25 @@
-"""Disturb commands over all sources and results, and see that nothing is lost or half done.
+"""Inject faults into commands on all sources and outputs; check that nothing is lost or partial.
 
 ``kill``
-    Kill them: all processes at a random moment of the time a command takes, or before a random one
-    of its steps on the disk (opening, renaming, removing); the first process alone; one of those
-    that it started; a worker of a cluster.
+    Kill all processes at a random time, or before a random disk operation (opening, renaming,
+    removing); kill the first process alone, one of its children, or a worker of a cluster.
 ``signals``
-    Ask them to end, at a random moment, by SIGTERM, SIGHUP, SIGINT and SIGQUIT in turn, each scene
-    so often: they end within two seconds. Papers are left out, which write what is done.
+    Send SIGTERM, SIGHUP, SIGINT and SIGQUIT in turn at a random moment: commands exit within two
+    seconds. Papers are excluded, which first write what is finished.
 ``disk``
-    Run them on a disk without room for their results (a tmpfs in a namespace of its own).
+    Run commands on a disk without room for their results (a tmpfs in a separate namespace).
 ``memory``
-    Run them with less memory than they need (``RLIMIT_AS``).
+    Run commands with less memory than they need (``RLIMIT_AS``).
 ``twice``
-    Start them a second time in the same folder while the first is on its way.
+    Start commands a second time in the same folder while the first is running.
 ``clock``
-    Run them while the clock jumps by years, killed on the way, with files dated years off.
+    Kill commands while the clock jumps by years, and shift the times of their files by years.
 
-Then what lies under a final name must be whole: what was there before, or what a run leaves that is
-never disturbed; other files say by their names that they are not finished, and are left by killed
-runs alone. What is said is one line. Processes that were left end by themselves. The same command,
-run again, comes to its end, leaves the bytes of a run that was never disturbed but for times in
-``run.json``, and no unfinished files; where it goes on, nothing done is done again.
+Afterwards a file under a final name must be complete: either the earlier one, or that of an
+undisturbed run; other names mark unfinished files, which only killed runs leave behind. Commands
+print one line. Remaining processes exit by themselves. Running the same command again succeeds,
+gives the bytes of an undisturbed run except for times in ``run.json``, and leaves no unfinished
+files; if it resumes, finished work is not repeated.
 
 ::
 
@@ -28,7 +27,7 @@ run again, comes to its end, leaves the bytes of a run that was never disturbed 
     python -m tests.benchmarks.faults disk --times 100
     python -m tests.benchmarks.faults kill --times 20 --only "denoise images"
 
-It needs Linux, Dask, DuckDB and moto's server, and ends with 1 if anything was lost.
+It needs Linux, Dask, DuckDB and moto's server, and exits with 1 if anything was lost.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.faults.forked import load
+from tests.faults.forked import import_modules
 from tests.faults.kinds import FAULTS, Fault
 from tests.faults.scenes import SCENES, Scene
 from tests.faults.servers import bucket, cluster
@@ -61,9 +60,9 @@ exec "$@"
 def disturb(
     stage: Stage, played: Played, fault: Fault, kinds: tuple[str, ...], times: int, seed: int
 ) -> tuple[Counter[str], int]:
-    """Disturb a scene so often; return by kind how often it was, and the losses, which it prints.
+    """Disturb a scene repeatedly; print the losses and return counts by kind.
 
-    A command that was disturbed too late counts for nothing.
+    A command disturbed after its end does not count.
     """
     draw, counts, losses, n_late = random.Random(f"{seed} {played.scene.name}"), Counter(), 0, 0
     while counts.total() < times and n_late < times + 5:
@@ -81,7 +80,7 @@ def disturb(
 
 
 def chosen(times: int, only: str, fault: str) -> list[tuple[Scene, int]]:
-    """Return scenes, and how often each is disturbed; servers are on no small disk."""
+    """Select scenes and their repetitions; scenes with servers never run on the small disk."""
     scenes = [
         scene
         for scene in SCENES
@@ -98,7 +97,7 @@ def chosen(times: int, only: str, fault: str) -> list[tuple[Scene, int]]:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """Make a temporary folder; one of tempfile's would be removed by forked processes, too."""
+    """Create a temporary folder; forked processes would delete one of tempfile's."""
     folder = Path(tempfile.mkdtemp(prefix="kpca-faults-"))
     try:
         yield folder
@@ -107,7 +106,7 @@ def _folder() -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print what each scene lost; 1 if that is anything."""
+    """Print the losses of each scene; return 1 if there are any."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -117,7 +116,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    asked = arguments.times, arguments.only, arguments.fault
+    selection = arguments.times, arguments.only, arguments.fault
     with ExitStack() as stack:
         folder = arguments.folder
         if folder is None:
@@ -126,9 +125,9 @@ def main() -> int:
                 again = [sys.executable, "-m", "tests.benchmarks.faults", *sys.argv[1:]]
                 apart = ["unshare", "-rm", "sh", "-c", _SMALL_DISK, "sh", str(folder), *again]
                 return os.spawnvp(os.P_WAIT, "unshare", [*apart, "--folder", str(folder)])
-        load(("kpca_apps.cli.main",))
+        import_modules(("kpca_apps.cli.main",))
         stage = Stage(folder, stack.enter_context(_folder()) / "tmp")
-        prepare(stage, [scene for scene, _ in chosen(*asked)])
+        prepare(stage, [scene for scene, _ in chosen(*selection)])
         return _disturb_all(stage, arguments, stack)
 
 

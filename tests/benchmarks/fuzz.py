@@ -1,16 +1,16 @@
-"""Fuzz every reader, guided by what it covers of our code: nothing but our errors may come out.
+"""Fuzz every reader, guided by code coverage; only the package's own errors may be raised.
 
-Each target is a door of `tests/hostile/doors.py`, the function that a command calls. Inputs begin
-with small sound files, and are changed by bytes or by their structure (`fuzz_inputs.py`). A file
-must be read or refused in one line, in 10 s of CPU time and 1 GB. What is found is kept in a folder
-for each target, once for each place in the code, with its traceback. Needs ``pip install atheris``,
-which has libFuzzer in it, on Linux::
+Each target is an entry point of `tests/hostile/doors.py`, the function that a command calls. Inputs
+start from small valid files and are mutated by bytes or by structure (`fuzz_inputs.py`). A file
+must be read or rejected in one line, in 10 s of CPU time and 1 GB. Faults are saved in a folder per
+target, once per place in the code, with the traceback. Needs ``pip install atheris``, which
+includes libFuzzer, on Linux::
 
     python -m tests.benchmarks.fuzz --minutes 10
     python -m tests.benchmarks.fuzz --minutes 1 --targets csv tiff --corpus FOLDER
 
-``--corpus`` keeps what reaches further, for a later run to begin with. ``--show FILE --targets T``
-lets one file in.
+``--corpus`` keeps inputs that reach new code, for later runs. ``--show FILE --targets T`` reads one
+file.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from atheris.import_hook import HookManager
 
-SECONDS, HANGS = 10.0, 60  # of CPU time for a file; of any, after which the process is ended
-MOST_MEMORY, ADDRESS_SPACE = 1 << 30, 6 << 30  # of a file; more than the process begins with
-# Compiled by numba, which takes no instrumented code.
+SECONDS, HANGS = 10.0, 60  # CPU seconds per file; wall seconds before the process is killed
+MOST_MEMORY, ADDRESS_SPACE = 1 << 30, 6 << 30  # bytes per file; limit of the whole process
+# Compiled by numba, which cannot compile instrumented code.
 NOT_INSTRUMENTED = [
     f"kpca_apps.{name}"
     for name in (
@@ -46,7 +46,7 @@ NOT_INSTRUMENTED = [
 COUNTED = ("files", "read", "refused")
 
 
-# Imported before a process for each target splits off: what takes long to import.
+# Slow imports, done once before a process per target is forked.
 AHEAD = (
     "kpca_apps.cli.main", "kpca_apps.images.files", "kpca_apps.tables.opening",
     "kpca_apps.tables.read.delta", "kpca_apps.novelty.run",
@@ -58,14 +58,14 @@ AHEAD = (
 
 
 def instrumented() -> HookManager:
-    """Have what is imported of our code tell where it goes."""
+    """Instrument our modules on import to record coverage."""
     import atheris
 
     return atheris.instrument_imports(include=["kpca_apps"], exclude=NOT_INSTRUMENTED)
 
 
 def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
-    """Fuzz one target in this process, which ends with it."""
+    """Fuzz one target; the process exits afterwards."""
     import atheris
 
     folder = Path(tempfile.mkdtemp())
@@ -75,35 +75,35 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
 
         for number, data in enumerate(seeds(target)):
             (corpus / f"seed-{number}").write_bytes(data)
-            with contextlib.suppress(BaseException):  # what is imported is imported now
+            with contextlib.suppress(BaseException):  # run once to import everything
                 enter(target, data, folder)
-    # What is printed is not ours to see; libFuzzer speaks on the other stream.
+    # Discard stdout; libFuzzer reports on stderr.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with (found / "counts").open("r+b") as file:
         counts = mmap.mmap(file.fileno(), 0)
     known = {path.stem for path in found.glob("*.txt")}
 
-    def tried(data: bytes) -> None:
+    def run_input(data: bytes) -> None:
         began, largest = time.process_time(), _peak()
-        outcome, kept = "", ""
+        outcome, fault = "", ""
         try:
             outcome = enter(target, data, folder)
         except BaseException as error:
-            kept = _place(error)
-            said = traceback.format_exc()
-        if not kept:
+            fault = _place(error)
+            report = traceback.format_exc()
+        if not fault:
             if time.process_time() - began > SECONDS:
-                kept, said = "slow", f"{time.process_time() - began:.1f} s"
+                fault, report = "slow", f"{time.process_time() - began:.1f} s"
             elif _peak() - largest > MOST_MEMORY:
-                kept, said = "large", f"{_peak() >> 20} MB, {largest >> 20} MB before"
+                fault, report = "large", f"{_peak() >> 20} MB, {largest >> 20} MB before"
         for place, name in enumerate(COUNTED):
             if name in ("files", outcome):
                 (value,) = struct.unpack_from("<q", counts, 8 * place)
                 struct.pack_into("<q", counts, 8 * place, value + 1)
-        if kept and kept not in known:
-            known.add(kept)
-            (found / f"{kept}.bin").write_bytes(data)
-            (found / f"{kept}.txt").write_text(said, "utf-8", "backslashreplace")
+        if fault and fault not in known:
+            known.add(fault)
+            (found / f"{fault}.bin").write_bytes(data)
+            (found / f"{fault}.txt").write_text(report, "utf-8", "backslashreplace")
 
     def mutate(data: bytes, most: int, seed: int) -> bytes:
         return changed(target, data, lambda own: atheris.Mutate(own, len(own) + 64), seed)[:most]
@@ -114,27 +114,27 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
         "-rss_limit_mb=0", "-max_len=131072", "-mutate_depth=2", "-len_control=0",
         f"-artifact_prefix={found}/", f"-seed={1 + sum(target.encode())}",
     ]  # fmt: skip
-    atheris.Setup(words, tried, custom_mutator=mutate)
+    atheris.Setup(words, run_input, custom_mutator=mutate)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + ADDRESS_SPACE,) * 2)
     atheris.Fuzz()
 
 
 def _peak() -> int:
-    """The most memory that this process ever took, in bytes."""
+    """Return the peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _place(error: BaseException) -> str:
-    """Name an error by its type and the last place in our code that it passed."""
+    """Identify an error by its type and the innermost frame in our code."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [one for one in frames if f"{os.sep}kpca_apps{os.sep}" in one.filename] or frames[-1:]
+    ours = [f for f in frames if f"{os.sep}kpca_apps{os.sep}" in f.filename] or frames[-1:]
     place = f"{Path(ours[-1].filename).stem}-{ours[-1].lineno}" if ours else "nowhere"
     return f"{type(error).__name__}-{place}"
 
 
 def campaign(target: str, minutes: float, corpus: Path, found: Path) -> list[object]:
-    """Fuzz a target for so long, again where a file ended the process; return a row of figures."""
+    """Fuzz a target for the given time, restarting after crashes; return a row of results."""
     for folder in (corpus, found):
         folder.mkdir(parents=True, exist_ok=True)
     (found / "counts").write_bytes(bytes(8 * len(COUNTED)))
@@ -150,11 +150,11 @@ def campaign(target: str, minutes: float, corpus: Path, found: Path) -> list[obj
         if status and time.monotonic() - began < 5:
             break
     counts = struct.unpack(f"<{len(COUNTED)}q", (found / "counts").read_bytes())
-    kept = {one.stem for one in found.iterdir() if one.name not in ("log", "counts")}
+    faults = {path.stem for path in found.iterdir() if path.name not in ("log", "counts")}
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
     taken = [f"{seconds / 60:.1f}" for seconds in (time.monotonic() - began, cpu)]
-    return [target, *taken, *counts, len(list(corpus.iterdir())), len(kept), *sorted(kept)]
+    return [target, *taken, *counts, len(list(corpus.iterdir())), len(faults), *sorted(faults)]
 
 
 def main() -> int:
@@ -187,7 +187,7 @@ def main() -> int:
             row = campaign(target, options.minutes, (corpus / target).absolute(),
                            (options.found / target).absolute())  # fmt: skip
             n_faults += int(str(row[7]))
-            shown = [f"{one:,}" if isinstance(one, int) else str(one) for one in row]
+            shown = [f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row]
             print(f"| {' | '.join(shown[:8])} | {' '.join(shown[8:])}", flush=True)
     return 1 if n_faults else 0
 

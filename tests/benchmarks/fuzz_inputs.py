@@ -1,8 +1,8 @@
-"""What a fuzzer begins with at each door, and how it changes files so that they still open.
+"""Provide the fuzzer's seed files for each entry point, and mutations that keep files readable.
 
-Bytes alone rarely pass a checksum, a packing or a syntax: JSON is changed value by value, members
-of a zip and what gzip holds are changed and packed again, arrays get other headers and values,
-chunks of a PNG their checksums, tags of a TIFF and cards of a FITS header other types and values.
+Byte mutations rarely pass a checksum, compression or syntax, so JSON is changed value by value, zip
+members and gzip contents are changed and compressed again, arrays get other headers and values, PNG
+chunks new checksums, TIFF tags and FITS cards other types and values.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ import pyarrow.parquet as pq
 
 from tests.hostile.doors import IMAGES, finished_batch, finished_run, sound_table
 
-MAX_BYTES = 1 << 17  # of a file to begin with
-Change = Callable[[bytes], bytes]  # of bytes by the fuzzer itself
+MAX_BYTES = 1 << 17  # of a seed file
+Change = Callable[[bytes], bytes]  # the fuzzer's own byte mutation
 
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2, 7, 255, 256, 10**6, 2**31, 2**53, 2**63 - 1, -(2**63), 2**70,
@@ -50,7 +50,7 @@ TOKENS = (
     b"[" * 3000,
 )  # fmt: skip
 DTYPES = ("<f4", ">f8", "<i8", "|b1", "|O", "<c16", "<U8", "<M8[ns]", "|V8", "[('a', '<f8')]")
-# Of TIFF: numbers of tags, of types, counts and values; of FITS: names of cards, and values.
+# TIFF tag numbers, types, counts and values; FITS card names and values.
 TAGS = (258, 259, 262, 266, 273, 277, 284, 317, 320, 322, 323, 324, 330, 338, 339, 347, 700, 33421,
         33422, 34665, 34675, 50713, 50714, 50717, 50721, 50728)  # fmt: skip
 TAG_KINDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18)
@@ -63,7 +63,7 @@ CARD_VALUES = b"""0 1 -1 8 16 -32 64 255 -32768 99999 1E400 1E-320 1E300 NaN T F
 
 
 def seeds(target: str) -> list[bytes]:
-    """Return sound files for a door, the smaller ones of those that the benchmarks damage."""
+    """Return valid files for an entry point: the smaller originals of the damage benchmarks."""
     return [data for data in _seeds(target) if len(data) <= MAX_BYTES]
 
 
@@ -81,7 +81,7 @@ def _seeds(target: str) -> list[bytes]:
 
 
 def rows(n_rows: int = 40) -> pl.DataFrame:
-    """Return a table of every type."""
+    """Return a table with every column type."""
     rng, day, noon = random.Random(0), datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 12)
     return pl.DataFrame(
         {
@@ -159,7 +159,7 @@ def _packed(rng: random.Random) -> bytes:
 
 
 def _xlsx(rng: random.Random) -> bytes:
-    """Write a workbook; now and then one that is not packed, so that its parts are hit."""
+    """Write a workbook, sometimes uncompressed so that mutations reach its parts."""
     book = openpyxl.Workbook()
     for row in (rows().columns, *rows().iter_rows()):
         book.active.append(row)
@@ -203,12 +203,12 @@ def _raw(folder: Path) -> list[bytes]:
     rng = np.random.default_rng(0)
     mosaic = rng.integers(300, 4000, (24, 32)).astype(np.uint16)
     options: list[dict[str, Any]] = [{}, {"noise": (1e-4, 1e-6), "black": (250, 256, 256, 260)}]
-    paths = [write_dng(folder / f"{n}.dng", mosaic, **one) for n, one in enumerate(options)]
+    paths = [write_dng(folder / f"{n}.dng", mosaic, **tags) for n, tags in enumerate(options)]
     return [path.read_bytes() for path in paths]
 
 
 def _ods() -> bytes:
-    """A small sheet of OpenDocument."""
+    """Return a small OpenDocument spreadsheet."""
     cell = (
         '<table:table-cell office:value-type="{}" office:value="{}"><text:p>{}</text:p>'
         "</table:table-cell>"
@@ -218,7 +218,7 @@ def _ods() -> bytes:
         *([["float", n, n], ["float", n * n, n * n]] for n in range(5)),
     )
     body = "".join(
-        f"<table:table-row>{''.join(cell.format(*one) for one in row)}</table:table-row>"
+        f"<table:table-row>{''.join(cell.format(*value) for value in row)}</table:table-row>"
         for row in rows
     )
     spaces = " ".join(
@@ -259,10 +259,10 @@ def _packed_folder(folder: Path) -> bytes:
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return where each value of a document stands."""
+    """Return the location of each value in a document."""
     items = value.items() if isinstance(value, dict) else ()
     items = enumerate(value) if isinstance(value, list) else items
-    return [one for key, own in items for one in ((*path, key), *_places(own, (*path, key)))]
+    return [place for key, own in items for place in ((*path, key), *_places(own, (*path, key)))]
 
 
 def _config(folder: Path) -> list[bytes]:
@@ -317,7 +317,7 @@ def _rules(folder: Path) -> list[bytes]:
     from tests.novelty.relations.ruled import held, ruled_frame
 
     found = find_table_rules(ruled_table(), ColumnOptions(), seed=0, execution=Execution())
-    return [rules_to_json(one).encode() for one in (found, held(ruled_frame(40)))]
+    return [rules_to_json(rules).encode() for rules in (found, held(ruled_frame(40)))]
 
 
 def _profile(folder: Path) -> list[bytes]:
@@ -358,7 +358,7 @@ def _delta(folder: Path) -> list[bytes]:
     write_deltalake(str(folder / "t"), frame[6:].to_arrow(), mode="append")
     DeltaTable(str(folder / "t")).delete("n > 50")
     write_deltalake(str(folder / "p"), frame[:6].to_arrow(), partition_by=["flag"])
-    return [_packed_folder(folder / one) for one in "tp"]
+    return [_packed_folder(folder / name) for name in "tp"]
 
 
 def _hive(folder: Path) -> list[bytes]:
@@ -406,12 +406,12 @@ _OTHERS: dict[str, Callable[[Path], list[bytes]]] = {
 
 
 def changed(target: str, data: bytes, change: Change, seed: int) -> bytes:
-    """Change a file of a target, most of the time by its structure, else by bytes alone."""
+    """Mutate a file of a target: mostly by its structure, sometimes by bytes alone."""
     rng = np.random.default_rng(seed)
     if rng.random() < 0.75:
         try:
             return _changed(target, data, change, rng)
-        except Exception:  # it is damaged already
+        except Exception:  # an earlier mutation broke the structure
             pass
     return change(data)
 
@@ -426,7 +426,7 @@ def _changed(target: str, data: bytes, change: Change, rng: np.random.Generator)
 
 
 def _part_changed(data: bytes, change: Change, rng: np.random.Generator, target: str = "") -> bytes:
-    """Change what stands plainly in a file."""
+    """Mutate an uncompressed part of a file."""
     if data.startswith(b"\x93NUMPY"):
         return _array_changed(data, change, rng)
     if data.startswith(b"\x89PNG"):
@@ -449,11 +449,11 @@ def _part_changed(data: bytes, change: Change, rng: np.random.Generator, target:
 def _member_changed(data: bytes, change: Change, rng: np.random.Generator) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-        is_packed = any(one.compress_type for one in archive.infolist())
+        is_packed = any(member.compress_type for member in archive.infolist())
     names = list(members)
-    # Of a model one part is JSON, and says what the many others are.
-    told = [name for name in names if name.endswith(".json")]
-    name = told[0] if told and rng.random() < 0.4 else names[int(rng.integers(len(names)))]
+    # A model has one JSON part that describes its many arrays.
+    headers = [name for name in names if name.endswith(".json")]
+    name = headers[0] if headers and rng.random() < 0.4 else names[int(rng.integers(len(names)))]
     what = rng.random()
     if what < 0.05:
         del members[name]
@@ -468,11 +468,11 @@ def _member_changed(data: bytes, change: Change, rng: np.random.Generator) -> by
 
 
 def _array_changed(data: bytes, change: Change, rng: np.random.Generator) -> bytes:
-    """Give an array other values, or a header that says another type or shape of it."""
+    """Replace an array's values, or give its header another type or shape."""
     array = np.load(io.BytesIO(data)).copy()
     what, shape, described = int(rng.integers(8)), array.shape, array.dtype.str
     if what < 4:
-        numbers = [one for one in VALUES if isinstance(one, float | int) and abs(one) < 2**63]
+        numbers = [v for v in VALUES if isinstance(v, float | int) and abs(v) < 2**63]
         value = np.array(numbers[int(rng.integers(len(numbers)))]).astype(array.dtype)
         if what == 0 and array.size:
             array.flat[rng.integers(array.size)] = value
@@ -492,7 +492,7 @@ def _array_changed(data: bytes, change: Change, rng: np.random.Generator) -> byt
         at = int(rng.integers(max(len(shape), 1)))
         sizes = (0, -1, 1, 7, 10**6, 2**53, 2**63 - 1, *(n + by for n in shape for by in (-1, 1)))
         shape = (*shape[:at], sizes[int(rng.integers(len(sizes)))], *shape[at + 1 :])
-    elif what == 6:  # other lengths, and bytes enough for them
+    elif what == 6:  # other lengths, and enough bytes for them
         shape = tuple(int(rng.integers(0, 2 * n + 2)) for n in shape)
         content = np.resize(array, shape).tobytes() if array.size else b""
     else:
@@ -503,11 +503,11 @@ def _array_changed(data: bytes, change: Change, rng: np.random.Generator) -> byt
 
 
 def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
-    """Change a value of a JSON text, of one of its lines, or of the block in a page."""
+    """Change a value in a JSON document, a JSON line, or the JSON block of a page."""
     text = data.decode("utf-8", "surrogateescape")
     found = re.search(r"<script[^>]*>(.*)</script>", text, re.DOTALL)
     spans = [found.span(1)] if found else [(0, len(text))]
-    lines = [one.span() for one in re.finditer(r"[^\n]+", text)]
+    lines = [match.span() for match in re.finditer(r"[^\n]+", text)]
     if len(lines) > 1:
         spans += [lines[int(rng.integers(len(lines)))]]
     for start, stop in spans:
@@ -530,7 +530,7 @@ def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
                     parent["more"] = parent[key]
                 else:
                     own = type(parent[key])
-                    alike = [one for one in VALUES if isinstance(one, own)]
+                    alike = [value for value in VALUES if isinstance(value, own)]
                     kinds = alike if alike and rng.random() < 0.6 else VALUES
                     parent[key] = kinds[int(rng.integers(len(kinds)))]
             except (KeyError, IndexError, TypeError):
@@ -541,8 +541,8 @@ def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
 
 
 def _token_changed(data: bytes, rng: np.random.Generator, *, same_length: bool = False) -> bytes:
-    """Put another number or word in the place of one."""
-    found = [one.span() for one in re.finditer(rb"[-+0-9.eE]+|[A-Za-z_]+|[^\w\s]", data[: 1 << 16])]
+    """Replace a token with another number or word."""
+    found = [m.span() for m in re.finditer(rb"[-+0-9.eE]+|[A-Za-z_]+|[^\w\s]", data[: 1 << 16])]
     start, stop = found[int(rng.integers(len(found)))]
     if rng.random() < 0.3:
         other = found[int(rng.integers(len(found)))]
@@ -555,7 +555,7 @@ def _token_changed(data: bytes, rng: np.random.Generator, *, same_length: bool =
 
 
 def _chunk_changed(data: bytes, change: Change, rng: np.random.Generator) -> bytes:
-    """Change a chunk of a PNG, and its checksum with it."""
+    """Change a PNG chunk and update its checksum."""
     chunks, place = [], 8
     while place + 12 <= len(data):
         (length,) = struct.unpack_from(">I", data, place)
@@ -577,7 +577,7 @@ def _chunk_changed(data: bytes, change: Change, rng: np.random.Generator) -> byt
 
 
 def _tag_changed(data: bytes, rng: np.random.Generator) -> bytes:
-    """Give tags of a TIFF another number, type, count or value."""
+    """Give TIFF tags another number, type, count or value."""
     order, wide = "<" if data.startswith(b"II") else ">", data[2:3] == b"+" or data[3:4] == b"+"
     place, entry = ("Q", 20) if wide else ("I", 12)
     out = bytearray(data)
@@ -593,14 +593,14 @@ def _tag_changed(data: bytes, rng: np.random.Generator) -> bytes:
         elif what == 2:
             struct.pack_into(order + place, out, at + 4, int(rng.choice(TAG_COUNTS)))
         else:
-            below = (1 << 32) - int(rng.integers(1, 64))  # 0, of a signed type
+            below = (1 << 32) - int(rng.integers(1, 64))  # negative if read as a signed type
             value = below if rng.random() < 0.3 else int(rng.choice(TAG_VALUES))
             struct.pack_into(order + place, out, at + (12 if wide else 8), value)
     return bytes(out)
 
 
 def _card_changed(data: bytes, rng: np.random.Generator) -> bytes:
-    """Give a card of a FITS header another value, or name."""
+    """Give a FITS header card another value or name."""
     is_value = re.compile(rb"[A-Z0-9_-]{1,8} *= ").match
     cards = [at for at in range(0, len(data) - 80, 80) if is_value(data[at : at + 80])]
     at = cards[int(rng.integers(1, len(cards)))]

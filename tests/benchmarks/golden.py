@@ -1,14 +1,14 @@
-"""The golden run of a rebuild: keep what the package gives, and hold a later commit against it.
+"""Record the package's results in a golden run, and compare a later commit with it.
 
     python tests/benchmarks/golden.py keep FOLDER       # writes FOLDER/kept.json and FOLDER/raw
     python tests/benchmarks/golden.py compare FOLDER    # runs again, lists what differs, exit 1
 
-Only the command and the public names are used, so that the same script runs on both commits; both
-runs need the same machine and libraries. Tables and images are made by `golden_data`, with fixed
-seeds. A step that fails is kept as its exit code and error line. Paths of the working folder,
-version numbers (not those in model files) and clock times are taken out; `run.json` is left out.
-Two minutes on two cores, and one more where the loops of denoising are compiled first.
-``--only WORD`` takes the steps with that word in their names.
+Only the command and public names are used, so that the same script runs on both commits; both runs
+need the same machine and libraries. `golden_data` makes tables and images with fixed seeds. A
+failing step is recorded as its exit code and error line. Paths of the working folder, version
+numbers (except in model files) and clock times are removed; `run.json` is ignored. It takes two
+minutes on two cores, and one more if the loops of denoising must be compiled first. ``--only WORD``
+selects the steps with that word in their names.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ import kpca_apps
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 LEFT_OUT = ("run.json",)
-SHOWN = 80  # characters on each side of what differs
+SHOWN = 80  # characters shown on each side of a difference
 WARM_UP = "denoise run in/grey.png in/mosaic.dng --quality fast --out warm"
 
-Kept = dict[str, dict[str, Any]]  # step -> name of a result -> digest, and a few plain numbers
+Kept = dict[str, dict[str, Any]]  # step -> result name -> digest and a few plain numbers
 
 
-def scrubbed(text: str, work: Path) -> str:
-    """Take out what differs from run to run, or from version to version, by nature."""
+def scrub(text: str, work: Path) -> str:
+    """Remove text that legitimately differs between runs or versions."""
     for path in {str(work), str(work.resolve())}:
         text = text.replace(path, "WORK")
     lines = [line for line in text.splitlines(True) if not line.startswith("Compiling for this")]
@@ -61,7 +61,7 @@ def scrubbed(text: str, work: Path) -> str:
 
 
 def run_command(line: str, work: Path) -> str:
-    """Run ``kpca`` in this process, and return what it said with its exit code."""
+    """Run ``kpca`` in this process; return its output and exit code."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     words, at_interrupt = sys.argv, signal.getsignal(signal.SIGINT)
     sys.argv = ["kpca", *line.split()]
@@ -73,12 +73,12 @@ def run_command(line: str, work: Path) -> str:
     finally:
         sys.argv = words
         signal.signal(signal.SIGINT, at_interrupt)
-    said = f"$ kpca {line}\n{out.getvalue()}--- exit code {code}\n{err.getvalue()}"
-    return scrubbed(said, work)
+    transcript = f"$ kpca {line}\n{out.getvalue()}--- exit code {code}\n{err.getvalue()}"
+    return scrub(transcript, work)
 
 
 def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Run all steps in a folder, and yield what each gave: bytes that are the same each time."""
+    """Run all steps in a folder; yield reproducible bytes of each result."""
     steps: Mapping[str, str | Callable[[], Mapping[str, Any]]] = {**COMMANDS, **PYTHON}
     for name, step in steps.items():
         if only not in name:
@@ -87,10 +87,10 @@ def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
         results: dict[str, bytes] = {}
         if callable(step):
             try:
-                results = {key: packed(value, work) for key, value in step().items()}
-            except Exception as error:  # what it raises is what it gives
-                said = "".join(traceback.format_exception_only(error))
-                results["error"] = scrubbed(said, work).encode()
+                results = {key: serialise(value, work) for key, value in step().items()}
+            except Exception as error:  # the exception is the result
+                message = "".join(traceback.format_exception_only(error))
+                results["error"] = scrub(message, work).encode()
         else:
             words = [run_command(c.replace("@", name), work) for c in step.split(";")]
             results["said"] = "".join(words).encode()
@@ -101,8 +101,8 @@ def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield name, results
 
 
-def packed(value: Any, work: Path) -> bytes:
-    """Write what a Python step gave: an array as .npy, a frame as its rows, all else as text."""
+def serialise(value: Any, work: Path) -> bytes:
+    """Serialise a Python result: an array as .npy, a frame as rows, anything else as text."""
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         file = io.BytesIO()
         np.save(file, value)
@@ -112,28 +112,28 @@ def packed(value: Any, work: Path) -> bytes:
         return f"{value.schema}\n{rows}".encode()
     if not isinstance(value, str):
         value = json.dumps(value, indent=1, sort_keys=True, default=str)
-    return scrubbed(value, work).encode()
+    return scrub(value, work).encode()
 
 
 def content(path: Path, work: Path) -> bytes:
-    """Return what a file says: pixels of images, cells of tables, text without what must differ."""
+    """Return a file's content: image pixels, table cells, or text without volatile parts."""
     kind = path.suffix.lower()
     if kind in (".tif", ".tiff"):
-        return packed(tifffile.imread(path), work)
+        return serialise(tifffile.imread(path), work)
     if kind in (".png", ".jpg"):
         with Image.open(path) as image:
-            return packed(np.array(image), work)
+            return serialise(np.array(image), work)
     if kind == ".xlsx":
-        return packed("".join(_cells(path)), work)
+        return serialise("".join(_cells(path)), work)
     if kind == ".parquet":
-        return packed(pl.read_parquet(path), work)
+        return serialise(pl.read_parquet(path), work)
     if kind in (".arrow", ".feather"):
-        return packed(pl.read_ipc(path), work)
+        return serialise(pl.read_ipc(path), work)
     if kind == ".npy":
         return path.read_bytes()
     data = path.read_bytes() if kind != ".gz" else gzip.decompress(path.read_bytes())
     try:
-        return scrubbed(data.decode("utf-8"), work).encode()
+        return scrub(data.decode("utf-8"), work).encode()
     except UnicodeDecodeError:
         return data
 
@@ -147,8 +147,8 @@ def _cells(path: Path) -> Iterator[str]:
                     yield f"{sheet.title}!{cell.coordinate} {cell.value!r} {colour}\n"
 
 
-def entry(data: bytes) -> dict[str, Any]:
-    """Return the digest of a result, and what a reader knows an array by."""
+def describe(data: bytes) -> dict[str, Any]:
+    """Return a result's digest; for an array also shape, dtype, sum and mean."""
     found: dict[str, Any] = {"digest": hashlib.sha256(data).hexdigest()[:16], "bytes": len(data)}
     if (array := _array(data)) is not None:
         found |= {"shape": list(array.shape), "dtype": str(array.dtype)}
@@ -163,23 +163,23 @@ def _array(data: bytes) -> np.ndarray | None:
 
 
 def first_difference(old: bytes, new: bytes) -> str:
-    """Say where two results differ first, and by how much at most where numbers alone differ."""
+    """Describe the first difference of two results; for numbers, the largest difference."""
     arrays = _array(old), _array(new)
     if arrays[0] is not None and arrays[1] is not None:
         return _of_arrays(arrays[0], arrays[1])
     if old.startswith(b"PK") and new.startswith(b"PK"):
-        return _of_archives(old, new)
+        return _compare_archives(old, new)
     try:
         texts = old.decode("utf-8"), new.decode("utf-8")
     except UnicodeDecodeError:
         return f"byte {_first(old, new)} of {len(old)} and {len(new)}"
-    by = _by_numbers(*texts)
+    by = _numeric_difference(*texts)
     with contextlib.suppress(json.JSONDecodeError):
-        return f"{_of_trees(json.loads(texts[0]), json.loads(texts[1]), '$')}{by}"
+        return f"{_compare_trees(json.loads(texts[0]), json.loads(texts[1]), '$')}{by}"
     lines = [text.splitlines() for text in texts]
     for number, (a, b) in enumerate(zip(*lines, strict=False), 1):
         if a != b:
-            return f"line {number}: {_beside(a, b)}{by}"
+            return f"line {number}: {_excerpts(a, b)}{by}"
     return f"{len(lines[0])} lines before, {len(lines[1])} now"
 
 
@@ -196,8 +196,8 @@ def _of_arrays(old: np.ndarray, new: np.ndarray) -> str:
     return f"{first}{unlike.sum()} of {a.size} differ, by at most {most:.3g} of {scale:.3g}"
 
 
-def _of_archives(old: bytes, new: bytes) -> str:
-    """Say of model files which of their parts differ, and how the first does."""
+def _compare_archives(old: bytes, new: bytes) -> str:
+    """Name the parts of two model files that differ, and the first difference."""
     parts = []
     for data in (old, new):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -205,28 +205,28 @@ def _of_archives(old: bytes, new: bytes) -> str:
     a, b = parts
     unlike = [name for name in {**a, **b} if a.get(name) != b.get(name)]
     if not unlike:
-        return "the same parts, packed otherwise"
+        return "the same parts, compressed differently"
     first, count = unlike[0], f"{len(unlike)} of {len(b)} parts differ, first {unlike[0]}"
     if first not in a or first not in b:
         return f"{count}, which is {'new' if first in b else 'gone'}"
     return f"{count}: {first_difference(a[first], b[first])}"
 
 
-def _of_trees(old: Any, new: Any, path: str) -> str:
-    """Return path and values of the first difference of two JSON documents; empty if none."""
+def _compare_trees(old: Any, new: Any, path: str) -> str:
+    """Return the path and values where two JSON documents first differ; empty if equal."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
             if key not in old or key not in new:
                 return f"{path}.{key} is {'new' if key in new else 'gone'}"
-            if found := _of_trees(old[key], new[key], f"{path}.{key}"):
+            if found := _compare_trees(old[key], new[key], f"{path}.{key}"):
                 return found
         return "" if list(old) == list(new) else f"{path}: other order of keys"
     if isinstance(old, list) and isinstance(new, list):
         for i, (a, b) in enumerate(zip(old, new, strict=False)):
-            if found := _of_trees(a, b, f"{path}[{i}]"):
+            if found := _compare_trees(a, b, f"{path}[{i}]"):
                 return found
         return "" if len(old) == len(new) else f"{path}: {len(old)} items before, {len(new)} now"
-    return "" if repr(old) == repr(new) else f"{path}: {_beside(repr(old), repr(new))}"
+    return "" if repr(old) == repr(new) else f"{path}: {_excerpts(repr(old), repr(new))}"
 
 
 def _first(old: Sequence[Any], new: Sequence[Any]) -> int:
@@ -234,15 +234,15 @@ def _first(old: Sequence[Any], new: Sequence[Any]) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(old), len(new)))
 
 
-def _beside(old: str, new: str) -> str:
-    """Cut two lines to where they differ first."""
+def _excerpts(old: str, new: str) -> str:
+    """Cut two lines to the surroundings of their first difference."""
     at = _first(old, new)
     a, b = (text[max(0, at - SHOWN // 2) : at + SHOWN] for text in (old, new))
     return f"{a!r} -> {b!r}"
 
 
-def _by_numbers(old: str, new: str) -> str:
-    """Say how much the numbers of two texts differ, if nothing else does."""
+def _numeric_difference(old: str, new: str) -> str:
+    """Describe the numeric difference of two texts; empty if they differ otherwise."""
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
         return ""
     a, b = (np.array([float(n) for n in NUMBER.findall(text)]) for text in (old, new))
@@ -255,9 +255,9 @@ def _by_numbers(old: str, new: str) -> str:
 
 
 def keep(folder: Path, only: str) -> Kept:
-    """Run all steps and write what they give into a folder."""
+    """Run all steps and write their results to a folder."""
     os.environ["COLUMNS"] = "80"
-    warnings.simplefilter("ignore")  # what the package has to say it says in its results
+    warnings.simplefilter("ignore")  # warnings are part of the results
     kept: Kept = {}
     raw, here = folder.resolve() / "raw", Path.cwd()
     if raw.exists():
@@ -272,7 +272,7 @@ def keep(folder: Path, only: str) -> Kept:
             run_command(WARM_UP, work)
             before = time.perf_counter()
             for name, results in run_steps(work, only):
-                kept[name] = {key: entry(data) for key, data in results.items()}
+                kept[name] = {key: describe(data) for key, data in results.items()}
                 for key, data in results.items():
                     path = raw / name / f"{key}.gz"
                     path.parent.mkdir(parents=True, exist_ok=True)
@@ -288,7 +288,7 @@ def keep(folder: Path, only: str) -> Kept:
 
 
 def compare(folder: Path, only: str) -> int:
-    """Run all steps again, print what differs from what was kept, and return how many do."""
+    """Rerun all steps, print differences from the recorded results, and return their number."""
     kept: Kept = json.loads((folder / "kept.json").read_text(encoding="utf-8"))
     n_unlike = 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -308,7 +308,7 @@ def compare(folder: Path, only: str) -> int:
                     continue
                 n_unlike += 1
     n_results = sum(len(results) for results in again.values())
-    print(f"{n_unlike} of {n_results} results differ, of {len(again)} steps")
+    print(f"{n_unlike} of {n_results} results of {len(again)} steps differ")
     return n_unlike
 
 

@@ -1,4 +1,4 @@
-"""Tables and images that `golden` runs on: made with fixed seeds, the same bytes each time."""
+"""Make the tables and images for `golden` with fixed seeds, byte for byte reproducible."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import xlsxwriter
 from PIL import Image
 
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
-N_LARGE = 100_400  # read in parts: more than 100,000 rows
+N_LARGE = 100_400  # more than 100,000 rows, so read in parts
 
 
 def mixed(n: int, seed: int = 0, *, clean: bool = False) -> pl.DataFrame:
-    """Return rows as people type them: units, dates, flags, odd cells, duplicates, misspellings."""
+    """Return rows typed by hand: units, dates, flags, odd cells, duplicates, misspellings."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=n)
     kind = rng.choice(["birch", "oak", "maple", "spruce"], n, p=[0.4, 0.3, 0.2, 0.1])
@@ -57,12 +57,12 @@ def mixed(n: int, seed: int = 0, *, clean: bool = False) -> pl.DataFrame:
             for i in rng.choice(np.arange(40, n), n // 30, replace=False):
                 columns[column][i] = None
         for cells in columns.values():
-            cells[-3:] = cells[-6:-3]  # typed twice
+            cells[-3:] = cells[-6:-3]  # duplicate rows
     return pl.DataFrame(columns)
 
 
 def typed(n: int, seed: int) -> pl.DataFrame:
-    """Return rows with types: numbers, dates, times, booleans, categories."""
+    """Return typed columns: numbers, dates, times, booleans, categories."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=n)
     start = datetime.datetime(2022, 5, 1)
@@ -129,19 +129,19 @@ def make_tables(folder: Path) -> None:
 
 
 def picture(name: str, side: int = 112) -> np.ndarray:
-    """Return a part of a clean photograph in 0..1."""
+    """Return a crop of a clean photograph in 0..1."""
     with Image.open(DATASETS / "photographs" / "clean" / name) as image:
         part = image.crop((60, 60, 60 + side, 60 + side))
     return np.array(part, dtype=np.float64) / 255
 
 
 def whole(image: np.ndarray, most: int = 255) -> np.ndarray:
-    """Return an image in 0..1 as integers."""
+    """Scale an image from 0..1 to integers."""
     return np.clip(np.rint(image * most), 0, most).astype(np.uint8 if most < 256 else np.uint16)
 
 
 def make_images(folder: Path) -> None:
-    """Write small images with many kinds of noise, and the clean ones of some."""
+    """Write small images with many kinds of noise, and clean versions of some."""
     rng = np.random.default_rng(0)
 
     def noise(image: np.ndarray, sigma: float = 20 / 255) -> np.ndarray:
@@ -170,7 +170,7 @@ def make_images(folder: Path) -> None:
     Image.fromarray(whole(colour)).save(folder / "truth" / "colour.png")
     with Image.open(DATASETS / "photographs" / "noisy" / "coffee.jpg") as image:
         image.crop((96, 96, 224, 208)).save(folder / "camera.jpg", quality=92, subsampling=0)
-    # Of 16 bits, with light that is counted and read out; and 12 bits stored in 16.
+    # 16 bits with Poisson and read noise, and 12 bits stored in 16.
     counted = rng.poisson(grey * 60) / 60 + 0.02 * rng.standard_normal(grey.shape)
     tifffile.imwrite(folder / "deep.tif", whole(counted, 65535))
     tifffile.imwrite(folder / "twelve.tif", whole(noise(grey, 0.06), 4095))
@@ -184,16 +184,16 @@ def make_images(folder: Path) -> None:
 
 
 def seen_by_sensor(light: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the mosaic RGGB of light (h, w, 3) in 0..1, with the noise of a sensor of 12 bits."""
-    seen = light[..., 1].copy()
-    seen[0::2, 0::2], seen[1::2, 1::2] = light[0::2, 0::2, 0], light[1::2, 1::2, 2]
-    seen = 0.05 + 0.9 * seen
-    signal = rng.poisson(seen * 200) / 200 + 0.01 * rng.standard_normal(seen.shape)
+    """Simulate the RGGB mosaic of a 12-bit sensor from light (h, w, 3) in 0..1."""
+    mosaic = light[..., 1].copy()
+    mosaic[0::2, 0::2], mosaic[1::2, 1::2] = light[0::2, 0::2, 0], light[1::2, 1::2, 2]
+    mosaic = 0.05 + 0.9 * mosaic
+    signal = rng.poisson(mosaic * 200) / 200 + 0.01 * rng.standard_normal(mosaic.shape)
     return np.clip(256 + 3800 * signal, 0, 4095).astype(np.uint16)
 
 
 def write_mosaic(path: Path, light: np.ndarray, rng: np.random.Generator) -> None:
-    """Write a camera raw file, a DNG as TIFF's tags describe it."""
+    """Write a camera raw file as a DNG."""
     matrix = [9000, -2000, -1000, -4000, 13000, 1000, -500, 2000, 6000]
     tags = [
         (271, 2, 0, b"Maker", True),

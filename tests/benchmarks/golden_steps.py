@@ -1,7 +1,7 @@
-"""What `golden` runs: lines of the command, and calls of the public names.
+"""List the steps of `golden`: command lines, and calls of the public API.
 
-In a line ``@`` stands for a folder of the step's own, and ``;`` begins another command. Inputs are
-in ``in/``, as `golden_data` makes them.
+In a command line ``@`` stands for the step's own folder, and ``;`` begins another command. Inputs
+are in ``in/``, as `golden_data` makes them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ COMMANDS = {
     "novelty diff @/a @/b --json --out @/c",
     "large": f"{SCREEN} in/large.csv --json --out @/o --format parquet",
     "large-groups": f"{SCREEN} in/groups.csv --by group --count 50 --workers threads --out @/o",
-    # What is refused.
+    # Refusals.
     "refused-tables": f"{SCREEN} in/none.csv --out @/o;{SCREEN} in/few.csv --out @/o;"
     f"{SCREEN} in/titled.csv --out @/o;{SCREEN} in/mixed.csv --alpha 0.1 --out @/o;"
     f"{SCREEN} in/mixed.csv --by tree --out @/o;{SCREEN} in/mixed.csv --id none --out @/o;"
@@ -104,8 +104,8 @@ COMMANDS = {
 }
 
 
-def found(result: kpca.Screening) -> dict[str, Any]:
-    """Return all that a screening says of its rows."""
+def results_of(result: kpca.Screening) -> dict[str, Any]:
+    """Return everything a screening reports about its rows."""
     frames = {
         "rows": result.to_frame(),
         "flagged": result.flagged(),
@@ -140,24 +140,24 @@ def numbers(n: int = 200, columns: int = 6, seed: int = 0) -> np.ndarray:
 
 
 def frames_of_polars() -> Mapping[str, Any]:
-    return found(kpca.screen_table(typed(200, 11), label="known", positive="1", count=5))
+    return results_of(kpca.screen_table(typed(200, 11), label="known", positive="1", count=5))
 
 
 def frames_of_pandas() -> Mapping[str, Any]:
     frame = pd.DataFrame(mixed(160, 12).to_dict(as_series=False)).set_index("tree")
-    return found(kpca.screen_table(frame, share=0.05, hide="kind"))
+    return results_of(kpca.screen_table(frame, share=0.05, hide="kind"))
 
 
 def frames_of_arrow() -> Mapping[str, Any]:
-    return found(kpca.screen_table(typed(200, 13).to_arrow(), by="site"))
+    return results_of(kpca.screen_table(typed(200, 13).to_arrow(), by="site"))
 
 
 def dict_and_array() -> Mapping[str, Any]:
     of_dict = kpca.screen_table({f"x{i}": x for i, x in enumerate(numbers().T)}, count=4)
     of_array = kpca.screen_table(numbers(), reference=numbers(seed=1), fdr=0.2)
     return {
-        **{f"dict_{k}": v for k, v in found(of_dict).items()},
-        **{f"array_{k}": v for k, v in found(of_array).items()},
+        **{f"dict_{k}": v for k, v in results_of(of_dict).items()},
+        **{f"array_{k}": v for k, v in results_of(of_array).items()},
     }
 
 
@@ -165,15 +165,15 @@ def models() -> Mapping[str, Any]:
     model = kpca.fit_model(mixed(200, 14, clean=True), alpha=0.05, label="known", seed=2)
     kpca.save_model(model, "models/m.kpca")
     again = kpca.load_model("models/m.kpca")
-    return found(kpca.score_table(again, mixed(120, 15), accept="in/accept.csv"))
+    return results_of(kpca.score_table(again, mixed(120, 15), accept="in/accept.csv"))
 
 
 def in_parts(**options: Any) -> Callable[[], Mapping[str, Any]]:
-    """Screen a small file as a large one is: in parts of 64 rows."""
+    """Screen a small file in parts of 64 rows, as a large one is."""
 
     def step() -> Mapping[str, Any]:
         table = kpca.open_table("in/mixed.csv", in_memory_rows=100, part_rows=64)
-        return found(kpca.screen_table(table, jobs=2, **options))
+        return results_of(kpca.screen_table(table, jobs=2, **options))
 
     return step
 
@@ -219,7 +219,7 @@ def engine() -> Mapping[str, Any]:
             given |= {name: projected, f"{name}_error": fitted.reconstruction_error(new)}
             if name in ("exact", "ridge", "nystroem"):
                 given[f"{name}_back"] = fitted.inverse_transform(fitted.transform(new))
-        except Exception as error:  # one that fails leaves the others
+        except Exception as error:  # continue with the other kernels
             given[f"{name}_refused"] = f"{type(error).__name__}: {error}"
     return given
 

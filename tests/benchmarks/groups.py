@@ -1,14 +1,14 @@
-"""How many planted faults `--by` finds beside one model of the table, by rows a group.
+"""Count planted faults found with `--by` and with one model of the table, by rows per group.
 
-Made tables have groups whose columns go together in ways of their own ("mixed"), are curved to
-either side ("curved"), or differ in place only ("shift"). Every second fault is a row of another
+Generated tables have groups whose columns are related differently ("mixed"), are curved in opposite
+directions ("curved"), or differ in location only ("shift"). Every second fault is a row of another
 group, the others have one cell of another row of their group. Real tables (penguins by species,
-tumours by diagnosis) get the ten faults of `real_table_faults`, the group column apart. Told are
-the faults found when as many rows are flagged as there are faults, as a share of the faults:
+tumours by diagnosis) get the ten faults of `real_table_faults` outside the group column. As many
+rows are flagged as there are faults; the output is the fraction of faults found:
 
-- one model: of the whole table, with the group for a category
-- by: models of groups, ranked by their scores as they are
-- each: the same models, the same share of every group flagged
+- one model: of the whole table, with the group as a category
+- by: models of groups, ranked by their unadjusted scores
+- each: the same models, flagging the same fraction of every group
 
     python tests/benchmarks/groups.py [--seeds 5] [--rows 30 50 100 200]
 """
@@ -40,8 +40,8 @@ KINDS = ("shift", "mixed", "curved")
 N_ROWS, SHARE = 600, 0.02
 
 
-def made(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
-    """Groups of n rows by d columns, and which rows are faulty."""
+def generate(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
+    """Draw groups of n rows by d columns; mark the faulty rows."""
     m = max(3, min(8, N_ROWS // n))
     shared, parts = rng.normal(size=(d, d)), []
     for group in range(m):
@@ -66,8 +66,8 @@ def made(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[pl.DataFr
     return frame.with_columns(group=pl.Series([f"group {g}" for g in group_of])), is_fault
 
 
-def real(name: str, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
-    """A real table with ten faults outside its group column."""
+def plant(name: str, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
+    """Plant ten faults outside the group column of a real table."""
     cells = pd.read_csv(DATASETS / name, dtype=str)
     group = cells.pop(REAL[name])
     damaged, faults = plant_faults(cells, rng)
@@ -82,7 +82,7 @@ def scores_of(frame: pl.DataFrame, **columns: tuple[str, ...]) -> FloatArray:
 
 
 def shares_found(frame: pl.DataFrame, is_fault: BoolArray) -> list[float]:
-    """Faults found by each way, as a share of them all."""
+    """Return the fraction of faults found by each method."""
     count, group_of = int(is_fault.sum()), frame["group"].to_numpy()
     own, each = np.zeros(len(frame)), np.zeros(len(frame), dtype=bool)
     for group in np.unique(group_of):
@@ -109,9 +109,9 @@ def main() -> None:
             for seed in range(arguments.seeds):
                 rng = np.random.default_rng(seed)
                 for d in (5, 12) if of else (0,):
-                    found.append(shares_found(*(made(*of, d, rng) if of else real(name, rng))))
-            one, own, each = np.mean(found, axis=0)
-            print(f"{name:28}{one:10.2f}{own:8.2f}{each:8.2f}", flush=True)
+                    found.append(shares_found(*(generate(*of, d, rng) if of else plant(name, rng))))
+            whole, own, each = np.mean(found, axis=0)
+            print(f"{name:28}{whole:10.2f}{own:8.2f}{each:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

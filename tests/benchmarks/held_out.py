@@ -1,14 +1,13 @@
-"""White noise on photographs the denoiser's constants were chosen on, and on others, side by side.
+"""Denoise photographs used to tune the constants and held-out ones, with white noise.
 
 Two sets: `development`, 16 grey crops of 192 x 192 pixels from the training photographs of BSDS500,
-for choosing constants; `held-out`, ten whole grey test photographs of BSDS500, on which nothing is
-ever chosen. Which photographs and crops they are is drawn with fixed seeds, from sorted names.
-Below each mean PSNR in dB is the difference to bm3d with its standard error over images, where bm3d
-is installed.
+for choosing constants; `held-out`, ten whole grey test photographs of BSDS500, never used to choose
+anything. Fixed seeds draw photographs and crops from sorted names. Each mean PSNR in dB is followed
+by the difference to bm3d, if installed, with its standard error over images.
 
-FOLDER is the unpacked BSDS500 (Arbelaez et al. 2011), of
+FOLDER is the unpacked BSDS500 (Arbelaez et al. 2011), from
 https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/resources.html or its copy
-https://github.com/BIDS/BSDS500; anything with images/train and images/test below it will do.
+https://github.com/BIDS/BSDS500; it must contain images/train and images/test.
 
     python tests/benchmarks/held_out.py --photographs FOLDER [--sets development] [--images 3]
         [--sigma 15 25 50] [--qualities fast balanced] [--no-bm3d]
@@ -40,13 +39,13 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps.denoise.denoiser import denoise_kpca
 
-# Part of BSDS500, seed and number of photographs drawn.
+# BSDS500 subset, seed and number of photographs.
 SETS = {"development": ("train", 16, 16), "held-out": ("test", 68, 10)}
 CROP = 192
 
 
 def images_of(name: str, folder: Path) -> Iterator[tuple[str, Image]]:
-    """Yield the names and clean images of a set."""
+    """Yield names and clean images of a set."""
     part, seed, count = SETS[name]
     paths = sorted(folder.glob(f"**/images/{part}/*.jpg"))
     if not paths:
@@ -66,7 +65,7 @@ def ours(quality: str, noisy: Image, sigma: float) -> Image:
 
 
 def main() -> None:
-    """Print a Markdown row for each set and noise level."""
+    """Print a Markdown row per set and noise level."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--photographs", type=Path, required=True, help="folder of BSDS500")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
@@ -75,25 +74,25 @@ def main() -> None:
     parser.add_argument("--images", type=int, help="no more than so many of each set")
     parser.add_argument("--no-bm3d", action="store_true")
     given = parser.parse_args()
-    denoisers: dict[str, Denoiser] = {one: partial(ours, one) for one in given.qualities}
+    denoisers: dict[str, Denoiser] = {q: partial(ours, q) for q in given.qualities}
     denoisers |= {} if given.no_bm3d else installed_bm3d()
     print(heading("set", "sigma", "images", *denoisers))
     for name in given.sets:
         images = list(islice(images_of(name, given.photographs), given.images))
         for sigma in given.sigma:
-            reached: dict[str, list[float]] = {one: [] for one in denoisers}
-            for (image, clean), (one, denoiser) in (
+            reached: dict[str, list[float]] = {method: [] for method in denoisers}
+            for (image, clean), (method, denoiser) in (
                 (image, way) for image in images for way in denoisers.items()
             ):
                 with threadpool_limits(1):
                     noisy = with_noise(f"{name}/{image}", clean, sigma)
-                    reached[one].append(psnr(denoiser(noisy, sigma), clean))
-            cells = {one: f"{np.mean(found):.3f}" for one, found in reached.items()}
+                    reached[method].append(psnr(denoiser(noisy, sigma), clean))
+            cells = {method: f"{np.mean(found):.3f}" for method, found in reached.items()}
             if "bm3d" in denoisers and len(images) > 1:
-                for one in given.qualities:
-                    gain = np.subtract(reached[one], reached["bm3d"])
+                for method in given.qualities:
+                    gain = np.subtract(reached[method], reached["bm3d"])
                     error = gain.std(ddof=1) / np.sqrt(len(images))
-                    cells[one] += f" ({gain.mean():+.3f} ± {error:.3f})"
+                    cells[method] += f" ({gain.mean():+.3f} ± {error:.3f})"
             print(row(name, f"{sigma:g}", len(images), *cells.values()), flush=True)
 
 

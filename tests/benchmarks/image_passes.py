@@ -1,8 +1,7 @@
 """What each pass over an image brings: mean PSNR with and without it.
 
-On photographs and scans of text of scikit-image, on rendered pages, and on the images of a folder
-where one is given; noise as in `speed_quality.py`. Scans and pages are denoised with
-``content="text"``.
+On photographs and scanned text of scikit-image, on rendered pages, and on images of a folder if
+given; noise as in `speed_quality.py`. Scans and pages are denoised with ``content="text"``.
 
     python tests/benchmarks/image_passes.py [--data FOLDER] [--sigma 15 25 50] [--preset balanced]
 """
@@ -41,12 +40,12 @@ def first_alone(plan: Plan) -> Plan:
 
 
 def first_and_filter(plan: Plan) -> Plan:
-    passes = plan.passes[0], next(one for one in plan.passes if one.soft)
+    passes = plan.passes[0], next(step for step in plan.passes if step.soft)
     return replace(plan, passes=passes, smooth=1.0, halves=False)
 
 
 def without_filter(plan: Plan) -> Plan:
-    passes = tuple(one for one in plan.passes if not one.soft)
+    passes = tuple(step for step in plan.passes if not step.soft)
     return replace(plan, passes=passes, smooth=0.0, halves=False)
 
 
@@ -56,7 +55,7 @@ def one_scale(plan: Plan) -> Plan:
 
 def nearest(plan: Plan) -> Plan:
     """Groups of the nearest patches, without draws among those that noise makes differ."""
-    return replace(plan, passes=tuple(replace(one, tie=0.0) for one in plan.passes))
+    return replace(plan, passes=tuple(replace(step, tie=0.0) for step in plan.passes))
 
 
 class Part(NamedTuple):
@@ -87,7 +86,7 @@ def denoise(part: Part, noisy: Image, sigma: float, **options: str) -> NDArray[n
 def pictures(folder: Path | None) -> dict[str, tuple[str, list[tuple[str, Image]]]]:
     """Return the content and the images of each kind of picture."""
     own = [(name, in_grey(image)) for name, image in photographs(SIDE)]
-    scans = [(one.__name__, one()[:SIDE, :SIDE].astype(float)) for one in (data.page, data.text)]
+    scans = [(load.__name__, load()[:SIDE, :SIDE].astype(float)) for load in (data.page, data.text)]
     found = {
         "photographs": ("photo", own),
         "scans": ("text", scans),

@@ -1,10 +1,10 @@
-"""Decibels and CPU seconds a megapixel of presets on camera noise and on counted light.
+"""Measure PSNR and CPU seconds per megapixel of presets on camera and Poisson noise.
 
 Camera noise: pairs of a JPEG photograph and the mean of many of its scene ("PolyU", files that end
-in `_real.JPG` and `_mean.JPG`), some spread over the folder, colour; the noise is measured.
-Counted light: grey copies of clean photographs, so many photons where they are white, noise from
-default_rng(crc32("name|photons")); the noise is measured, and its kind given or found. One thread;
-measuring is part of the time, and shown by itself.
+in `_real.JPG` and `_mean.JPG`), evenly sampled from the folder, colour; the noise is measured.
+Poisson noise: grey copies of clean photographs, a given number of photons at white, noise from
+default_rng(crc32("name|photons")); the noise is measured, its kind given or estimated. One thread;
+the time includes measuring, which is also shown separately.
 
     python tests/benchmarks/kinds_of_noise.py PAIRS CLEAN [--images 6] [--photons 30 100]
         [--quality draft fast]
@@ -28,11 +28,11 @@ from threadpoolctl import threadpool_limits
 from kpca_apps.denoise.denoiser import clean_image
 from kpca_apps.denoise.options import Options
 
-COLUMNS = "noise", "asked for", "quality", "noisy dB", "dB", "CPU s / MP", "of it measuring"
+COLUMNS = "noise", "requested", "quality", "noisy dB", "dB", "CPU s / MP", "of it measuring"
 
 
 class Case(NamedTuple):
-    """An image and its truth, on the scale 0..255."""
+    """A noisy image and its clean version, in 0..255."""
 
     noisy: NDArray[np.uint8] | NDArray[np.float64]
     clean: NDArray[np.floating]
@@ -56,7 +56,7 @@ def counted(folder: Path, most: int, photons: float) -> list[Case]:
 
 
 def measured(cases: list[Case], noise: str, quality: str) -> tuple[float, float, float]:
-    """Return the mean PSNR, and CPU seconds a megapixel of all and of measuring."""
+    """Return the mean PSNR, and CPU seconds per megapixel in total and for the estimate."""
     seconds, found, pixels = [0.0, 0.0], [], 0
     for noisy, clean in cases:
         axis = -1 if noisy.ndim == 3 else None
@@ -88,7 +88,7 @@ def main() -> None:
     print(heading(*COLUMNS))
     with threadpool_limits(1):
         for quality in options.quality:
-            # Compiled, before the clock starts.
+            # Compile before timing.
             noise = np.random.default_rng(0).normal(100, 20, (128, 128))
             clean_image(noise, Options(quality=quality, n_jobs=1))
         for (kind, noise), cases in kinds.items():

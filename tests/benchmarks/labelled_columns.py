@@ -1,11 +1,11 @@
-"""Columns of real spreadsheets with labelled errors: how many have one among their odd cells.
+"""Screen real spreadsheet columns with labelled errors; count those with an error among odd cells.
 
     python tests/benchmarks/labelled_columns.py ST_BENCH [--clean 150] [--misses]
 
 ST_BENCH is `benchmarks/st_bench.csv` of qixuchen/AutoTest (Chen et al. 2025, SIGMOD): 47 of its
-1,200 columns have errors that are not debatable. Each is screened as a table of its own, and so are
-columns without any label, drawn with a seed; of these any odd cell is false, also a misspelling
-that nobody labelled: they are printed. With the extra `words`.
+1,200 columns have undisputed errors. Each is screened as a separate table, and so are unlabelled
+columns drawn with a seed; any odd cell in these counts as false and is printed, even an unlabelled
+misspelling. Needs the extra `words`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LABELS = ("ground_truth", "ground_truth_debatable")
 
 
 def values_of(cell: str | None) -> list[str]:
-    """Read a list of texts as the file has it."""
+    """Parse a list of texts as stored in the file."""
     try:
         return [str(value) for value in ast.literal_eval(cell or "[]")]
     except (SyntaxError, ValueError):
@@ -31,11 +31,11 @@ def values_of(cell: str | None) -> list[str]:
 
 
 def odd_cells(row: dict[str, str]) -> dict[str, str]:
-    """Screen one column; return its odd cells, with what was probably meant."""
+    """Screen one column; return its odd cells with suggested values."""
     try:
         table = {row["header"] or "column": values_of(row["dist_val"])}
         found = kpca_apps.screen_table(table, explain=0).findings.odd_cells
-    except KpcaError:  # nothing in it that a model could see
+    except KpcaError:  # nothing to fit a model to
         return {}
     return {cell.seen: cell.suggestion for cell in found}
 

@@ -1,20 +1,19 @@
-"""A colour photograph of a camera's size through ``kpca denoise run``: time, memory, equal bytes.
+"""Denoise a camera-sized colour photograph with ``kpca denoise run``: time, memory, equal bytes.
 
-A mosaic of photographs with white noise of sigma 15, in 8 bits, is denoised by the command as a
-user would give it, by two processors and, with ``--twice``, by one: the files must
-be the same to the byte::
+The command denoises a mosaic of photographs with white noise of sigma 15 in 8 bits, as a user would
+run it, with two processes and, with ``--twice``, with one: the files must be identical::
 
     python -m tests.benchmarks.large_image --megapixels 2 --twice
     python -m tests.benchmarks.large_image --megapixels 24 --photographs FOLDER --quality draft
 
-A whole slide, larger than memory, that is transparent but for a square of such pixels::
+A whole slide, larger than memory, transparent except for a square of such pixels::
 
     python -m tests.benchmarks.large_image --slide 100000x2000 --seen 1500 --quality fast
 
-Memory is the largest sum over the command's processes, looked at five times a second, of what lies
-in memory (RSS; libraries that processes share count for each). Without a folder of photographs the
-mosaic is of those that scikit-image brings along. On a busy machine look at the time of processors:
-alone, two of them take little more than half of it. PSNR is against the mosaic without noise.
+Memory is the peak resident memory summed over the command's processes, sampled five times a second
+(RSS; shared libraries count for each process). Without a folder of photographs the mosaic uses
+those of scikit-image. On a busy machine compare CPU times: on an idle one, two processes take
+little more than half of the wall time. PSNR is against the mosaic without noise.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from skimage import data
 from skimage.io import imread
 from skimage.metrics import peak_signal_noise_ratio
 
-from tests.benchmarks.processes import watched
+from tests.benchmarks.processes import run_kpca
 
 SIGMA, TILE = 15.0, 256
 
 
 def photographs(folder: Path | None) -> Iterator[np.ndarray]:
-    """Yield colour photographs, again and again, lying wide."""
+    """Yield colour photographs in landscape orientation, endlessly."""
     if folder is None:
         names = (data.astronaut, data.coffee, data.chelsea, data.rocket)
         yield from cycle([name() for name in names])
@@ -51,7 +50,7 @@ def photographs(folder: Path | None) -> Iterator[np.ndarray]:
 
 
 def mosaic(megapixels: float, folder: Path | None) -> np.ndarray:
-    """Lay photographs out in rows until an image of 3 : 2 is full."""
+    """Tile photographs until a 3:2 image is full."""
     height, width = (round(side * (megapixels / 24) ** 0.5) for side in (4000, 6000))
     source, rows, done = photographs(folder), [], 0
     while done < height:
@@ -64,15 +63,15 @@ def mosaic(megapixels: float, folder: Path | None) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate(rows)[:height])
 
 
-def write_slide(path: Path, size: tuple[int, int], seen: NDArray[np.uint8]) -> None:
-    """Write a BigTIFF in tiles that is transparent but for pixels in its middle."""
+def write_slide(path: Path, size: tuple[int, int], pixels: NDArray[np.uint8]) -> None:
+    """Write a tiled BigTIFF, transparent except for pixels in its middle."""
     width, height = size
-    top, left = (height - len(seen)) // 2, (width - len(seen)) // 2
+    top, left = (height - len(pixels)) // 2, (width - len(pixels)) // 2
 
     def tiles() -> Iterator[NDArray[np.uint8]]:
         for y, x in product(range(0, height, TILE), range(0, width, TILE)):
             tile = np.zeros((TILE, TILE, 4), np.uint8)
-            part = seen[max(0, y - top) : max(0, y + TILE - top)]
+            part = pixels[max(0, y - top) : max(0, y + TILE - top)]
             part = part[:, max(0, x - left) : max(0, x + TILE - left)]
             if part.size:
                 down, right = max(0, top - y), max(0, left - x)
@@ -88,7 +87,7 @@ def write_slide(path: Path, size: tuple[int, int], seen: NDArray[np.uint8]) -> N
 
 
 def main() -> None:
-    """Print a line for each run."""
+    """Print a line per run."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--megapixels", type=float, default=2.0)
     parser.add_argument("--photographs", type=Path, help="folder of photographs for the mosaic")
@@ -118,7 +117,7 @@ def main() -> None:
         for jobs in (2, 1) if arguments.twice else (2,):
             out = Path(folder, f"by-{jobs}")
             words = ("denoise", "run", Path(folder, name), "--out", out)
-            taken = watched(
+            taken = run_kpca(
                 *words, "--quality", arguments.quality, "--jobs", jobs, *arguments.options
             )
             written = (out / "images" / name).read_bytes()

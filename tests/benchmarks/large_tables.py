@@ -1,13 +1,12 @@
-"""Tables of any size through the command: rows a second, memory, and the same scores everywhere.
+"""Screen tables of any size: rows per second, memory, and equal scores on every path.
 
-Run ``python -m tests.benchmarks.large_tables`` for ten million rows of 20 columns, made in a
-temporary folder; ``--rows`` takes fewer, ``--data`` a folder made earlier by
-``datasets/make_large_table.py``. A table is screened by itself, then scored with the model that
-left, each in a process of its own.
-``--before PATH`` screens the table with an older checkout too, by turns, and compares both.
-``--growth PICTURE`` screens tables of growing ``--sizes`` instead, and draws what each took.
-``--threads`` screens one with one thread and with two instead, and tells what part of the CPU time
-is the first thread's, which alone does what is not shared, and what that allows on 16 cores.
+Run ``python -m tests.benchmarks.large_tables`` for ten million rows of 20 columns in a temporary
+folder; ``--rows`` sets another number, ``--data`` names a folder made earlier by
+``datasets/make_large_table.py``. The table is screened, then scored with the resulting model, each
+in a separate process. ``--before PATH`` alternates with an older checkout and compares both.
+``--growth PICTURE`` screens tables of growing ``--sizes`` instead, and plots the costs.
+``--threads`` screens with one thread and with two instead, prints the fraction of the CPU time in
+the main thread, which runs the serial part, and the resulting speed-up on 16 cores.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from tests.benchmarks.processes import ROOT, Taken, watched
+from tests.benchmarks.processes import ROOT, Usage, run_kpca
 
 LABEL = "planted"
 MANY_CORES = 16
@@ -38,20 +37,20 @@ WRITING = ("--force", "--format", "parquet")
 
 @dataclass(frozen=True)
 class Run:
-    """What one command took and left."""
+    """Resources and results of one command."""
 
     folder: Path
-    taken: Taken
+    taken: Usage
 
     @property
     def passes(self) -> dict[str, float]:
-        """Seconds of each pass over the table."""
+        """Return the seconds of each pass over the table."""
         seconds = json.loads((self.folder / "run.json").read_text())["seconds"]
         return {name: took for name, took in seconds.items() if name.startswith("pass ")}
 
     @property
     def found(self) -> pl.DataFrame:
-        """Scores and known outliers, in the order of the table."""
+        """Return scores and known outliers in table order."""
         columns = ["novelty_score", LABEL]
         return pl.scan_parquet(self.folder / "scored.parquet").select(columns).collect()
 
@@ -66,7 +65,7 @@ def main() -> None:
     parser.add_argument("--threads", action="store_true", help="what is not shared by threads")
     parser.add_argument("--sizes", default="10000,100000,1000000,10000000")
     arguments = parser.parse_args()
-    # Commands run in the folder of their checkout.
+    # Commands run in the folder of their checkout, so make paths absolute.
     for name in ("data", "before", "growth"):
         setattr(arguments, name, getattr(arguments, name) and getattr(arguments, name).resolve())
     with tempfile.TemporaryDirectory() as name:
@@ -77,7 +76,7 @@ def main() -> None:
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> None:
-    """Screen and score the table, and print what it took."""
+    """Screen and score the table; print time and memory."""
     data = arguments.data or make_table(folder / "table", arguments.rows, arguments.columns)
     n_rows = pl.scan_parquet(data / "*.parquet").select(pl.len()).collect().item()
     print(f"{n_rows:,} rows; {os.cpu_count()} cores", flush=True)
@@ -87,20 +86,18 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
     before = arguments.before and screen(folder / "before", data, n_rows, root=arguments.before)
     screened = screen(folder / "screened", data, n_rows)
     if before:
-        print(
-            f"    of the time before: {screened.taken.seconds / before.taken.seconds:.2f}, ", end=""
-        )
-        print(f"of its CPU time: {screened.taken.cpu_seconds / before.taken.cpu_seconds:.2f}")
+        print(f"    ratio of times: {screened.taken.seconds / before.taken.seconds:.2f}, ", end="")
+        print(f"of CPU times: {screened.taken.cpu_seconds / before.taken.cpu_seconds:.2f}")
         compare("the older checkout and this one", before, screened)
     score(folder, data, n_rows)
 
 
 def grow(folder: Path, arguments: argparse.Namespace) -> None:
-    """Screen tables of growing size, with an older checkout by turns, and draw what each took."""
+    """Screen tables of growing size, alternating with an older checkout, and plot the costs."""
     sizes = [int(size) for size in arguments.sizes.split(",")]
     roots = {"before": arguments.before} if arguments.before else {}
     roots |= {"now": ROOT}
-    took: dict[str, list[Taken]] = {name: [] for name in roots}
+    took: dict[str, list[Usage]] = {name: [] for name in roots}
     for size in sizes:
         print(f"{size:,} rows; {os.cpu_count()} cores", flush=True)
         data = make_table(folder / "table", size, arguments.columns)
@@ -123,20 +120,20 @@ def grow(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def share(folder: Path, data: Path, n_rows: int) -> None:
-    """Screen the table with one thread and with two, and print what is not shared.
+    """Screen the table with one and two threads; print the serial part.
 
-    By Amdahl's law a part s that one thread alone does leaves 1 / (s + (1 - s) / n) on n cores.
+    By Amdahl's law a serial part s leaves a speed-up of 1 / (s + (1 - s) / n) on n cores.
     """
     one, two = (screen(folder / jobs, data, n_rows, ("--jobs", jobs)) for jobs in ("1", "2"))
     compare("one thread and two", one, two)
     alone = two.taken.first_thread_seconds / two.taken.cpu_seconds
     print(f"CPU {one.taken.cpu_seconds:.1f} s by one thread, {two.taken.cpu_seconds:.1f} s by two")
-    print(f"not shared: {alone:.3f} of the CPU time; on {MANY_CORES} cores, an estimate: ", end="")
-    print(f"{1 / (alone + (1 - alone) / MANY_CORES):.1f} times as fast as on one")
+    print(f"serial: {alone:.3f} of the CPU time; estimate for {MANY_CORES} cores: ", end="")
+    print(f"{1 / (alone + (1 - alone) / MANY_CORES):.1f} times as fast as one")
 
 
 def make_table(folder: Path, n_rows: int, n_columns: int) -> Path:
-    """Write the table, unless an earlier run left it."""
+    """Write the table unless it exists."""
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         words = [str(n_rows), str(folder), "--columns", str(n_columns)]
@@ -153,14 +150,14 @@ def screen(
     root: Path = ROOT,
 ) -> Run:
     command = ("novelty", "screen", data, "--exclude", LABEL, "--out", out, *WRITING, *words)
-    run = Run(out, watched(*command, root=root))
+    run = Run(out, run_kpca(*command, root=root))
     say("screened" + f" by {root}" * (root != ROOT), run, n_rows)
     return run
 
 
 def score(folder: Path, data: Path, n_rows: int) -> None:
     out, model = folder / "scored", folder / "screened" / "model.kpca"
-    run = Run(out, watched("novelty", "score", model, data, "--out", out, *WRITING))
+    run = Run(out, run_kpca("novelty", "score", model, data, "--out", out, *WRITING))
     say("scored with its model", run, n_rows)
 
 

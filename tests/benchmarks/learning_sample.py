@@ -1,14 +1,14 @@
-"""How many rows must be learned from: scores learned from a sample, beside those from all rows.
+"""Compare scores learned from a sample of the rows with those learned from all rows.
 
     python tests/benchmarks/learning_sample.py [--rows 400000] [--seeds 3] [--only T] [--settings U]
 
-Drawn tables with planted outliers are learned from as a whole, with several seeds (which draw
-landmarks, and the rows that scalings and regressions come from), and from samples of growing size,
-as `--learn-from sample` does with 100,000. All score the same 100,000 further rows. Printed are,
-on average over pairs of seeds: 1 - Spearman's correlation with the scores learned from all rows
-(1e-5), the share of the highest 1 % of the rows that both name, the AUROC of each seed, and with a
-clean reference (N; else U) the false alarms at 5 %. What another seed changes when all rows are
-learned from is the error of the landmarks; a sample is large enough where it changes no more.
+Generated tables with planted outliers are learned from as a whole, with several seeds (for
+landmarks, and for the rows used by scalings and regressions), and from samples of growing size, as
+`--learn-from sample` does with 100,000 rows. All models score the same 100,000 new rows. Printed,
+as averages over pairs of seeds: 1 - Spearman's correlation with the scores learned from all rows
+(1e-5), the common fraction of the highest 1 % of the rows, the AUROC of each seed, and with a clean
+reference (N; else U) the false alarms at 5 %. Differences between seeds that learn from all rows
+are the error of the landmarks; a sample is large enough if its differences are no larger.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import make_large_table
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-Drawn = tuple[FloatArray, BoolArray]  # rows, and which are planted
+Drawn = tuple[FloatArray, BoolArray]  # rows, and a mask of planted outliers
 
 N_SCORED = 100_000
 SIZES = (12_500, 25_000, 50_000, 100_000, 200_000)
@@ -45,22 +45,22 @@ HIGHEST = 0.01
 
 
 def surface(n: int, rng: np.random.Generator) -> Drawn:
-    """Rows on a curved surface in 20 columns; of an outlier each column is of another row."""
+    """Draw rows on a curved surface in 20 columns; outliers mix columns of different rows."""
     blocks = [block.to_numpy() for block in make_large_table.blocks(n, 20, 0.002)]
     rows = np.concatenate(blocks).astype(np.float64)
     return rows[:, :-1], rows[:, -1] == 1
 
 
 def clusters(n: int, rng: np.random.Generator) -> Drawn:
-    """Twelve clusters, each half as large as the last; an outlier has three cells of others."""
+    """Draw twelve clusters of halving size; outliers take three cells from other rows."""
     d = k = 12
     shares = 0.5 ** np.arange(k)
     group = rng.choice(k, n, p=shares / shares.sum())
     centres, spread = rng.normal(scale=4, size=(k, d)), rng.normal(size=(k, d, d)) / np.sqrt(d)
     rows = np.empty((n, d))
     for number in range(k):
-        of = np.flatnonzero(group == number)
-        rows[of] = centres[number] + rng.normal(size=(len(of), d)) @ spread[number]
+        members = np.flatnonzero(group == number)
+        rows[members] = centres[number] + rng.normal(size=(len(members), d)) @ spread[number]
     rows[:, ::3] = np.exp(rows[:, ::3] / 2)
     planted = rng.random(n) < 0.005
     for row in np.flatnonzero(planted):
@@ -70,7 +70,7 @@ def clusters(n: int, rng: np.random.Generator) -> Drawn:
 
 
 def heavy(n: int, rng: np.random.Generator) -> Drawn:
-    """Correlated columns with heavy tails, one of whole numbers; outliers are shifted."""
+    """Draw correlated heavy-tailed columns, one of integers; outliers are shifted."""
     rows = rng.standard_t(3, size=(n, 8)) @ rng.normal(size=(8, 8))
     rows[:, 0], rows[:, 1] = np.round(rows[:, 0]), np.abs(rows[:, 1]) ** 1.5
     planted = rng.random(n) < 0.005
@@ -87,21 +87,21 @@ TABLES: dict[str, Callable[[int, np.random.Generator], Drawn]] = {
 
 @dataclass(frozen=True)
 class Learned:
-    """A detector and its scores of the further rows."""
+    """A detector and its scores of new rows."""
 
     detector: Detector
     scores: FloatArray
-    cpu_seconds: float  # of learning
+    cpu_seconds: float  # to learn
 
     @property
     def highest(self) -> BoolArray:
-        """Mark the rows that score highest."""
+        """Mark the rows with the highest scores."""
         least = np.quantile(self.scores, 1 - HIGHEST, method="higher")
         return np.asarray(self.scores >= least)
 
 
 def learn(rows: FloatArray, size: int, seed: int, clean: bool, scored: FloatArray) -> Learned:
-    """Learn from so many of the rows, as a screening does, and score others."""
+    """Learn from n rows as a screening does, and score new rows."""
     if size < len(rows):
         rng = np.random.default_rng([77, seed])
         rows = rows[np.sort(rng.choice(len(rows), size, replace=False))]
@@ -115,15 +115,15 @@ def learn(rows: FloatArray, size: int, seed: int, clean: bool, scored: FloatArra
 
 
 def line(of_all: Sequence[Learned], some: Sequence[Learned], planted: BoolArray) -> str:
-    """Compare some with those learned from all rows, none with itself."""
-    pairs = [(one, other) for one in of_all for other in some if one is not other]
+    """Compare scores from a sample with those from all rows."""
+    pairs = [(model, other) for model in of_all for other in some if model is not other]
     apart = np.mean([1 - spearmanr(one.scores, other.scores)[0] for one, other in pairs])
     shared = np.mean([(a.highest & b.highest).sum() / a.highest.sum() for a, b in pairs])
-    areas = " ".join(f"{roc_auc_score(planted, one.scores):.4f}" for one in some)
+    areas = " ".join(f"{roc_auc_score(planted, model.scores):.4f}" for model in some)
     words = f"{1e5 * apart:9.0f} {shared:8.3f}   {areas}   "
-    words += f"{np.mean([one.cpu_seconds for one in some]):6.1f} s"
+    words += f"{np.mean([model.cpu_seconds for model in some]):6.1f} s"
     if some[0].detector.calibration is not None:
-        rates = [float(np.mean(one.scores[~planted] > one.detector.flags_above)) for one in some]
+        rates = [float(np.mean(m.scores[~planted] > m.detector.flags_above)) for m in some]
         words += "   " + " ".join(f"{rate:.2%}" for rate in rates)
     return words
 

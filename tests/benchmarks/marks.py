@@ -1,10 +1,10 @@
-"""What a reader's marks are worth: faults found with and without them, by simulated readers.
+"""Measure the value of a reader's marks: faults found with and without, by simulated readers.
 
 Faults are planted into real tables as in `real_tables.py`: ten of ten kinds, or with ``--causes``
-thirty of two causes. A reader marks the first rows of the list, by the truth: planted rows are
-wrong, the others fine. Printed are the faults among the first 2 % of the list (30 rows at least):
-of the first list; of the next one, on which wrong rows stand on top, and fine ones, learned as
-normal, not at all; and of that where the marks also say how often odd cells of a column are wrong.
+thirty of two causes. A simulated reader marks the first rows of the list by the truth: planted rows
+as wrong, others as fine. Printed are the faults among the first 2 % of the list (at least 30 rows):
+of the first list; of the next one, with wrong rows on top and fine rows removed and learned as
+normal; and of the next one where marks also set how often odd cells of a column are wrong.
 
     python tests/benchmarks/marks.py [--marks 10 20] [--seeds 2] [--rows 1500] [--half development]
 
@@ -28,18 +28,18 @@ from kpca_apps.novelty.detector.surprise import marked
 TOP, FEWEST = 0.02, 30
 
 
-def found(ranks: np.ndarray, wrong: set[int]) -> int:
-    """Count the wrong rows among the first of a list."""
+def count_wrong(ranks: np.ndarray, wrong: set[int]) -> int:
+    """Count the wrong rows at the top of a list."""
     first = np.flatnonzero(ranks <= max(round(TOP * len(ranks)), FEWEST))
     return len(wrong & {*first.tolist()})
 
 
-def marks_of(top: Any, wrong: set[int]) -> dict[str, list[Any]]:
-    """Mark some rows by the truth."""
+def simulate_marks(top: Any, wrong: set[int]) -> dict[str, list[Any]]:
+    """Mark some rows according to the truth."""
     return {
-        "row_key": [one.key for one in top],
-        "row": [one.row for one in top],
-        "mark": ["wrong" if one.row - 1 in wrong else "fine" for one in top],
+        "row_key": [row.key for row in top],
+        "row": [row.row for row in top],
+        "mark": ["wrong" if row.row - 1 in wrong else "fine" for row in top],
     }
 
 
@@ -70,23 +70,23 @@ def main() -> None:
             first = screen_table(frame, explain=0)
             counts = np.zeros_like(totals)
             for place, n_marks in enumerate(options.marks):
-                marks = marks_of(first.ranked[:n_marks], wrong)
+                marks = simulate_marks(first.ranked[:n_marks], wrong)
                 for weighs, fewest in enumerate((never, usual)):
                     marked.FEWEST = fewest
                     ranks = screen_table(frame, explain=0, marks=marks).rows.ranks
-                    counts[place, weighs] = found(ranks, wrong)
-            in_first = found(first.rows.ranks, wrong)
+                    counts[place, weighs] = count_wrong(ranks, wrong)
+            in_first = count_wrong(first.rows.ranks, wrong)
             print(
                 f"{table.name:>20} seed {seed}: {in_first} of {len(wrong)}; "
-                f"{told(options.marks, counts)}",
+                f"{format_counts(options.marks, counts)}",
                 flush=True,
             )
             totals, n_first, n_faults = totals + counts, n_first + in_first, n_faults + len(wrong)
-    print(f"{'all':>20}: {n_first} of {n_faults}; {told(options.marks, totals)}")
+    print(f"{'all':>20}: {n_first} of {n_faults}; {format_counts(options.marks, totals)}")
 
 
-def told(marks: list[int], counts: np.ndarray) -> str:
-    """Write counts by the number of marks, each as kept off or on top alone, and weighed."""
+def format_counts(marks: list[int], counts: np.ndarray) -> str:
+    """Format counts by number of marks: marks only filtered or pinned, and with reweighting."""
     return ", ".join(f"{n} marks {a} -> {b}" for n, (a, b) in zip(marks, counts, strict=True))
 
 

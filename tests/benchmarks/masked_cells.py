@@ -1,20 +1,20 @@
-"""One cell that is wrong by a factor, in small tables whose rows all follow one curve.
+"""Find one cell wrong by a factor in small tables whose rows all follow one curve.
 
-Every row is the same curve over the columns times the row's own size, with noise: sales by month,
+Every row is the same curve over the columns times the row's own scale, with noise: sales by month,
 readings by station. One cell is multiplied or divided by ten, or multiplied by a thousand in wider
-tables. Few rows say how far values reach, so that the cell itself can stretch the scale it is
-measured by, and hide. Printed for each shape, spread of the rows' sizes and factor is in how many
-of the tables the row of that cell is in the first 2 % of the rows (the first place at least), by
-the detector, LOF with 20 neighbours, the largest robust z of the row's columns, and the largest
-residual of a two-way fit of the logarithms by medians, which knows how the tables were made.
+tables. With few rows the cell can stretch the scale it is measured by, and so mask itself. Printed
+for each shape, spread of scales and factor: in how many tables the row of that cell is in the first
+2 % of the rows (at least the first row), by the detector, LOF with 20 neighbours, the largest
+robust z-score of the row, and the largest residual of a two-way median fit of the logarithms, which
+knows how the tables were made.
 
     python tests/benchmarks/masked_cells.py [--seeds 10] [--screen] [--columns]
 
-``--screen`` adds the command's whole screening of the same tables, and in how many it names the
-wrong cell, and any other, among the odd cells. ``--columns`` measures single
-columns instead: in how many the cell that was multiplied is named odd, and how many clean columns
-have a cell that is, beside a robust z (of logarithms where all values are positive) above 5 and a
-local outlier factor above 3; and the clean tables of correlated measures with a false odd cell.
+``--screen`` adds the command's screening of the same tables, and in how many the wrong cell, or
+another one, is odd. ``--columns`` measures single columns instead: how often the multiplied cell is
+odd, and how many clean columns have an odd cell, beside a robust z-score (of logarithms if all
+values are positive) above 5 and a local outlier factor above 3; and the clean tables of correlated
+measures with a false odd cell.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 FloatArray, BoolArray = NDArray[np.float64], NDArray[np.bool_]
 SMALL = ((60, 8), (60, 12), (100, 12), (200, 12))
 WIDE = ((60, 20), (60, 60), (60, 120), (60, 240), (60, 520))
-# Spreads of the logarithms of rows' sizes.
+# Standard deviations of the log row scales.
 SIZES = (0.1, 0.3, 1.0)
-NOISE = 0.1  # of the logarithms of cells
+NOISE = 0.1  # of log cells
 TOP = 0.02
 
 
 def curves(n: int, d: int, spread: float, rng: np.random.Generator) -> FloatArray:
-    """Draw rows of one curve over the columns, each times a size of its own."""
+    """Draw rows of one curve over the columns, each with its own scale."""
     curve = 1000.0 * (1.0 + 0.3 * np.sin(2 * np.pi * np.arange(d) / min(d, 12)))
     logs = spread * rng.normal(size=(n, 1)) + NOISE * rng.normal(size=(n, d))
     return np.round(curve * np.exp(logs), 1)
 
 
 def robust_z(X: FloatArray) -> FloatArray:
-    """Return the largest robust z of each row, from the medians and quartiles of the columns."""
+    """Return the largest robust z-score of each row, from column medians and quartiles."""
     low, median, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
     spread = (high - low) / 1.349
     largest: FloatArray = (np.abs(X - median) / np.where(spread > 0, spread, np.inf)).max(axis=1)
@@ -58,32 +58,32 @@ def robust_z(X: FloatArray) -> FloatArray:
 
 
 def lof(X: FloatArray) -> FloatArray:
-    """Return the local outlier factors of standardised rows."""
+    """Return local outlier factors of standardised rows."""
     model = LocalOutlierFactor(20).fit(StandardScaler().fit_transform(X))
     scores: FloatArray = -model.negative_outlier_factor_
     return scores
 
 
 def two_way(X: FloatArray) -> FloatArray:
-    """Return the largest residual of each row from row and column medians of logarithms."""
-    left = np.log(X)
+    """Return the largest residual of each row from log row and column medians."""
+    residuals = np.log(X)
     for _ in range(5):
-        left -= np.median(left, axis=1, keepdims=True)
-        left -= np.median(left, axis=0)
-    largest: FloatArray = np.abs(left).max(axis=1)
+        residuals -= np.median(residuals, axis=1, keepdims=True)
+        residuals -= np.median(residuals, axis=0)
+    largest: FloatArray = np.abs(residuals).max(axis=1)
     return largest
 
 
 def detector(X: FloatArray) -> FloatArray:
-    """Return the novelty of the rows of a table that may hold outliers."""
+    """Return the novelty scores of a table that may contain outliers."""
     scores: FloatArray = KernelPCANovelty(random_state=0).fit(X).novelty_scores_
     return scores
 
 
 def screened(X: FloatArray, row: int, column: int) -> tuple[int, bool, bool]:
-    """Return the place of a row by the command's screening, if its cell is odd, and if another."""
+    """Screen with the command; return the row's rank, and whether its cell or another is odd."""
     found = screen_table(pl.DataFrame({f"m{j}": X[:, j] for j in range(X.shape[1])}))
-    odd = {(cell_row - 1, one.column) for one in found.findings.odd_cells for cell_row in one.rows}
+    odd = {(at - 1, cell.column) for cell in found.findings.odd_cells for at in cell.rows}
     cell = (row, f"m{column}")
     return int(found.rows.ranks[row]), cell in odd, bool(odd - {cell})
 
@@ -102,25 +102,25 @@ COLUMNS: dict[str, Draw] = {
 
 
 def odd_values(values: FloatArray) -> BoolArray:
-    """Return which values the rule of their column finds odd."""
+    """Mark the values that their column's rule finds odd."""
     odd: BoolArray = NumberRule.fit(values, 1.0).judge(values) > 0
     return odd
 
 
 def far_values(values: FloatArray) -> BoolArray:
-    """Return which values have a robust z above 5."""
+    """Mark values with a robust z-score above 5."""
     far: BoolArray = robust_z((np.log(values) if (values > 0).all() else values)[:, None]) > 5.0
     return far
 
 
 def lonely_values(values: FloatArray) -> BoolArray:
-    """Return which values have a local outlier factor above 3."""
+    """Mark values with a local outlier factor above 3."""
     lonely: BoolArray = lof(values[:, None]) > 3.0
     return lonely
 
 
 def measure_columns(seeds: int) -> None:
-    """Print how often a cell that was multiplied is odd, and in how many clean columns any is."""
+    """Print how often a multiplied cell is odd, and how many clean columns have an odd cell."""
     methods = {"ours": odd_values, "LOF": lonely_values, "robust z": far_values}
     print(f"{'column':>17} {'rows':>5} {'factor':>7}" + "".join(f"{m:>10}" for m in methods))
     for name, draw in COLUMNS.items():
@@ -142,7 +142,7 @@ def measure_columns(seeds: int) -> None:
 
 
 def measures(seed: int) -> pl.DataFrame:
-    """Draw temperatures of days, or sizes of people, rounded as they are read."""
+    """Draw daily temperatures or body heights, rounded as they are recorded."""
     rng = np.random.default_rng([seed, 24])
     n, digits = (200, 365, 730, 1500)[seed % 4], seed // 4 % 3
     if seed % 3 == 0:
@@ -159,14 +159,14 @@ def measures(seed: int) -> pl.DataFrame:
 
 
 def place(scores: FloatArray, row: int) -> int:
-    """Return the place of a row, 1 for the oddest; ties count against it."""
+    """Return the rank of a row, 1 for the oddest; ties count against it."""
     return int((scores >= scores[row]).sum())
 
 
 def measure(
     seeds: int, methods: dict[str, Callable[[FloatArray], FloatArray]], *, screen: bool
 ) -> None:
-    """Print how often the row of the wrong cell is in the head of the list."""
+    """Print how often the wrong row is at the top of the list."""
     cases = [(*shape, factor) for shape in SMALL for factor in (10.0, 0.1)]
     cases += [(*shape, 1000.0) for shape in WIDE]
     names = [*methods, *(["screen", "odd cell", "other"] if screen else [])]

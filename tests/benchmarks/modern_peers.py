@@ -1,7 +1,7 @@
-"""Our detector, peers of today (DTE-NP, KCM, LUNAR, a Gaussian mixture), and how they are judged.
+"""Define our detector and recent baselines (DTE-NP, KCM, LUNAR, a Gaussian mixture).
 
-Peers take standardised columns. Without test rows the training rows are scored, each as if it were
-not among its own neighbours.
+Baselines take standardised columns. Without test rows the training rows are scored, each excluded
+from its own neighbours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 FloatArray = NDArray[np.float64]
-# Scores of (training rows, rows to score or None for the training rows themselves, seed).
+# (training rows, rows to score or None for the training rows, seed) -> scores
 Method = Callable[[FloatArray, FloatArray | None, int], FloatArray]
 
 
@@ -28,39 +28,39 @@ OURS = "kpca_apps"
 
 
 class SkippedError(Exception):
-    """A peer is not asked to do what it cannot do in reasonable time."""
+    """A baseline is skipped because it would take too long."""
 
 
 def ours(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
-    """Our detector: without test rows contaminated, else clean."""
+    """Score with our detector; without test rows, the training rows may hold outliers."""
     detector = KernelPCANovelty(contaminated=test is None, random_state=seed).fit(train)
     return detector.novelty_scores_ if test is None else -detector.score_samples(test)
 
 
 def areas(
-    method: Method, train: FloatArray, test: FloatArray | None, seed: int, y: NDArray, of: str
+    method: Method, train: FloatArray, test: FloatArray | None, seed: int, y: NDArray, task: str
 ) -> tuple[float, float]:
-    """Return AUROC and AUPRC; a peer that fails has those of chance."""
+    """Return AUROC and AUPRC; a failing baseline gets those of chance."""
     try:
         scores = method(train, test, seed)
         return float(roc_auc_score(y, scores)), float(average_precision_score(y, scores))
     except SkippedError:
         raise
-    except Exception as failure:  # a peer may fail in any way it likes
+    except Exception as failure:  # baselines may raise anything
         if method is ours:
             raise
-        print(f"failed: {of}: {failure}")
+        print(f"failed: {task}: {failure}")
         return 0.5, float(y.mean())
 
 
 def pyod_class(name: str) -> Callable[..., Any]:
-    """Return one of pyod's detectors; ImportError where pyod is not installed."""
+    """Return a pyod detector class; raise ImportError without pyod."""
     found: Callable[..., Any] = getattr(import_module(f"pyod.models.{name.lower()}"), name)
     return found
 
 
 def standardised(method: Method) -> Method:
-    """Give a method columns of mean 0 and variance 1."""
+    """Wrap a method to standardise its columns first."""
 
     def run(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
         scaler = StandardScaler().fit(train)
@@ -78,7 +78,7 @@ def dte_np(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
 
 
 def gmm5(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
-    """Five Gaussians, fewer where there are less than 20 rows for each."""
+    """Mixture of up to five Gaussians with at least 20 rows each."""
     n_components = max(1, min(5, len(train) // 20))
     model = GaussianMixture(n_components, reg_covar=1e-3, random_state=seed).fit(train)
     scores: FloatArray = -model.score_samples(train if test is None else test)
@@ -109,19 +109,19 @@ def lunar(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
 
 
 def installed_modern_peers() -> dict[str, Method]:
-    """Return the peers that can run here; say which cannot."""
+    """Return the installed baselines; print the missing ones."""
     found: dict[str, Method] = {"DTE-NP": dte_np, "GMM5": gmm5}
     try:
         import karkcm.estimator  # noqa: F401
     except ImportError:
-        print("KCM is left out: pip install kar-kcm to see it.")
+        print("KCM is skipped: pip install kar-kcm")
     else:
         found["KCM"] = kcm
     try:
         import pyod.models.lunar  # noqa: F401
         import torch  # noqa: F401
     except ImportError:
-        print("LUNAR is left out: pip install pyod torch to see it.")
+        print("LUNAR is skipped: pip install pyod torch")
     else:
         found["LUNAR"] = lunar
     return {name: standardised(method) for name, method in found.items()}

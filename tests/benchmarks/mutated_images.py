@@ -1,18 +1,18 @@
-"""Damage thousands of image files and count what the readers make of them.
+"""Damage thousands of image files and count how the readers respond.
 
-Each file is one of some small ones with one kind of damage: bytes flipped, the end cut off, bytes
-inserted or removed, or a length, count or place in a header replaced. It is read, page by page,
-in another process with little memory. Seeds are fixed; the same numbers come again with::
+Each file is a small original with one kind of damage: flipped bytes, a truncated end, inserted or
+removed bytes, or a replaced length, count or offset in a header. It is read, page by page, in
+another process with little memory. Seeds are fixed, so that runs are reproducible::
 
     python -m tests.benchmarks.mutated_images            # 5,000 files of each kind
     python -m tests.benchmarks.mutated_images --files 500 --kinds png
 
-A file must be refused in one line or read, in 20 s and 1 GB, and never pass for whole when it is
-not. PNG has checksums: no changed pixel may pass. The others have none, so bytes changed inside
-the pixels cannot be told ("different"), but a file that was cut off must not be read with other
-pixels ("cut"). Where bytes were removed of the middle ("removed"), strips of a TIFF lie beyond
-the end or do not unpack; a JPEG block that lost some codes, but not its last, cannot be told.
-Pixels of laboratories lie plainly in most of their files, which have room at the end.
+A file must be rejected in one line or read, in 20 s and 1 GB, and a damaged file must not be read
+as intact. PNG has checksums: no changed pixel may pass. The other formats have none, so changed
+pixel bytes cannot be detected ("different"), but a truncated file must not be read with other
+pixels ("cut"). If bytes were removed from the middle ("removed"), TIFF strips extend beyond the end
+or fail to decompress; a JPEG block that lost codes, but not its last, cannot be detected.
+Laboratory formats mostly store pixels uncompressed, with room at the end.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from PIL import Image
 
 from kpca_apps.errors import KpcaError
 from kpca_apps.images.files import read_image
-from tests.benchmarks.processes import tried_each
+from tests.benchmarks.processes import run_each
 from tests.hostile.images import saved, tiff
 
 SECONDS = 20
 MOST_MEMORY = 1 << 30
 ADDRESS_SPACE = 3 << 29
-MOST_PAGES = 20  # of a TIFF whose fields are looked up
+MOST_PAGES = 20  # limit on TIFF pages whose fields are listed
 LOST = {"late": "time", "killed": "killed"}  # columns of files without an answer
 DAMAGE = ("flip", "cut", "insert", "remove", "field")
 COLUMNS = (
@@ -68,7 +68,7 @@ BEARABLE = {
 
 
 def picture(*shape: int, dtype: str = "uint8") -> np.ndarray:
-    """A gradient with noise: it packs, and no two rows are alike."""
+    """Return a gradient with noise: compressible, with no two equal rows."""
     rng = np.random.default_rng(len(shape))
     ramp = np.add.outer(np.arange(shape[0]), np.arange(shape[1])) % 200
     noisy = ramp.reshape(*ramp.shape, *[1] * (len(shape) - 2)) + rng.integers(0, 50, shape)
@@ -78,14 +78,14 @@ def picture(*shape: int, dtype: str = "uint8") -> np.ndarray:
 
 
 def in_palette(pixels: np.ndarray, kind: str) -> bytes:
-    """An image of the colours of a palette as Pillow writes it."""
+    """Convert to a palette image as Pillow writes it."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).convert("P").save(buffer, kind)
     return buffer.getvalue()
 
 
 def originals(kind: str) -> list[bytes]:
-    """The whole files that are damaged."""
+    """Return the intact files to damage."""
     if kind in LABORATORY:
         return laboratory(kind)
     grey, colour, deep = picture(40, 50), picture(40, 50, 3), picture(40, 50, dtype="uint16")
@@ -143,7 +143,7 @@ def originals(kind: str) -> list[bytes]:
 
 
 def laboratory(kind: str) -> list[bytes]:
-    """Files of microscopes, telescopes and scanners, and two kinds of photographs, by libraries."""
+    """Write microscope, telescope and scanner files, and two kinds of photographs."""
     grey, colour, deep = picture(40, 50), picture(40, 50, 3), picture(40, 50, dtype="uint16")
     stack = np.stack([deep, deep + 1, deep + 2])
     with tempfile.TemporaryDirectory() as folder:
@@ -214,21 +214,21 @@ def laboratory(kind: str) -> list[bytes]:
                 made_folder(Path(folder, str(version)), np.stack([stack, stack]), version=version)
                 for version in (2, 3)
             ]
-            return [packed_folder(one) for one in folders]
+            return [packed_folder(folder) for folder in folders]
         ten = imagecodecs.avif_encode(deep >> 6, level=100, bitspersample=10)
         return [saved(colour, "AVIF"), imagecodecs.avif_encode(grey, level=100), ten]
 
 
 def packed_folder(folder: Path) -> bytes:
-    """The files of a folder, in one."""
+    """Pack the files of a folder into one archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             archive.write(path, path.relative_to(folder))
     return buffer.getvalue()
 
 
-def put(path: Path, kind: str, data: bytes) -> None:
+def write_original(path: Path, kind: str, data: bytes) -> None:
     """Write a file, or the files of a folder."""
     if kind != "zarr":
         path.write_bytes(data)
@@ -239,7 +239,7 @@ def put(path: Path, kind: str, data: bytes) -> None:
 
 
 def damaged_folder(whole: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """Damage one file of a folder, every other time one that says what the others are."""
+    """Damage one file of a folder: every other time one holding metadata."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(buffer, "w") as archive:
         names = source.namelist()
@@ -254,7 +254,7 @@ def damaged_folder(whole: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
 
 
 def fields(kind: str, whole: bytes) -> list[tuple[int, int]]:
-    """Places and widths of numbers that say how long, how many or where: of headers alone."""
+    """Return positions and widths of the lengths, counts and offsets in headers."""
     if kind == "png":
         found, place = [(16, 4), (20, 4), (24, 1), (25, 1), (28, 1)], 8
         while place < len(whole):
@@ -275,7 +275,7 @@ def fields(kind: str, whole: bytes) -> list[tuple[int, int]]:
     with tifffile.TiffFile(io.BytesIO(whole)) as file:
         wide = 8 if file.is_bigtiff else 4
         found = [(8 if file.is_bigtiff else 4, wide)]
-        # A damaged file, which the fuzzer damages again, may name millions of pages, or one again.
+        # A damaged file may list millions of pages or loop.
         for page in islice(file.pages, MOST_PAGES):
             for tag in page.tags:
                 found += [
@@ -287,7 +287,7 @@ def fields(kind: str, whole: bytes) -> list[tuple[int, int]]:
 
 
 def damaged(kind: str, whole: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """Return what was done to a file, and the file."""
+    """Damage a file; return a description and the bytes."""
     what, data = str(rng.choice(DAMAGE)), bytearray(whole)
     place = int(rng.integers(len(data)))
     if what == "flip":
@@ -308,7 +308,7 @@ def damaged(kind: str, whole: bytes, rng: np.random.Generator) -> tuple[str, byt
 
 
 def mutations(kind: str, n_files: int) -> Iterator[tuple[int, str, bytes]]:
-    """Yield the number of the original, the kind of damage, and the damaged file."""
+    """Yield the original's number, the kind of damage, and the damaged file."""
     files = originals(kind)
     for number in range(n_files):
         rng = np.random.default_rng([number, len(kind)])
@@ -325,15 +325,15 @@ def read_all(path: str) -> list[np.ndarray]:
     return [image.page(number) for number in range(len(image.pages))]
 
 
-def prepared(kind: str, folder: str) -> Callable[[tuple[int, str]], str]:
-    """Read the whole files; return what reads a damaged one and says what became of it."""
+def prepare_reader(kind: str, folder: str) -> Callable[[tuple[int, str]], str]:
+    """Read the intact files; return a function that reads a damaged one and reports the result."""
     wholes = []
     for data in originals(kind):
         path = Path(folder, "whole")
-        put(path, kind, data)
+        write_original(path, kind, data)
         wholes.append(read_all(str(path)))
 
-    def tried(item: tuple[int, str]) -> str:
+    def read_damaged(item: tuple[int, str]) -> str:
         which, path = item
         try:
             pages = read_all(path)
@@ -347,11 +347,11 @@ def prepared(kind: str, folder: str) -> Callable[[tuple[int, str]], str]:
         same = len(pages) == len(whole) and all(map(np.array_equal, pages, whole))
         return "same" if same else "different"
 
-    return tried
+    return read_damaged
 
 
 def measure(kind: str, n_files: int, keep: Path | None) -> tuple[Counter[str], int, float]:
-    """Return how many files ended how, the biggest peak of memory, and the longest time."""
+    """Return counts by outcome, the highest peak memory, and the longest time."""
     counts, biggest, longest = Counter({"files": n_files}), 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
         path, made = Path(folder, "damaged"), list[tuple[int, str, bytes]]()
@@ -359,15 +359,15 @@ def measure(kind: str, n_files: int, keep: Path | None) -> tuple[Counter[str], i
         def written() -> Iterator[tuple[int, str]]:
             for which, what, data in mutations(kind, n_files):
                 made[:] = [(which, what, data)]
-                put(path, kind, data)
+                write_original(path, kind, data)
                 yield which, str(path)
 
-        ready = partial(prepared, kind, folder)
-        for number, one in enumerate(tried_each(ready, written(), ADDRESS_SPACE, SECONDS)):
+        ready = partial(prepare_reader, kind, folder)
+        for number, result in enumerate(run_each(ready, written(), ADDRESS_SPACE, SECONDS)):
             ((which, what, data),) = made
-            outcome, _, detail = one.outcome.partition(" ")
+            outcome, _, detail = result.outcome.partition(" ")
             outcome = LOST.get(outcome, outcome)
-            longest, biggest = max(longest, one.seconds), max(biggest, one.peak_bytes)
+            longest, biggest = max(longest, result.seconds), max(biggest, result.peak_bytes)
             if outcome == "different" and what in ("cut", "remove"):
                 outcome = {"cut": "cut", "remove": "removed"}[what]
             counts[outcome] += 1

@@ -1,11 +1,11 @@
-"""Noise that one level or one straight law does not describe, and clean pictures to be left alone.
+"""Denoise noise that is neither constant nor linear in the signal, and clean pictures.
 
-Made from photographs of scikit-image with fixed seeds: bright spots, levels that differ from place
-to place, noise cut off at either end, noise that neighbours share, dim phone pictures, log speckle;
-then prints, screens, dithers and textures without noise. Decibels to the truth of the input, of
-`--noise auto`, and of peers that are told the deviation of the noise: `bm3d` (left out where it is
-not installed; white noise, grey and colours), non-local means, and a median of 3 x 3 pixels. Of
-clean pictures: decibels of the result to the input, `inf` where it is as it was.
+Made from photographs of scikit-image with fixed seeds: bright spots, levels that vary by place,
+noise clipped at either end, correlated noise, dim phone pictures, log speckle; then prints,
+screens, dithers and textures without noise. PSNR to the truth, of `--noise auto` and of baselines
+that know the noise level: `bm3d` (if installed; white noise, grey and colours), non-local means,
+and a median of 3 x 3 pixels. For clean pictures: PSNR of the result to the input, `inf` if
+unchanged.
 
     python tests/benchmarks/noise_cases.py [--quality fast] [--size 224] [--seed 1]
 """
@@ -31,29 +31,29 @@ from kpca_apps.denoise.denoiser import denoise_with_info
 
 COLUMNS = "case", "noisy", "auto", "bm3d", "means", "median", "noise", "CPU s"
 BAYER = np.array([[0, 8, 2, 10], [12, 4, 14, 6], [3, 11, 1, 9], [15, 7, 13, 5]]) / 16 + 1 / 32
-Case = tuple[str, np.ndarray, np.ndarray, float]  # name, input, truth, range of the decibels
+Case = tuple[str, np.ndarray, np.ndarray, float]  # name, input, truth, data range for PSNR
 
 
 def picture(name: str, size: int) -> np.ndarray:
-    """Return a photograph, square, 0 to 255, and in colour if it is."""
+    """Return a square photograph in 0..255, in colour if it has colours."""
     whole = getattr(data, name)() / 255
     return np.asarray(255 * resize(whole, (size, size), anti_aliasing=True))
 
 
 def eight_bits(image: np.ndarray) -> np.ndarray:
-    """Return an image rounded and cut off to 8 bits."""
+    """Round an image and clip it to 8 bits."""
     return np.clip(np.round(image), 0, 255).astype(np.uint8)
 
 
 def through_jpeg(image: np.ndarray, quality: int) -> np.ndarray:
-    """Return 8 bits written and read as JPEG."""
+    """Pass an image through 8-bit JPEG."""
     stream = io.BytesIO()
     Image.fromarray(image).save(stream, "JPEG", quality=quality)
     return np.array(Image.open(stream))
 
 
 def noisy_cases(size: int, seed: int) -> Iterator[Case]:
-    """Yield pictures with noise, and their truth."""
+    """Yield noisy pictures and their truth."""
     rng = np.random.default_rng(seed)
     rows, columns = np.mgrid[:size, :size] / size
     away = np.hypot(rows - 0.5, columns - 0.5) / 0.71
@@ -85,7 +85,7 @@ def noisy_cases(size: int, seed: int) -> Iterator[Case]:
         yield f"phone, {name}", through_jpeg(eight_bits(clean + noise), 90), clean, 255.0
     layers = 30 + 50 * picture("coins", size) / 255
     speckle = [np.log(rng.gamma(1.5, layers / 1.5, layers.shape) + 2) for _ in range(40)]
-    many = [32 * gaussian_filter(one, 0.3) for one in speckle]
+    many = [32 * gaussian_filter(page, 0.3) for page in speckle]
     yield "log speckle", eight_bits(many[0]), np.mean(many[1:], axis=0), 255.0
 
 
@@ -119,13 +119,13 @@ def clean_cases(size: int) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def psnr(image: np.ndarray, clean: np.ndarray, span: float) -> float:
-    """Return decibels at a range of values; infinite of equal images."""
+    """Return PSNR in dB for a data range; infinite for equal images."""
     error = float(np.mean(np.square(image.astype(float) - clean)))
     return 10 * np.log10(span**2 / error) if error else np.inf
 
 
 def peers(noisy: np.ndarray, clean: np.ndarray, span: float) -> Iterator[np.ndarray | None]:
-    """Yield what BM3D, non-local means and a median make of an image."""
+    """Denoise an image with BM3D, non-local means and a median."""
     level, values = float(np.std(noisy - clean)), noisy / span
     if find_spec("bm3d"):
         from bm3d import bm3d, bm3d_rgb  # type: ignore[import-untyped]
@@ -155,7 +155,7 @@ def main() -> None:
         found, info = denoise_with_info(noisy, quality=arguments.quality, channel_axis=axis)
         seconds = time.process_time() - start
         others = [] if arguments.no_peers else peers(noisy, clean, span)
-        cells = ["" if one is None else f"{psnr(one, clean, span):.2f}" for one in others]
+        cells = ["" if peer is None else f"{psnr(peer, clean, span):.2f}" for peer in others]
         before, after = psnr(noisy, clean, span), psnr(found, clean, span)
         gains.append(after - before)
         cells = [f"{before:.2f}", f"{after:.2f}", *(cells or [""] * 3), info.noise]

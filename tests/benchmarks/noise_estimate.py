@@ -1,11 +1,11 @@
-"""How well the noise level is found, and what comes of it, on clean photographs.
+"""Measure errors of the noise level on clean photographs, and their effect on denoising.
 
-The folder holds clean photographs, grey or coloured; colours are turned to grey. Of each, one crop
-of every size is taken, at a place drawn from its name, and the whole; white noise of a known level
-is added. A second table denoises the crops with the level found (``noise="auto"``). The published
-figures are those of photographs on which no constant was chosen: the 24 of Kodak (at 500 x 500
-pixels, obtainable with the code of FFDNet, Zhang et al. 2018), and gravel, cat (chelsea), tissue
-(ihc) and coffee of scikit-image.
+The folder holds clean photographs; coloured ones are turned to grey. White noise of a known level
+is added to one crop of every size, at a position drawn from the photograph's name, and to the
+whole. A second table denoises the crops with the estimated level (``noise="auto"``). The published
+figures use photographs on which no constant was chosen: the 24 of Kodak (at 500 x 500 pixels, from
+the code of FFDNet, Zhang et al. 2018), and gravel, cat (chelsea), tissue (ihc) and coffee of
+scikit-image.
 
     python tests/benchmarks/noise_estimate.py --data FOLDER [--denoise 96x96 ...]
 """
@@ -30,7 +30,7 @@ LUMINANCE = (0.299, 0.587, 0.114)
 
 
 def clean_crops(folder: Path, size: str) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the name and a crop of each photograph, in grey from 0 to 255."""
+    """Yield the name and a grey crop of each photograph, in 0..255."""
     for path in sorted(folder.iterdir()):
         image = io.imread(path)
         grey = np.rint(image[..., :3] @ LUMINANCE) if image.ndim == 3 else image
@@ -43,13 +43,13 @@ def clean_crops(folder: Path, size: str) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def with_noise(clean: np.ndarray, name: str, size: str, sigma: float) -> np.ndarray:
-    """Return the crop with white noise that depends on nothing but the arguments."""
+    """Add white noise that depends only on the arguments."""
     seed = zlib.crc32(f"{name}|{size}|{sigma}".encode())
     return clean + sigma * np.random.default_rng(seed).standard_normal(clean.shape)
 
 
 def estimates(folder: Path, size: str, sigma: float) -> str:
-    """Return a row on the errors of both estimators."""
+    """Return a table row with the errors of both estimators."""
     ours, theirs, established = [], [], 0
     for name, clean in clean_crops(folder, size):
         noisy = with_noise(clean, name, size, sigma)
@@ -65,7 +65,7 @@ def estimates(folder: Path, size: str, sigma: float) -> str:
 
 
 def outcomes(folder: Path, size: str, sigma: float, quality: str) -> str:
-    """Return a row on what denoising with the level found does."""
+    """Return a table row on denoising with the estimated level."""
     changes, gains = [], []
     for name, clean in clean_crops(folder, size):
         noisy = with_noise(clean, name, size, sigma)

@@ -1,11 +1,11 @@
-"""False-alarm rates on new rows drawn as the reference was: columns x links x sizes x calibrations.
+"""Measure false-alarm rates on new rows like the reference: columns x links x sizes x calibrations.
 
 Reference and new rows come from one distribution, so that alpha of the new rows are flagged. Given
-n calibrating rows the rate of one fit is not alpha but Beta(n + 1 - k, k) with k the rank of the
-threshold (Vovk 2012), and the count of flagged ones among m new rows beta-binomial: the interval
-printed is that of the mean over seeds. That of two groups is that of one with the rows of both, as
-variances add up. A rate above it (HIGH) is no chance; below it, the rate is kept and rows are given
-away. Of `parts` the new rows come in four tables.
+n calibration rows the rate of one fit is not alpha but Beta(n + 1 - k, k) with k the rank of the
+threshold (Vovk 2012), and the count of flagged rows among m new ones is beta-binomial: the printed
+interval is that of the mean over seeds. Two groups have the interval of one with the rows of both,
+as variances add up. A rate above the interval (HIGH) is not chance; a rate below keeps alpha but
+loses detections. In `parts` the new rows come in four tables.
 
     python tests/benchmarks/nominal_rates.py [--seeds 3] [--sizes 200 1000 2000] [--links dates]
 
@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps import fit_model, load_model, save_model, score_table
 
-LEVEL = 0.99  # of the interval
+LEVEL = 0.99  # confidence level of the interval
 N_NEW = 2_000
 N_PEOPLE = 250
 Generator = np.random.Generator
@@ -37,20 +37,20 @@ FIRST_DAY = np.datetime64("2024-01-01")
 
 
 def normal(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Three numbers of a normal distribution, of which two go together."""
+    """Draw three normal columns, two of them correlated."""
     x = rng.normal(size=(n, 3))
     return {"x": x[:, 0], "y": x[:, 1], "z": 0.8 * x[:, 0] + 0.6 * x[:, 2]}
 
 
 def skewed(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Log-normal numbers and counts, rounded: many ties."""
+    """Draw rounded log-normal numbers and counts with many ties."""
     size = rng.lognormal(3, 1, n)
     return {"size": size.round(1), "cost": (size * rng.lognormal(0, 0.3, n)).round(2),
             "events": rng.poisson(2, n)}  # fmt: skip
 
 
 def levels(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Categories of common and of rare levels, two of which go together, and a number."""
+    """Draw categories with common and rare levels, two of them dependent, and a number."""
     kind = rng.choice(list("ABCDEF"), n, p=[0.4, 0.3, 0.15, 0.1, 0.04, 0.01])
     place = np.array([f"{k}{i}" for k, i in zip(kind, rng.geometric(0.3, n), strict=True)])
     return {"kind": kind, "place": place, "flag": rng.choice(["yes", "no"], n, p=[0.1, 0.9]),
@@ -58,14 +58,14 @@ def levels(n: int, rng: Generator) -> dict[str, np.ndarray]:
 
 
 def dates(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Two dates, the second 0 to 11 days after the first, and three normal numbers."""
+    """Draw two dates, the second 0 to 11 days after the first, and three normal numbers."""
     first = FIRST_DAY + rng.integers(0, 365, n).astype("timedelta64[D]")
     later = first + rng.integers(0, 12, n).astype("timedelta64[D]")
     return {"ordered": first, "shipped": later, **normal(n, rng)}
 
 
 def orders(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Orders: amount = quantity x price, a few prices a product, customers that come again."""
+    """Draw orders: amount = quantity x price, few prices per product, returning customers."""
     product = rng.integers(0, 40, n)
     price = (5 + 3.5 * product).round(2)
     quantity = rng.integers(1, 13, n)
@@ -76,7 +76,7 @@ def orders(n: int, rng: Generator) -> dict[str, np.ndarray]:
 
 
 def panel(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Visits of people who come again: numbers that lie about a person's own."""
+    """Draw repeated visits of people, with numbers around personal means."""
     person = rng.integers(0, N_PEOPLE, n)
     own = np.random.default_rng(7).normal(70, 12, N_PEOPLE)[person]
     return {"person": np.array([f"id{i}" for i in person]), "weight": own + rng.normal(0, 1, n),
@@ -85,7 +85,7 @@ def panel(n: int, rng: Generator) -> dict[str, np.ndarray]:
 
 
 def gaps(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Numbers that go together and a category, a tenth of the cells missing."""
+    """Draw dependent numbers and a category with a tenth of the cells missing."""
     x = rng.normal(size=(n, 5)) @ np.linalg.cholesky(0.7 * np.ones((5, 5)) + 0.3 * np.eye(5)).T
     x[rng.random((n, 5)) < 0.1] = np.nan
     kind = np.where(rng.random(n) < 0.1, None, rng.choice(["a", "b", "c"], n))
@@ -98,23 +98,23 @@ LINKS: dict[str, Callable[[int, Generator], dict[str, np.ndarray]]] = {
 
 
 def draw(link: str, n: int, rng: Generator) -> pl.DataFrame:
-    """Draw rows; numbers that are missing are null."""
+    """Draw rows; missing numbers are null."""
     return pl.DataFrame(LINKS[link](n, rng), nan_to_null=True, strict=False)
 
 
 def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) -> tuple[int, int]:
-    """Return how many of so many new rows are flagged, and the rows that calibrate."""
+    """Return the number of new rows flagged, and of calibration rows."""
     rng = np.random.default_rng([seed, n])
     reference, new = draw(link, n, rng), draw(link, n_new, rng)
-    asked: dict[str, object] = {"alpha": alpha, "seed": seed}
+    options: dict[str, object] = {"alpha": alpha, "seed": seed}
     if way == "split":
-        asked["calibration"] = "split"
+        options["calibration"] = "split"
     if way == "groups":
         for frame in (reference, new):
             of_rows = rng.choice(["north", "south"], len(frame))
             frame.insert_column(0, pl.Series("region", of_rows))
-        asked["by"] = "region"
-    model = fit_model(reference, **asked)
+        options["by"] = "region"
+    model = fit_model(reference, **options)
     n_calibrating = len(model.detector.calibration_scores)
     if way == "saved":
         with TemporaryDirectory() as folder:
@@ -123,11 +123,11 @@ def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) ->
             model = load_model(path)
     tables = np.array_split(np.arange(len(new)), 4 if way == "parts" else 1)
     results = [score_table(model, new[part], explain=0) for part in tables]
-    return sum(int(np.sum(of.rows.is_flagged)) for of in results), n_calibrating
+    return sum(int(np.sum(result.rows.is_flagged)) for result in results), n_calibrating
 
 
 def interval(n: int, alpha: float, n_seeds: int, n_new: int) -> tuple[float, float]:
-    """Return the interval of the mean rate over seeds, of thresholds by n calibrating rows."""
+    """Return the interval of the mean rate over seeds for thresholds from n calibration rows."""
     above = n + 1 - math.ceil((n + 1) * (1 - alpha) - 1e-9)
     of_fit = betabinom(n_new, above, n + 1 - above)
     total = np.ones(1)
@@ -146,26 +146,26 @@ def main() -> None:
     parser.add_argument("--links", nargs="+", default=[*LINKS], choices=[*LINKS])
     ways = ["loo", "split", "saved", "groups", "parts"]
     parser.add_argument("--ways", nargs="+", default=ways, choices=ways)
-    asked = parser.parse_args()
-    for line in lines(asked):
+    args = parser.parse_args()
+    for line in lines(args):
         print(line, flush=True)
 
 
-def lines(asked: argparse.Namespace) -> Iterator[str]:
-    """Yield a line for each cell of the grid."""
+def lines(args: argparse.Namespace) -> Iterator[str]:
+    """Yield one line per cell of the grid."""
     n_cells = n_kept = 0
-    for way in asked.ways:
-        for link in asked.links:
-            for n in asked.sizes:
-                found = [flagged(link, way, n, asked.alpha, s, N_NEW) for s in range(asked.seeds)]
-                n_calibrating = min(of for _, of in found)
-                rate = sum(of for of, _ in found) / (asked.seeds * N_NEW)
-                low, high = interval(n_calibrating, asked.alpha, asked.seeds, N_NEW)
+    for way in args.ways:
+        for link in args.links:
+            for n in args.sizes:
+                found = [flagged(link, way, n, args.alpha, s, N_NEW) for s in range(args.seeds)]
+                n_calibrating = min(n_flagged for _, n_flagged in found)
+                rate = sum(n_flagged for n_flagged, _ in found) / (args.seeds * N_NEW)
+                low, high = interval(n_calibrating, args.alpha, args.seeds, N_NEW)
                 verdict = "HIGH" if rate > high else "low" if rate < low else ""
                 n_cells, n_kept = n_cells + 1, n_kept + (rate <= high)
-                each = " ".join(f"{of / N_NEW:.1%}" for of, _ in found)
+                each = " ".join(f"{n_flagged / N_NEW:.1%}" for n_flagged, _ in found)
                 yield (
-                    f"{way:7}{link:8}{n:6,} rows: {rate:6.2%} of {asked.alpha:.0%}, interval "
+                    f"{way:7}{link:8}{n:6,} rows: {rate:6.2%} of {args.alpha:.0%}, interval "
                     f"{low:.2%} to {high:.2%} {verdict:5}({each})"
                 )
     yield f"{n_kept} of {n_cells} within or below the {LEVEL:.0%} interval"

@@ -1,14 +1,14 @@
-"""Planted outliers of four kinds among real normal rows (after Han et al. 2022, section 3.3).
+"""Plant four kinds of outliers among real normal rows (after Han et al. 2022, section 3.3).
 
 5 % of the rows each: local (rows of a Gaussian mixture of the normals with covariances x 5), global
-(uniform over the columns' ranges x 1.1), cluster (the mixture with means x 5), dependency (each
-column drawn on its own: usual values, unusual together). U: fitted on the table with its outliers.
-N: on half of the normals, judged on the rest. Tables of ADBench with 3 to 40 varying columns and
-at least 300 normal rows, standardised.
+(uniform over the columns' ranges x 1.1), cluster (the mixture with means x 5), dependency (columns
+drawn independently: usual values in unusual combinations). U: fitted on the table with its
+outliers. N: on half of the normals, judged on the rest. Tables of ADBench with 3 to 40 varying
+columns and at least 300 normal rows, standardised.
 
     python tests/benchmarks/outlier_kinds.py --data FOLDER [--cap 2000] [--seeds 3] [--peers]
 
-``--peers`` runs classics of scikit-learn and the peers of today in `modern_peers` as well.
+``--peers`` also runs classic detectors of scikit-learn and the recent baselines in `modern_peers`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHARE = 0.05
 
 
 def mixture(Z: FloatArray) -> GaussianMixture:
-    """Fit one, three or five Gaussians, as the Bayesian information criterion prefers."""
+    """Fit one, three or five Gaussians, chosen by the Bayesian information criterion."""
     fitted = [
         GaussianMixture(k, reg_covar=1e-4, random_state=0, max_iter=50).fit(Z) for k in (1, 3, 5)
     ]
@@ -45,7 +45,7 @@ def mixture(Z: FloatArray) -> GaussianMixture:
 def drawn(
     model: GaussianMixture, n: int, rng: np.random.Generator, mean: float = 1.0, cov: float = 1.0
 ) -> FloatArray:
-    """Draw rows of a mixture with its means and covariances multiplied."""
+    """Draw rows of a mixture with scaled means and covariances."""
     components = rng.choice(len(model.weights_), n, p=model.weights_)
     means, covariances = model.means_ * mean, model.covariances_ * cov
     return np.stack(
@@ -56,7 +56,7 @@ def drawn(
 def planted(
     Z: FloatArray, kind: str, n: int, model: GaussianMixture, rng: np.random.Generator
 ) -> FloatArray:
-    """Return outliers of one kind."""
+    """Draw outliers of one kind."""
     if kind == "local":
         return drawn(model, n, rng, cov=5.0)
     if kind == "cluster":
@@ -108,7 +108,7 @@ def peers() -> dict[str, Method]:
 def measure(
     folder: Path, cap: int, seeds: int, methods: dict[str, Method]
 ) -> list[dict[str, object]]:
-    """One record a table, seed, kind, setting and method."""
+    """Return one record per table, seed, kind, setting and method."""
     records: list[dict[str, object]] = []
     for table in load_tables(folder):
         for seed in range(seeds):
@@ -128,8 +128,8 @@ def measure(
                     y = np.zeros(len(train if test is None else test))
                     y[-n:] = 1
                     for name, method in methods.items():
-                        of = f"{name} on {table.name} ({kind}, {setting})"
-                        auc, ap = areas(method, train, test, seed, y, of)
+                        task = f"{name} on {table.name} ({kind}, {setting})"
+                        auc, ap = areas(method, train, test, seed, y, task)
                         records.append(
                             {
                                 "data": table.number,
@@ -146,7 +146,7 @@ def measure(
 
 
 def summarise(records: pd.DataFrame) -> None:
-    """Print mean areas by setting, kind and method."""
+    """Print mean areas under the curve by setting, kind and method."""
     n_tables = records["data"].nunique()
     for setting, found in records.groupby("setting", sort=False):
         for area, words in (("auc", "AUROC"), ("ap", "AUPRC")):

@@ -1,4 +1,4 @@
-"""What the benchmarks of denoising share: images, noise, PSNR, bm3d, rows of Markdown."""
+"""Shared code of the denoising benchmarks: images, noise, PSNR, bm3d, Markdown rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from skimage import data
 from skimage.io import imread
 
 Image = NDArray[np.float64]
-Denoiser = Callable[[Image, float], Image]  # of an image and the noise level
+Denoiser = Callable[[Image, float], Image]  # (image, noise level) -> image
 
-# Top left corners: where each photograph shows most.
+# Top left corners of the most detailed part of each photograph.
 CORNERS = {
     "astronaut": (0, 100),
     "chelsea": (20, 100),
@@ -23,25 +23,25 @@ CORNERS = {
     "motorcycle": (100, 200),
     "rocket": (100, 200),
 }
-GREY = (0.299, 0.587, 0.114)  # luma of JPEG, rounded: what the literature's grey copies are
+GREY = (0.299, 0.587, 0.114)  # JPEG's luma weights, rounded, as in the literature's grey copies
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 
 
 def photographs(size: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield name and a square cut (size, size, 3) of each photograph, 0 to 255, float64."""
+    """Yield the name and a square crop (size, size, 3) of each photograph, 0..255, float64."""
     for name, (top, left) in CORNERS.items():
         whole = data.stereo_motorcycle()[0] if name == "motorcycle" else getattr(data, name)()
         yield name, whole[top : top + size, left : left + size, :3].astype(np.float64)
 
 
 def in_grey(pixels: np.ndarray) -> Image:
-    """Return grey values of a picture that may have colours."""
+    """Convert a picture to grey values."""
     pixels = pixels.astype(float)
     return np.round(pixels[..., :3] @ GREY) if pixels.ndim == 3 else pixels
 
 
 def grey_images(folder: Path, most: int | None) -> list[tuple[str, Image]]:
-    """Return names and grey values of a folder's images, spread over it if only some are wanted."""
+    """Return names and grey values of a folder's images, evenly sampled if limited."""
     paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
     if most is not None and most < len(paths):
         paths = [paths[int(place)] for place in np.linspace(0, len(paths) - 1, most)]
@@ -49,23 +49,23 @@ def grey_images(folder: Path, most: int | None) -> list[tuple[str, Image]]:
 
 
 def with_noise(name: str, clean: Image, sigma: float) -> Image:
-    """Return an image with white noise that depends on its name and the level, not clipped."""
+    """Add unclipped white noise seeded by the image name and level."""
     rng = np.random.default_rng(zlib.crc32(f"{name}|{sigma:g}".encode()))
     return clean + sigma * rng.standard_normal(clean.shape)
 
 
 def psnr(image: np.ndarray, clean: np.ndarray) -> float:
-    """Return decibels of the image clipped to 0..255."""
+    """Return PSNR in dB of the image clipped to 0..255."""
     return float(10 * np.log10(255**2 / np.mean((np.clip(image, 0, 255) - clean) ** 2)))
 
 
 def installed_bm3d() -> dict[str, Denoiser]:
-    """Return bm3d, grey or in colour, by its name; nothing, which is said, without the package.
+    """Return bm3d for grey and colour images by name; print a note and return none without it.
 
-    It is free for non-commercial use, and no dependency of ours.
+    It is free for non-commercial use only, so the package does not depend on it.
     """
     if find_spec("bm3d") is None:
-        print("bm3d is not installed, and left out: pip install bm3d")
+        print("bm3d is skipped: pip install bm3d")
         return {}
     from bm3d import bm3d, bm3d_rgb
 
@@ -73,10 +73,10 @@ def installed_bm3d() -> dict[str, Denoiser]:
 
 
 def row(*cells: object) -> str:
-    """Return a row of a Markdown table."""
+    """Format a row of a Markdown table."""
     return "|".join(["", *map(str, cells), ""])
 
 
 def heading(*columns: object) -> str:
-    """Return the first two lines of a Markdown table."""
+    """Format the first two lines of a Markdown table."""
     return f"{row(*columns)}\n" + "|---" * len(columns) + "|"

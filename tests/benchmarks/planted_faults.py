@@ -1,8 +1,8 @@
-"""Where the planted faults stand in the list of the README's main job.
+"""Rank the planted faults in the list of the README's main example.
 
-Prints the table of the README: for each fault its rank, whether it is flagged, and the column its
-reasons begin with (among the ranked rows that were explained); then how many of the faults are
-among the cells that are odd by themselves, and how many other cells are.
+Prints the table of the README: for each fault its rank, whether it is flagged, and the column of
+its first reason (among the explained rows); then how many faults are among the odd cells, and how
+many other cells are odd.
 
     python tests/benchmarks/planted_faults.py --data kpca-novelty-penguins_faults
 """
@@ -18,7 +18,7 @@ FAULTS = Path(__file__).resolve().parents[2] / "datasets" / "penguins_faults.jso
 
 
 def table(run: Path) -> list[str]:
-    """Return the lines of a Markdown table, best rank first."""
+    """Format a Markdown table, best rank first."""
     with (run / "scored.csv").open(encoding="utf-8-sig", newline="") as handle:
         scored = list(csv.DictReader(handle))
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ def cells(run: Path) -> str:
 
 
 def main() -> None:
-    """Print the table for the run folder named on the command line."""
+    """Print the table of the run folder given on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the finished run")
     run = parser.parse_args().data

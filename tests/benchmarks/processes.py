@@ -1,4 +1,4 @@
-"""Work in other processes (Linux): commands watched to their end, workers that may be killed."""
+"""Run work in other processes (Linux): monitored commands, and workers that may be killed."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What a command took."""
+class Usage:
+    """Resources used by a command."""
 
     seconds: float
     cpu_seconds: float
-    peak_bytes: int  # the largest sum over its processes of what lies in memory
-    first_thread_seconds: float  # of CPU, by the thread that alone does what is not shared
+    peak_bytes: int  # peak of the resident memory summed over its processes
+    first_thread_seconds: float  # CPU seconds of the main thread, which runs the serial part
 
 
-def watched(*words: object, root: Path = ROOT) -> Taken:
-    """Run ``kpca`` with words, of the checkout ``root``; end this process where it fails."""
+def run_kpca(*words: object, root: Path = ROOT) -> Usage:
+    """Run ``kpca`` with arguments from the checkout ``root``; exit if it fails."""
     began, peak, cpu, first = time.perf_counter(), 0, children_cpu(), 0.0
-    with tempfile.TemporaryFile() as said:
-        # In the checkout, as Python looks for modules in the working folder first.
+    with tempfile.TemporaryFile() as errors:
+        # Run in the checkout: Python searches the working folder first.
         command = subprocess.Popen(
-            [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=said, cwd=root
+            [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=errors, cwd=root
         )
         while command.poll() is None:
             family = [command.pid, *children(command.pid)]
@@ -44,19 +44,19 @@ def watched(*words: object, root: Path = ROOT) -> Taken:
             first = max(first, first_thread_cpu(command.pid))
             time.sleep(POLL_SECONDS)
         if command.returncode:
-            said.seek(0)
-            sys.exit(said.read().decode() or "the command failed")
-    return Taken(time.perf_counter() - began, children_cpu() - cpu, peak, first)
+            errors.seek(0)
+            sys.exit(errors.read().decode() or "the command failed")
+    return Usage(time.perf_counter() - began, children_cpu() - cpu, peak, first)
 
 
 def children_cpu() -> float:
-    """CPU seconds of all processes that were started here and have ended."""
+    """Return the CPU seconds of all finished child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def first_thread_cpu(process: int) -> float:
-    """CPU seconds of the first thread of a process up to now."""
+    """Return the CPU seconds of the main thread of a process so far."""
     try:
         words = Path(f"/proc/{process}/task/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -65,7 +65,7 @@ def first_thread_cpu(process: int) -> float:
 
 
 def children(process: int) -> list[int]:
-    """Processes that a process started, and those that they did."""
+    """List the descendants of a process."""
     try:
         tasks = Path(f"/proc/{process}/task").glob("*/children")
         direct = [int(word) for task in tasks for word in task.read_text().split()]
@@ -75,7 +75,7 @@ def children(process: int) -> list[int]:
 
 
 def resident_bytes(process: int) -> int:
-    """Memory of a process now, pages of the files it maps included."""
+    """Return the resident memory of a process, including mapped file pages."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     except OSError:
@@ -84,7 +84,7 @@ def resident_bytes(process: int) -> int:
 
 
 class Worker:
-    """A process that answers what it is sent, started again where it was killed.
+    """A process that answers messages and is restarted after being killed.
 
     ``work(*arguments, channel)`` sends one answer when it is ready, and one to each message.
     """
@@ -108,7 +108,7 @@ class Worker:
         self._channel.send(message)
 
     def answer(self, seconds: float) -> Any:
-        """Return the answer; "killed" or "late" where none comes."""
+        """Return the answer, or "killed" or "late" if there is none."""
         try:
             if self._channel.poll(seconds):
                 return self._channel.recv()
@@ -119,34 +119,34 @@ class Worker:
         return lost
 
     def restart(self) -> None:
-        """End the process and start another."""
+        """Kill the process and start another."""
         self.end()
         self._start()
 
     def end(self) -> None:
-        """End the process."""
+        """Kill the process."""
         self._process.kill()
         self._process.join()
 
 
 @dataclass(frozen=True)
-class Tried:
-    """What became of one item: "killed" or "late" where its process had to end."""
+class Outcome:
+    """Outcome for one item: "killed" or "late" if its process had to be ended."""
 
     outcome: str
     seconds: float
     peak_bytes: int
 
 
-def tried_each(
+def run_each(
     prepare: Callable[[], Callable[[Any], str]], items: Iterable[Any], memory: int, patience: float
-) -> Iterator[Tried]:
-    """Try each item in a process of so much memory that makes ready by ``prepare``."""
+) -> Iterator[Outcome]:
+    """Process each item in a worker with limited memory that ``prepare`` sets up."""
     worker = Worker(_serve, prepare, memory)
     for item in items:
         worker.send(item)
         answer = worker.answer(patience)
-        yield Tried(answer, patience, 0) if isinstance(answer, str) else Tried(*answer)
+        yield Outcome(answer, patience, 0) if isinstance(answer, str) else Outcome(*answer)
     worker.end()
 
 
@@ -156,7 +156,7 @@ def _serve(prepare: Callable[[], Callable[[Any], str]], memory: int, channel: Co
     channel.send("ready")
     while True:
         item = channel.recv()
-        Path("/proc/self/clear_refs").write_text("5")  # resets the peak below
+        Path("/proc/self/clear_refs").write_text("5")  # reset the peak
         began = time.perf_counter()
         outcome = work(item)
         seconds = time.perf_counter() - began

@@ -1,13 +1,13 @@
-"""Raw mosaics with the noise of photons and readout: denoised before or after development.
+"""Denoise raw mosaics with photon and read noise, before or after development.
 
-A photograph is taken for light (gamma 2.2), seen by a sensor through red, green and blue of unlike
-sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma. The truth is
-the same without noise. After development, noise is removed by `denoise_kpca` with `noise="auto"`
-and `"camera"`, of which the better counts, chosen by the truth. On the mosaic, `denoise_mosaic`
-measures the noise, or is given it, as bm3d is: on the half-resolution planes, or on their
-principal components with blocks matched in the first, of which the better counts, after the same
-generalised Anscombe transform. bm3d is free for non-commercial use only, and is left out where it
-is not installed. The seconds are those of one photograph on all processors.
+A photograph is converted to light (gamma 2.2), sensed through red, green and blue filters of
+different sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma. The
+truth is the same without noise. After development, `denoise_kpca` removes noise with `noise="auto"`
+and `"camera"`; the better by the truth counts. On the mosaic, `denoise_mosaic` measures the noise
+or is given it, as bm3d is: bm3d runs on the half-resolution planes, or on their principal
+components with blocks matched in the first (the better counts), after the same generalised Anscombe
+transform. bm3d is free for non-commercial use only, and is skipped if not installed. Seconds are
+for one photograph on all cores.
 
     python tests/benchmarks/raw_noise.py
     python tests/benchmarks/raw_noise.py --photographs FOLDER --number 10 --photons 100 400 1600
@@ -36,8 +36,8 @@ SENSITIVITY = (0.5, 1.0, 0.65)  # of red, green and blue
 PLACES = ((0, 0), (0, 1), (1, 0), (1, 1))  # of red, the two greens and blue
 
 
-def taken_from(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield so many photographs of a folder, the same each time, cut to a square in the middle."""
+def sample(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield a fixed sample of a folder's photographs, cropped to central squares."""
     files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".png", ".tif"))
     chosen = np.random.default_rng(0).permutation(len(files))[:number]
     for file in (files[place] for place in sorted(chosen)):
@@ -47,15 +47,15 @@ def taken_from(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.n
 
 
 def seen_by_sensor(scene: np.ndarray) -> np.ndarray:
-    """Return the mosaic (h, w) of a scene (h, w, 3) in 0..255, from 0 to 1 at white."""
+    """Simulate the mosaic (h, w) of a scene (h, w, 3) in 0..255; white is 1."""
     colours = (scene / 255) ** GAMMA * SENSITIVITY
-    seen = colours[..., 1].copy()
-    seen[0::2, 0::2], seen[1::2, 1::2] = colours[0::2, 0::2, 0], colours[1::2, 1::2, 2]
-    return seen
+    mosaic = colours[..., 1].copy()
+    mosaic[0::2, 0::2], mosaic[1::2, 1::2] = colours[0::2, 0::2, 0], colours[1::2, 1::2, 2]
+    return mosaic
 
 
 def developed(mosaic: np.ndarray) -> np.ndarray:
-    """Return the picture (h, w, 3), in 0..255, of a mosaic."""
+    """Develop a mosaic to a picture (h, w, 3) in 0..255."""
     here = np.zeros((3, *mosaic.shape))
     for colour, (y, x) in zip((0, 1, 1, 2), PLACES, strict=True):
         here[colour, y::2, x::2] = mosaic[y::2, x::2]
@@ -67,7 +67,7 @@ def developed(mosaic: np.ndarray) -> np.ndarray:
 
 
 def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
-    """Return the mosaic denoised by bm3d, on planes and on their principal components."""
+    """Denoise the mosaic with bm3d, on planes and on their principal components."""
     import bm3d
 
     height, width = (side // 2 * 2 for side in mosaic.shape)
@@ -90,12 +90,12 @@ def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
 
 
 def scores(scene: np.ndarray, photons: float, readout: float, quality: str) -> dict[str, float]:
-    """Return the decibels of each way, and its seconds."""
-    seen = seen_by_sensor(scene)
-    truth = developed(seen)
+    """Return PSNR and seconds of each method."""
+    mosaic = seen_by_sensor(scene)
+    truth = developed(mosaic)
     a, b = 1 / photons, (readout / photons) ** 2
     rng = np.random.default_rng(1)
-    noisy = rng.poisson(seen / a) * a + np.sqrt(b) * rng.standard_normal(seen.shape)
+    noisy = rng.poisson(mosaic / a) * a + np.sqrt(b) * rng.standard_normal(mosaic.shape)
     picture = developed(noisy)
 
     def after(noise: str) -> np.ndarray:
@@ -108,7 +108,7 @@ def scores(scene: np.ndarray, photons: float, readout: float, quality: str) -> d
         "mosaic, known": lambda: [developed(denoise_mosaic(noisy, noise=(a, b), quality=quality))],
     }
     if find_spec("bm3d"):
-        ways["bm3d, known"] = lambda: [developed(one) for one in by_bm3d(noisy, a, b)]
+        ways["bm3d, known"] = lambda: [developed(mosaic) for mosaic in by_bm3d(noisy, a, b)]
     found = {}
     for name, way in ways.items():
         began = time.perf_counter()
@@ -118,7 +118,7 @@ def scores(scene: np.ndarray, photons: float, readout: float, quality: str) -> d
 
 
 def main() -> None:
-    """Print a Markdown table of decibels, then the mean seconds."""
+    """Print a Markdown table of PSNR, then the mean seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photographs", type=Path, help="a folder; else those of scikit-image")
     parser.add_argument("--number", type=int, default=10, help="of the photographs of a folder")
@@ -130,14 +130,14 @@ def main() -> None:
     parser.add_argument("--quality", default="balanced")
     arguments = parser.parse_args()
     if not find_spec("bm3d"):
-        print("bm3d is not installed, and left out: pip install bm3d\n")
+        print("bm3d is skipped: pip install bm3d\n")
     folder, size = arguments.photographs, arguments.size
-    # Where a denoiser remarks on what it finds, its decibels say so too.
+    # Denoisers warn about the noise they find; the PSNR shows the same.
     warnings.simplefilter("ignore")
-    # What is compiled at the first call is not timed.
+    # Compile before timing.
     denoise_mosaic(np.eye(32), noise=(1, 1), quality=arguments.quality)
     rows: dict[tuple[str, float], dict[str, float]] = {}
-    for name, scene in taken_from(folder, arguments.number, size) if folder else photographs(size):
+    for name, scene in sample(folder, arguments.number, size) if folder else photographs(size):
         for photons in arguments.photons:
             found = scores(scene, photons, arguments.readout, arguments.quality)
             ways = [way for way in found if not way.endswith(", s")]
@@ -148,7 +148,7 @@ def main() -> None:
     for photons in arguments.photons:
         means = [np.mean([r[w] for (_, p), r in rows.items() if p == photons]) for w in ways]
         print(row("mean", f"{photons:g}", *(f"{mean:.2f}" for mean in means)))
-    seconds = [np.mean([one[f"{way}, s"] for one in rows.values()]) for way in ways]
+    seconds = [np.mean([figures[f"{way}, s"] for figures in rows.values()]) for way in ways]
     print(row("seconds", "", *(f"{mean:.1f}" for mean in seconds)))
 
 

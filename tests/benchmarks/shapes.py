@@ -1,12 +1,12 @@
-"""Noise around shapes of the plane: our score, its parts, Hoffmann's detector and others.
+"""Detect noise around plane shapes: our score, its parts, Hoffmann's detector and others.
 
     python tests/benchmarks/shapes.py [--data FOLDER]
 
-AUROC of the rows labelled as noise; all rows are fitted and scored. Our own draw after Hoffmann's
-ring-line-square, with noise added, is ``datasets/ring_line_square.csv``. His two sets with noise
-follow where FOLDER holds them (``kpca papers fetch FOLDER``). His method runs with sigma and
-components of his paper, and as ``kpca novelty compare`` sets it; the others run as in ``compare``.
-Needs what ``pip install ".[test]"`` installs.
+AUROC of the rows labelled as noise; all rows are fitted and scored. Our own version of Hoffmann's
+ring-line-square, with noise added, is ``datasets/ring_line_square.csv``. His two noisy sets follow
+if FOLDER holds them (``kpca papers fetch FOLDER``). His method runs with sigma and components of
+his paper, and as ``kpca novelty compare`` sets it; the others run as in ``compare``. Needs ``pip
+install ".[test]"``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OWN = Path(__file__).resolve().parents[2] / "datasets" / "ring_line_square.csv"
 
 
 def read_shapes(folder: Path | None) -> dict[str, tuple[FloatArray, FloatArray, float, int]]:
-    """Return points, which are noise, and sigma and components of the paper, by name."""
+    """Return points, noise mask, and the paper's sigma and components, by name."""
     own = pd.read_csv(OWN)
     is_noise = (own["noise"] == "yes").to_numpy(float)
     known = SETS["ring-line-square"]
@@ -58,7 +58,7 @@ def scores_of_all(X: FloatArray, sigma: float, q: int) -> dict[str, FloatArray]:
     hoffmann = components(RBF.from_sigma(sigma), X, q)
     found["Hoffmann (2007), as published"] = hoffmann.reconstruction_error(X)
     Z = StandardScaler().fit_transform(X)
-    found |= {one.name: one.run(Z, Z, 0)[0] for one in BASELINES}
+    found |= {baseline.name: baseline.run(Z, Z, 0)[0] for baseline in BASELINES}
     return found | {"5th nearest neighbour": knn(Z, None, 0)}
 
 
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder that kpca papers fetch filled")
     areas = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a weight of 0 has no logarithm
+        warnings.simplefilter("ignore")  # log of a zero weight
         for name, (X, is_noise, sigma, q) in read_shapes(parser.parse_args().data).items():
             scores = scores_of_all(X, sigma, q)
             areas[name] = {

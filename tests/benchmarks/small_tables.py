@@ -1,11 +1,11 @@
-"""CPU seconds of what a user meets first: import, help, tables to their reports, rows, an image.
+"""Measure CPU seconds of a first use: import, help, tables to reports, rows, an image.
 
     python tests/benchmarks/small_tables.py [--before CHECKOUT] [--repeats 5]
 
-Every line is a process of its own, user and system time together, one thread of linear algebra;
-both checkouts take turns, and the medians are printed. What Python and numba compile is kept in a
-temporary folder for each checkout: Python's modules are compiled before, as an installation does,
-and numba's functions by a run that does not count, shown as "first".
+Every line is a separate process, user plus system time, one thread of linear algebra; both
+checkouts take turns, and medians are printed. Each checkout has a temporary cache for compiled
+code: Python's modules are compiled beforehand, as an installation does, and numba's functions by a
+warm-up run, shown as "first".
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def make_table(path: Path, n: int) -> None:
 
 
 def make_wide_table(path: Path) -> None:
-    """Write correlated columns of numbers, more than there are rows."""
+    """Write correlated numeric columns, more of them than rows."""
     rng, (n, d) = np.random.default_rng(0), WIDE
     values = rng.normal(size=(n, 20)) @ rng.normal(size=(20, d)) + rng.normal(size=(n, d))
     pl.DataFrame({f"x{k}": column.round(3) for k, column in enumerate(values.T)}).write_csv(path)
 
 
 def make_image(path: Path) -> None:
-    """Write a noisy picture of 256 x 256."""
+    """Write a noisy picture of 256 x 256 pixels."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:256, :256]
     clean = 127 + 60 * np.sin(x / 17) + 50 * (np.hypot(x - 128, y - 128) < 70)
@@ -62,12 +62,12 @@ def make_image(path: Path) -> None:
     Image.fromarray(noisy.round().astype(np.uint8)).save(path)
 
 
-def cpu_seconds(words: list[str], checkout: Path, kept: Path) -> float:
-    """Run Python once with a checkout, and return user and system time."""
+def cpu_seconds(words: list[str], checkout: Path, cache: Path) -> float:
+    """Run Python once with a checkout; return user and system time."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPATH": str(checkout),
-        "PYTHONPYCACHEPREFIX": str(kept / "python"),
-        "NUMBA_CACHE_DIR": str(kept / "numba"),
+        "PYTHONPYCACHEPREFIX": str(cache / "python"),
+        "NUMBA_CACHE_DIR": str(cache / "numba"),
         "OPENBLAS_NUM_THREADS": "1",
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -110,19 +110,19 @@ def main() -> None:
         words = ["denoise", "run", str(work / "noisy.png"), "--out", str(work / "out")]
         steps["denoise of 256 x 256"] = [*kpca, *words]
         for place, checkout in enumerate(checkouts):
-            kept = work / f"kept-{place}"
+            cache = work / f"kept-{place}"
             for step in (f"screen of {SIZES[0]:,} x 13", "denoise of 256 x 256"):
-                cpu_seconds(steps[step], checkout, kept)
+                cpu_seconds(steps[step], checkout, cache)
                 shutil.rmtree(work / "out", ignore_errors=True)
-            shutil.rmtree(kept / "numba")
+            shutil.rmtree(cache / "numba")
         print(f"{'CPU s':28}" + "".join(f"{c.name[:18]:>18} {'first':>7}" for c in checkouts))
         for step, words in steps.items():
             seconds: dict[Path, list[float]] = {checkout: [] for checkout in checkouts}
             for _ in range(options.repeats + 1):
                 for place, checkout in enumerate(checkouts):
                     shutil.rmtree(work / "out", ignore_errors=True)
-                    kept = work / f"kept-{place}"
-                    seconds[checkout].append(cpu_seconds(words, checkout, kept))
+                    cache = work / f"kept-{place}"
+                    seconds[checkout].append(cpu_seconds(words, checkout, cache))
             cells = (
                 f"{statistics.median(rest):18.2f} {first:7.2f}" for first, *rest in seconds.values()
             )

@@ -1,12 +1,12 @@
-"""Decibels and CPU seconds a megapixel of every preset and of other denoisers, and a picture of it.
+"""Plot PSNR against CPU seconds per megapixel for every preset and other denoisers.
 
-White noise on the grey copies of a folder's images, default_rng(crc32("name|sigma")), not clipped;
-results are clipped to 0..255. One thread, one denoiser after the other on each image, so that
-whatever else the machine does is spread over all. Settings of the others (h of non-local means, the
-weight of total variation, the level told to wavelets) are those of the best mean PSNR on crops of
-256 x 256 of another folder, at each noise level. `bm3d` (free for non-commercial use) and `cv2`
-(opencv-python-headless) are run where they are installed, and are no dependencies of ours; OpenCV's
-non-local means takes 8 bits, and so rounded and clipped noise.
+White noise on the grey copies of a folder's images, default_rng(crc32("name|sigma")), unclipped;
+results are clipped to 0..255. One thread; the denoisers take turns on each image, so that other
+load on the machine affects all. Settings of the others (h of non-local means, weight of total
+variation, level of wavelets) have the best mean PSNR on crops of 256 x 256 of another folder, at
+each noise level. `bm3d` (free for non-commercial use) and `cv2` (opencv-python-headless) run if
+installed; the package depends on neither. OpenCV's non-local means takes 8 bits, and so rounded and
+clipped noise.
 
     python tests/benchmarks/speed_quality.py FOLDER --tune OTHER [--sigma 15 25 50] [--images 5]
         [--only draft "non-local means"] [--out reports/speed_quality.png]
@@ -36,22 +36,22 @@ from kpca_apps.denoise.passes.planes import denoise_planes
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-CROP, TUNED = 256, 8  # pixels a side, and crops, that settings are chosen on
+CROP, TUNED = 256, 8  # crop size in pixels, and number of crops used for tuning
 COLUMNS = ("sigma", "denoiser", "dB", "CPU s / MP", "setting")
 
 
 class Peer(NamedTuple):
-    """A denoiser, and the factors of the noise level it may be given."""
+    """A denoiser, and the factors to try on its noise level."""
 
-    run: Callable[[Image, float, float], NDArray[np.floating]]  # of an image, sigma and a factor
+    run: Callable[[Image, float, float], NDArray[np.floating]]  # (image, sigma, factor) -> image
     factors: tuple[float, ...] = (1.0,)
 
 
-class Found(NamedTuple):
-    """What a denoiser reached at one noise level."""
+class Result(NamedTuple):
+    """Result of a denoiser at one noise level."""
 
     psnr: float
-    seconds: float  # a megapixel
+    seconds: float  # CPU seconds per megapixel
     factor: float
 
 
@@ -84,7 +84,7 @@ def opencv(noisy: Image, sigma: float, factor: float) -> Image:
 
 
 def peers() -> dict[str, Peer]:
-    """Return all denoisers there are, ours first."""
+    """Return all installed denoisers, ours first."""
     near = (0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
     found = {quality: Peer(partial(ours, quality)) for quality in QUALITIES}
     found |= {
@@ -101,7 +101,7 @@ def peers() -> dict[str, Peer]:
 
 
 def tuned(peer: Peer, images: Sequence[tuple[str, Image]], sigma: float) -> float:
-    """Return the factor of the best mean PSNR on crops of other images."""
+    """Return the factor with the best mean PSNR on crops of other images."""
     if len(peer.factors) == 1:
         return peer.factors[0]
     crops = [(name, clean[:CROP, :CROP]) for name, clean in images]
@@ -115,8 +115,8 @@ def tuned(peer: Peer, images: Sequence[tuple[str, Image]], sigma: float) -> floa
 def measured(
     chosen: dict[str, Peer], factors: dict[str, float], images: list[tuple[str, Image]],
     sigma: float,
-) -> dict[str, Found]:  # fmt: skip
-    """Run every denoiser on every image, in turns."""
+) -> dict[str, Result]:  # fmt: skip
+    """Run every denoiser on every image in turn."""
     reached = {name: list[float]() for name in chosen}
     seconds = dict.fromkeys(chosen, 0.0)
     for name, clean in images:
@@ -128,23 +128,23 @@ def measured(
             reached[peer_name].append(psnr(result, clean))
     size = sum(clean.size for _, clean in images) / 1e6
     return {
-        name: Found(float(np.mean(reached[name])), seconds[name] / size, factors[name])
+        name: Result(float(np.mean(reached[name])), seconds[name] / size, factors[name])
         for name in chosen
     }
 
 
-def draw(found: dict[float, dict[str, Found]], path: Path) -> None:
-    """Draw decibels over CPU seconds, a panel a noise level, our presets joined."""
+def draw(found: dict[float, dict[str, Result]], path: Path) -> None:
+    """Plot PSNR against CPU seconds, one panel per noise level, with our presets joined."""
     figure, panels = plt.subplots(1, len(found), figsize=(4.4 * len(found), 3.8), squeeze=False)
     for panel, (sigma, by_name) in zip(panels[0], found.items(), strict=True):
         line = [by_name[quality] for quality in QUALITIES if quality in by_name]
-        panel.plot([one.seconds for one in line], [one.psnr for one in line], "-", color="C0")
-        for name, one in by_name.items():
+        panel.plot([r.seconds for r in line], [r.psnr for r in line], "-", color="C0")
+        for name, result in by_name.items():
             is_ours = name in QUALITIES
-            panel.plot(one.seconds, one.psnr, "o", color="C0" if is_ours else "C7")
-            # The presets lie side by side: their names stand upright.
+            panel.plot(result.seconds, result.psnr, "o", color="C0" if is_ours else "C7")
+            # Rotate the names of the presets, which are close together.
             panel.annotate(
-                name, (one.seconds, one.psnr), (-2, 6) if is_ours else (4, -11),
+                name, (result.seconds, result.psnr), (-2, 6) if is_ours else (4, -11),
                 textcoords="offset points", fontsize=7, rotation=60 if is_ours else 0,
             )  # fmt: skip
         panel.set(
@@ -158,7 +158,7 @@ def draw(found: dict[float, dict[str, Found]], path: Path) -> None:
 
 
 def main() -> None:
-    """Print a Markdown table, and draw the picture."""
+    """Print a Markdown table and draw the plot."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="clean images, grey or in colour")
     parser.add_argument("--tune", type=Path, required=True, help="other clean images")
@@ -167,8 +167,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="these denoisers alone")
     parser.add_argument("--out", type=Path, help="the picture, a PNG or SVG file")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # of scikit-image's wavelets, about their range
-    chosen = {name: one for name, one in peers().items() if name in (options.only or (name,))}
+    warnings.simplefilter("ignore")  # scikit-image warns about wavelets of a data range
+    chosen = {name: peer for name, peer in peers().items() if name in (options.only or (name,))}
     images, others = grey_images(options.folder, options.images), grey_images(options.tune, TUNED)
     found = {}
     print(heading(*COLUMNS))
@@ -177,14 +177,14 @@ def main() -> None:
             import cv2
 
             cv2.setNumThreads(1)
-        for peer in chosen.values():  # compiled, and imported, before the clock starts
+        for peer in chosen.values():  # compile and import before timing
             peer.run(np.random.default_rng(0).normal(100, 20, (64, 64)), 20.0, 1.0)
         for sigma in options.sigma:
             factors = {name: tuned(peer, others, sigma) for name, peer in chosen.items()}
             found[sigma] = measured(chosen, factors, images, sigma)
-            for name, one in found[sigma].items():
-                setting = f"{one.factor:g}" if len(chosen[name].factors) > 1 else ""
-                cells = f"{one.psnr:.3f}", f"{one.seconds:.2f}", setting
+            for name, result in found[sigma].items():
+                setting = f"{result.factor:g}" if len(chosen[name].factors) > 1 else ""
+                cells = f"{result.psnr:.3f}", f"{result.seconds:.2f}", setting
                 print(row(f"{sigma:g}", name, *cells), flush=True)
     if options.out:
         draw(found, options.out)

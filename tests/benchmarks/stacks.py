@@ -1,11 +1,11 @@
-"""Volumes and films: pages together, page by page, and 3-D baselines, with white noise.
+"""Denoise volumes and films with white noise: as stacks, page by page, and with 3-D baselines.
 
-Three stacks: the 3-D Shepp-Logan phantom (Kak, Slaney 1988), 64 x 96 x 96 unless --pages says
-otherwise; nuclei under a microscope, those that the package stardist ships (left out where it is
-not installed; --volume names another TIFF); and a film, scikit-image's camera() shifted by three
-pixels across and two down from page to page. Noise is not clipped; PSNR is of results cut to
-0..255. Seconds are of one processor. Baselines: bm4d (left out where it is not installed) and
-scikit-image's non-local means in 3-D, both given the true level.
+Three stacks: the 3-D Shepp-Logan phantom (Kak, Slaney 1988), 64 x 96 x 96 unless --pages sets
+another size; microscopy nuclei from the package stardist (skipped if not installed; --volume names
+another TIFF); and a film, scikit-image's camera() shifted by three pixels across and two down from
+page to page. Noise is unclipped; PSNR is of results clipped to 0..255. Seconds are of one core.
+Baselines: bm4d (skipped if not installed) and scikit-image's non-local means in 3-D, both given the
+true level.
 
     python tests/benchmarks/stacks.py [--pages 24] [--volume FILE] [--sigma 10 25 50]
 """
@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from kpca_apps.denoise.denoiser import denoise_kpca
 
 Pages = NDArray[np.float64]
-# Density, half axes, centre and rotation about the first axis of each ellipsoid.
+# Density, half axes, centre, and rotation about the first axis of each ellipsoid.
 ELLIPSOIDS = (
     (1.0, 0.69, 0.92, 0.81, 0.0, 0.0, 0.0, 0),
     (-0.8, 0.6624, 0.874, 0.78, 0.0, -0.0184, 0.0, 0),
@@ -45,7 +45,7 @@ ELLIPSOIDS = (
 
 
 def phantom(pages: int, side: int = 96) -> Pages:
-    """Return the phantom, 0 to 255."""
+    """Return the phantom, in 0..255."""
     axes = (np.linspace(-1, 1, pages), np.linspace(-1, 1, side), np.linspace(-1, 1, side))
     z, y, x = np.meshgrid(*axes, indexing="ij")
     density = np.zeros(z.shape)
@@ -58,13 +58,13 @@ def phantom(pages: int, side: int = 96) -> Pages:
 
 
 def stacks(pages: int, volume: Path | None) -> Iterator[tuple[str, Pages]]:
-    """Yield the name and the clean pages, 0 to 255, of each stack."""
+    """Yield the name and the clean pages, 0..255, of each stack."""
     yield "phantom", phantom(pages)
     spec = find_spec("stardist")
     if volume is None and spec and spec.submodule_search_locations:
         volume = Path(spec.submodule_search_locations[0]) / "data/images/img3d.tif"
     if volume is None:
-        print("nuclei: left out, stardist is not installed and no --volume is given")
+        print("nuclei are skipped: install stardist or give --volume")
     else:
         found = tifffile.imread(volume).astype(float)
         yield "micrograph", 255 * (found - found.min()) / np.ptp(found)
@@ -74,7 +74,7 @@ def stacks(pages: int, volume: Path | None) -> Iterator[tuple[str, Pages]]:
 
 
 def denoisers(sigma: float) -> dict[str, Callable[[Pages], Pages]]:
-    """Return each way to denoise."""
+    """Return each denoising method."""
 
     def ours(noisy: Pages) -> Pages:
         return denoise_kpca(noisy, sigma=sigma, data_range=255, stack_axis=0, n_jobs=1)
@@ -101,18 +101,18 @@ def denoisers(sigma: float) -> dict[str, Callable[[Pages], Pages]]:
 
         found["bm4d"] = lambda noisy: bm4d(noisy, sigma)
     else:
-        print("bm4d: left out, it is not installed")
+        print("bm4d is skipped: pip install bm4d")
     return found
 
 
 def main() -> None:
-    """Print PSNR and processor seconds of each denoiser on each stack."""
+    """Print PSNR and CPU seconds of each denoiser on each stack."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, default=64)
     parser.add_argument("--volume", type=Path)
     parser.add_argument("--sigma", type=float, nargs="+", default=[10.0, 25.0, 50.0])
     arguments = parser.parse_args()
-    denoise_kpca(np.zeros((2, 24, 24)), sigma=9, data_range=255, stack_axis=0)  # compiled
+    denoise_kpca(np.zeros((2, 24, 24)), sigma=9, data_range=255, stack_axis=0)  # compile
     with threadpool_limits(1):
         for name, clean in stacks(arguments.pages, arguments.volume):
             print(f"{name} {clean.shape}")

@@ -1,11 +1,11 @@
-"""Drawn images of fourteen kinds in fifteen kinds of noise: whether denoising makes any worse.
+"""Denoise fourteen kinds of drawn images with fifteen kinds of noise; look for harm.
 
-Each in sizes and types in turn, denoised as a user would, with `noise="auto"`, and with kind and
-level of the noise given where there is such a kind. Printed for each noise: images, how many came
-back farther from the clean one than they were, the mean gain, and the worst with its image. Without
-noise: how many came back as they were, and the largest mean change, in grey levels of 255. Ends
-with 1 where `auto` made an image worse; who tells the kind of noise has it removed, whatever looks
-like it: dots at random, black and white, are not distinguished from strong noise.
+Each image cycles through sizes and dtypes and is denoised with `noise="auto"`, and with the true
+kind and level if they can be given. Printed for each noise: the number of images, how many results
+are farther from the clean image than the input, the mean gain, and the worst with its image.
+Without noise: how many were unchanged, and the largest mean change, in grey levels of 255. Exits
+with 1 if `auto` made an image worse; a given kind of noise is removed with everything that looks
+like it: random black and white dots are indistinguishable from strong noise.
 
     python tests/benchmarks/synthetic_images.py [--seeds 1] [--sizes 4] [--only stars] [--list]
 """
@@ -29,18 +29,18 @@ Image = NDArray[np.float64]
 Generator = np.random.Generator
 
 SIZES = ((16, 16), (33, 47), (64, 64), (96, 128))
-# Type of the image, values of black and white in it.
+# Dtype, and the values of black and white.
 TYPES = (("u1", 0.0, 255.0), ("u2", 0.0, 65535.0), ("f4", 0.0, 1.0), ("f8", -1000.0, 3000.0))
 
 
 def coordinates(shape: tuple[int, int]) -> tuple[Image, Image]:
-    """Return row and column of each pixel."""
+    """Return row and column coordinates of each pixel."""
     rows, columns = np.indices(shape)
     return rows.astype(float), columns.astype(float)
 
 
 def clouds(shape: tuple[int, int], rng: Generator) -> Image:
-    """Return light of all scales, as natural scenes have it."""
+    """Draw light with structure at all scales, as in natural scenes."""
     spectrum = np.fft.rfft2(rng.standard_normal(shape))
     frequency = np.hypot(np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1]))
     frequency[0, 0] = np.inf
@@ -49,14 +49,14 @@ def clouds(shape: tuple[int, int], rng: Generator) -> Image:
 
 
 def patches(shape: tuple[int, int], rng: Generator) -> Image:
-    """Return flat areas of any shape."""
+    """Draw flat areas of arbitrary shape."""
     sites = rng.uniform(0, shape, (12, 2))
     owner = cKDTree(sites).query(np.moveaxis(np.indices(shape), 0, -1))[1]
     return rng.uniform(0, 255, 12)[owner]
 
 
 def letters(shape: tuple[int, int], rng: Generator) -> Image:
-    """Return short dark strokes in lines on white."""
+    """Draw short dark strokes in lines on white."""
     page = np.full(shape, 255.0)
     for row in range(2, shape[0] - 7, 10):
         for column in range(2, shape[1] - 5, 6):
@@ -66,7 +66,7 @@ def letters(shape: tuple[int, int], rng: Generator) -> Image:
 
 
 def stars(shape: tuple[int, int], rng: Generator) -> Image:
-    """Return points of light on black."""
+    """Draw points of light on black."""
     points = np.where(rng.random(shape) < 0.01, rng.uniform(500, 4000, shape), 0.0)
     return np.minimum(gaussian_filter(points, 1.0), 255.0)
 
@@ -100,32 +100,32 @@ KINDS: dict[str, Callable[[tuple[int, int], Generator], Image]] = {
 
 
 class Noise(NamedTuple):
-    """A kind of noise on the scale 0..255: how it is added, and what a user may say of it."""
+    """A kind of noise in 0..255: how it is added, and what a user may state about it."""
 
     add: Callable[[Image, Generator], Image]
-    told: dict[str, Any] | None = None  # noise and sigma, in grey levels unless relative
+    known: dict[str, Any] | None = None  # noise and sigma, in grey levels unless relative
 
 
 def white(sigma: float) -> Noise:
-    """Return Gaussian noise of a deviation."""
-    told = {"noise": "gaussian", "sigma": sigma}
-    return Noise(lambda x, rng: x + sigma * rng.standard_normal(x.shape), told)
+    """Return Gaussian noise with the given standard deviation."""
+    known = {"noise": "gaussian", "sigma": sigma}
+    return Noise(lambda x, rng: x + sigma * rng.standard_normal(x.shape), known)
 
 
 def photons(peak: float) -> Noise:
-    """Return the noise of so many photons where it is white."""
-    told = {"noise": "poisson", "sigma": 255.0 / peak**0.5}
-    return Noise(lambda x, rng: rng.poisson(np.maximum(x, 0) / 255 * peak) * 255.0 / peak, told)
+    """Return Poisson noise with the given number of photons at white."""
+    known = {"noise": "poisson", "sigma": 255.0 / peak**0.5}
+    return Noise(lambda x, rng: rng.poisson(np.maximum(x, 0) / 255 * peak) * 255.0 / peak, known)
 
 
 def speckle(sigma: float) -> Noise:
-    """Return noise that multiplies."""
-    told = {"noise": "speckle", "sigma": sigma}
-    return Noise(lambda x, rng: x * rng.gamma(sigma**-2, sigma**2, x.shape), told)
+    """Return multiplicative noise."""
+    known = {"noise": "speckle", "sigma": sigma}
+    return Noise(lambda x, rng: x * rng.gamma(sigma**-2, sigma**2, x.shape), known)
 
 
 def impulses(share: float) -> Noise:
-    """Return salt and pepper."""
+    """Return salt-and-pepper noise."""
 
     def add(x: Image, rng: Generator) -> Image:
         return np.where(rng.random(x.shape) < share, rng.choice([0.0, 255.0], x.shape), x)
@@ -158,23 +158,23 @@ NOISES = {
 
 
 class Case(NamedTuple):
-    """One image denoised in one way."""
+    """One image denoised by one method."""
 
     noise: str
     way: str
     name: str
-    before: float  # mean squared errors on the scale 0..255
+    before: float  # mean squared error on the scale 0..255
     after: float
-    change: float  # mean modulus of it
+    change: float  # mean absolute change
 
     @property
     def gain(self) -> float:
-        """In dB; infinite where all noise went."""
+        """PSNR gain in dB; infinite if no error remains."""
         return float(10 * np.log10(self.before / self.after)) if self.after else np.inf
 
 
 def cases(seed: int, sizes: int, quality: str, only: str) -> Iterator[Case]:
-    """Denoise every image in every noise, in so many sizes in turn."""
+    """Denoise every image with every noise, cycling through the sizes."""
     for number, (noise, kind) in enumerate((n, k) for n in NOISES for k in KINDS):
         if only and only not in (kind, noise):
             continue
@@ -195,10 +195,10 @@ def cases(seed: int, sizes: int, quality: str, only: str) -> Iterator[Case]:
             truth = stored(clean).astype(np.float64)
             image = stored(NOISES[noise].add(clean, rng))
             ways: dict[str, dict[str, Any]] = {"auto": {"noise": "auto"}}
-            told = NOISES[noise].told
-            # What counts light, or is multiplied, counts from 0.
-            if told is not None and not (black and told["noise"] in ("poisson", "speckle")):
-                ways["told"] = dict(told)
+            known = NOISES[noise].known
+            # Poisson noise and speckle are defined for values from 0.
+            if known is not None and not (black and known["noise"] in ("poisson", "speckle")):
+                ways["given"] = dict(known)
             for way, options in ways.items():
                 level = options.get("sigma")
                 if level is not None and options["noise"] != "speckle":
@@ -214,7 +214,7 @@ def cases(seed: int, sizes: int, quality: str, only: str) -> Iterator[Case]:
 
 
 def main() -> int:
-    """Print a line for each noise and way; return 1 where `auto` made an image worse."""
+    """Print a line per noise and method; return 1 if `auto` made an image worse."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--sizes", type=int, default=4, help="of four; 1 is short")
@@ -228,16 +228,16 @@ def main() -> int:
         for case in cases(seed, arguments.sizes, arguments.quality, arguments.only):
             found.setdefault((case.noise, case.way), []).append(case)
     print(f"{'noise':14}{'way':6}{'images':>7}{'worse':>7}{'mean gain':>11}{'least':>8}")
-    n_worse, total = {"auto": 0, "told": 0}, {"auto": 0, "told": 0}
+    n_worse, total = {"auto": 0, "given": 0}, {"auto": 0, "given": 0}
     for (noise, way), group in found.items():
         total[way] += len(group)
         worst = min(group, key=lambda case: case.gain)
         worse = [case for case in group if case.after > case.before * (1 + 1e-6)]
         if noise == "none":
-            kept = sum(case.change == 0 for case in group)
+            unchanged = sum(case.change == 0 for case in group)
             most = max(group, key=lambda case: case.change)
             print(
-                f"{noise:14}{way:6}{len(group):7}  as they were: {kept}, largest mean change "
+                f"{noise:14}{way:6}{len(group):7}  unchanged: {unchanged}, largest mean change "
                 f"{most.change:.2f} ({most.name})"
             )
         else:

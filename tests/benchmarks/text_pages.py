@@ -1,7 +1,7 @@
-"""Rendered text pages: the preset for text against bm3d.
+"""Denoise rendered text pages: the preset for text against bm3d.
 
-Pages are drawn with the fonts that come with matplotlib: dark grey on paper grey, and black on
-white. Noise as in `set12.py`, seeded by the page's name.
+Pages are drawn with matplotlib's fonts: dark grey on paper grey, and black on white. Noise as in
+`set12.py`, seeded by the page's name.
 
     python tests/benchmarks/text_pages.py [--sigma 25 50] [--preset balanced] [--bm3d]
 """
@@ -41,7 +41,7 @@ def draw_page(points: float, family: str, ink: str, paper: str, side: int = 256)
 
 
 def pages() -> dict[str, Image]:
-    """Grey pages, and binary ones made of them."""
+    """Draw grey pages and their binary versions."""
     matplotlib.rcParams["text.antialiased"] = True
     grey = {
         f"grey {family} {points:g}": draw_page(points, family, "#303030", "#e8e4da")

@@ -1,16 +1,16 @@
-"""Texture that denoising keeps of camera photographs, by octave of frequency, beside PSNR.
+"""Measure the texture kept in denoised camera photographs by octave of frequency, beside PSNR.
 
-PAIRS is a folder as `camera_pairs.py` wants it. The pairs are drawn from those on which no figure
-is reported, one a scene, so that a rule may be chosen by what is seen here. Kept is the regression
-coefficient of a band of the denoised photograph's brightness on that of the clean one, in the
-quarter of the tiles with most texture: 1 keeps all, 0 nothing, whatever noise is left beside it.
+PAIRS is a folder for `camera_pairs.py`. The pairs are drawn from those without reported figures,
+one per scene, so that these results may guide a choice. Kept is the regression coefficient of a
+band of the denoised photograph's brightness on that of the clean one, in the quarter of the tiles
+with most texture: 1 keeps all, 0 nothing, whatever noise remains beside it.
 
-Ours runs as `--noise auto` does, and as `--noise camera` with the level times other factors.
-Baselines are told the truth: CBM3D (`bm3d`, left out where it is not installed) the deviation of
-the noise, non-local means the best of ten settings.
+Ours runs with `--noise auto`, and with `--noise camera` at multiples of the estimated level.
+Baselines know the truth: CBM3D (if `bm3d` is installed) gets the true noise level, non-local means
+the best of ten settings.
 
-With PHOTOGRAPHS, train of BSDS500, textures of it and of scikit-image follow, through the simulated
-camera of `camera_noise.py`.
+With PHOTOGRAPHS, the training set of BSDS500, its textures and scikit-image's follow, through the
+simulated camera of `camera_noise.py`.
 
     python tests/benchmarks/texture_kept.py PAIRS --photographs PHOTOGRAPHS
 """
@@ -32,14 +32,14 @@ from skimage import data
 from kpca_apps.denoise.denoiser import denoise_kpca
 
 FACTORS = (0.6, 0.8, 1.0, 1.25)
-WIDTHS = (0.0, 0.7, 1.4, 2.8, 5.6)  # of the Gaussians whose differences are the bands, in pixels
+WIDTHS = (0.0, 0.7, 1.4, 2.8, 5.6)  # sigmas in pixels; differences of Gaussians are the bands
 TILE, TEXTURED = 32, 0.25
 PHOTONS = (100, 400)
-MOST_TEXTURED = 4  # of every fourth photograph
+MOST_TEXTURED = 4  # photographs with the largest gradients
 
 
 def choosing_names(names: list[str], count: int) -> list[str]:
-    """Return pairs, one a scene, that `camera_pairs.py` does not measure."""
+    """Return one tuning pair per scene, not reported in `camera_pairs.py`."""
     measured = measured_names(names, 20)
     scenes: dict[str, str] = {}
     for name in random.Random(0).sample(names, len(names)):
@@ -49,14 +49,14 @@ def choosing_names(names: list[str], count: int) -> list[str]:
 
 
 def bands(image: np.ndarray) -> np.ndarray:
-    """Return the octaves (4, h, w) of a photograph's brightness, the finest first."""
+    """Return the octaves (4, h, w) of a photograph's brightness, finest first."""
     grey = np.clip(np.round(image), 0, 255).mean(axis=2)
     smooth = [gaussian_filter(grey, width) if width else grey for width in WIDTHS]
     return np.array(smooth[:-1]) - np.array(smooth[1:])
 
 
 def textured_pixels(clean: np.ndarray) -> np.ndarray:
-    """Return where there is texture (h, w): by mean size, so that one hard edge is not all."""
+    """Mark textured tiles (h, w) by mean magnitude, so that one hard edge is not enough."""
     size = np.abs(bands(clean)).sum(axis=0)
     rows, columns = (side // TILE for side in size.shape)
     tiles = size[: rows * TILE, : columns * TILE].reshape(rows, TILE, columns, TILE)
@@ -66,20 +66,20 @@ def textured_pixels(clean: np.ndarray) -> np.ndarray:
 
 
 def texture_kept(image: np.ndarray, clean: np.ndarray) -> np.ndarray:
-    """Return the share of the clean photograph's contrast kept in each octave, (4,)."""
+    """Return the fraction of the clean contrast kept in each octave, (4,)."""
     where = textured_pixels(clean)
     found, sought = bands(image)[:, where], bands(clean)[:, where]
     return np.sum(found * sought, axis=1) / np.sum(np.square(sought), axis=1)
 
 
 def middle(image: np.ndarray, crop: int) -> np.ndarray:
-    """Return the middle of a photograph, so many pixels a side; all of it for 0."""
+    """Crop the central square of a photograph; 0 keeps all of it."""
     top, left = (max(0, side - crop) // 2 if crop else 0 for side in image.shape[:2])
     return image[top : image.shape[0] - top, left : image.shape[1] - left]
 
 
 def textures(folder: Path, crop: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield textures through a simulated camera: name, noisy, clean."""
+    """Simulate a camera on textures; yield name, noisy, clean."""
     scenes = {"chelsea": data.chelsea()}
     scenes |= {name: np.stack([getattr(data, name)()] * 3, axis=-1) for name in ("grass", "gravel")}
     found = {
@@ -99,7 +99,7 @@ def textures(folder: Path, crop: int) -> Iterator[tuple[str, np.ndarray, np.ndar
 
 
 def measure(noisy: np.ndarray, clean: np.ndarray, quality: str) -> dict[str, list[float]]:
-    """Return PSNR and texture kept of each method on one pair."""
+    """Measure PSNR and texture kept of each method on one pair."""
     level = float(np.std(noisy - clean))
     found = {"noisy": noisy, "auto": denoise_kpca(noisy, channel_axis=-1, quality=quality)}
     for factor in FACTORS:
@@ -113,7 +113,7 @@ def measure(noisy: np.ndarray, clean: np.ndarray, quality: str) -> dict[str, lis
 
 
 def main() -> None:
-    """Print one line a pair and method, and the means."""
+    """Print one line per pair and method, and the means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--count", type=int, default=8)

@@ -1,20 +1,20 @@
-"""Tables of many columns through the command, beside other detectors: faults found, time, memory.
+"""Screen tables with many columns; compare faults found, time and memory with other detectors.
 
-Made from a seed: sensors that follow a few causes, blocks of related columns, columns that have
-nothing to do with each other, expressions of genes, counts, texts of a few levels, and sensors
-with gaps. Before any detector sees a table, 24 of its rows (an eighth of fewer than 192) get a
-fault, in turn: one cell ten times too large or small; the numbers of two columns exchanged; a
-twentieth of the columns off by four standard deviations; a tenth of the columns taken from another
-row; every column taken from another row; and several rows off alike in a tenth of the columns.
-Where no columns are related, the two kinds that only relations show are left out.
+Tables are generated from a seed: sensors that follow a few causes, blocks of related columns,
+unrelated columns, gene expressions, counts, texts of a few levels, and sensors with gaps. Before
+any detector sees a table, 24 of its rows (an eighth of fewer than 192) get a fault, in turn: one
+cell ten times too large or small; two columns swapped; a twentieth of the columns shifted by four
+standard deviations; a tenth of the columns taken from another row; every column taken from another
+row; and several rows with the same shift in a tenth of the columns. Tables of unrelated columns
+skip the two kinds that only relations show.
 
     python tests/benchmarks/wide_tables.py [--sizes 1000x300 1000x1500] [--seeds 1] [--only noise]
 
-``--sizes 300x300`` is short. Each table is written as CSV and screened by the command in a process
-of its own, as a user would; the others get its numbers in memory, standardised, with an indicator
-of each level and gaps filled with the mean. Printed are the mean area under the ROC curve of each
-kind against the rows without faults, the share of faults among as many rows as there are faults,
-CPU seconds and peak memory of the command, and the bytes of its model for each byte of the table.
+``--sizes 300x300`` is short. Each table is written as CSV and screened by the command in a separate
+process; the others get its numbers in memory: standardised, one-hot levels, gaps filled with the
+mean. Printed: the mean area under the ROC curve of each kind against the rows without faults, the
+fraction of faults among as many rows as there are faults, CPU seconds and peak memory of the
+command, and the size of its model per byte of the table.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ Fault = Callable[["Planter", int], None]
 
 
 def offsets(d: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Means and spreads of quantities measured in units of all sizes."""
+    """Return means and spreads for quantities in units of all sizes."""
     mean = np.exp(rng.normal(2, 2, d))
     return mean, mean * rng.uniform(0.05, 0.3, d)
 
 
 def sensors(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Eight causes in every column, and noise."""
+    """Draw columns that each mix eight causes plus noise."""
     mean, spread = offsets(d, rng)
     causes = rng.normal(size=(n, 8)) @ rng.normal(size=(8, d)) / np.sqrt(8)
     X: FloatArray = mean + spread * (causes + 0.3 * rng.normal(size=(n, d)))
@@ -59,33 +59,33 @@ def sensors(n: int, d: int, rng: np.random.Generator) -> FloatArray:
 
 
 def blocks(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Blocks of ten columns that share one cause."""
+    """Draw blocks of ten columns that share one cause."""
     mean, spread = offsets(d, rng)
     causes = np.repeat(rng.normal(size=(n, -(-d // 10))), 10, axis=1)[:, :d]
     return mean + spread * (causes + 0.5 * rng.normal(size=(n, d)))
 
 
 def noise(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Columns that have nothing to do with each other."""
+    """Draw independent columns."""
     mean, spread = offsets(d, rng)
     return mean + spread * rng.normal(size=(n, d))
 
 
 def genes(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Skew values on scales of their own, a fifth of which follow each of 15 programmes."""
+    """Draw skewed columns on different scales, a fifth of which follow one of 15 programmes."""
     loads = rng.normal(size=(15, d)) * (rng.random((15, d)) < 0.2)
     logs = rng.normal(size=(n, 15)) @ loads + 0.6 * rng.normal(size=(n, d))
     return np.exp(0.7 * logs + rng.normal(0, 2, d))
 
 
 def counts(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Mostly zeros, of four mixed sources."""
+    """Draw sparse counts from four mixed sources."""
     rates = rng.gamma(2, size=(n, 4)) @ (rng.gamma(0.3, size=(4, d)) / 2)
     return rng.poisson(rates).astype(float)
 
 
 def levels(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Cuts into four levels, written as texts, of what six causes lead to."""
+    """Draw quantities driven by six causes, cut into four levels."""
     inner = rng.normal(size=(n, 6)) @ rng.normal(size=(6, d)) / np.sqrt(6)
     inner += 0.5 * rng.normal(size=(n, d))
     cut: FloatArray = np.digitize(inner, [-1.2, 0.1, 1.3]).astype(float)
@@ -101,15 +101,15 @@ TABLES: dict[str, tuple[Make, bool]] = {
     "levels": (levels, True),
     "gaps": (sensors, True),
 }
-# Of the cells of the table "gaps".
+# Fraction of missing cells in the table "gaps".
 MISSING = 0.05
-# Rows with a fault of each kind, of one row in eight at most.
+# Rows with each kind of fault, but at most one row in eight.
 N_FAULTS, MOST_FAULTY = 24, 8
 
 
 @dataclass
 class Planter:
-    """Writes faults into rows of `X`, from the rows as they were."""
+    """Writes faults into rows of `X`, computed from the original rows."""
 
     X: FloatArray
     rng: np.random.Generator
@@ -118,11 +118,11 @@ class Planter:
     def __post_init__(self) -> None:
         self.usual = self.X.copy()
         self.spread = self.X.std(axis=0)
-        self.together = self.some(0.1)
+        self.together = self.draw_columns(0.1)
         self.aside = self.signs(len(self.together))
 
-    def some(self, share: float) -> NDArray[np.intp]:
-        """Draw a share of the columns, two at least."""
+    def draw_columns(self, share: float) -> NDArray[np.intp]:
+        """Draw a fraction of the columns, at least two."""
         d = self.X.shape[1]
         columns: NDArray[np.intp] = self.rng.choice(d, max(round(share * d), 2), replace=False)
         return columns
@@ -132,14 +132,14 @@ class Planter:
         return self.rng.choice([-1.0, 1.0], n)
 
     def shift(self, row: int, columns: NDArray[np.intp], by: FloatArray) -> None:
-        """Move values, levels to the ends."""
+        """Shift values; move levels to the extremes."""
         if self.is_text:
             self.X[row, columns] = np.where(by > 0, 3.0, 0.0)
         else:
             self.X[row, columns] += by * self.spread[columns]
 
     def slip(self, row: int) -> None:
-        """Write one value ten times too large or small, a level as none of the others."""
+        """Multiply or divide one value by ten; replace a level with a unique one."""
         column = self.rng.choice(np.flatnonzero(np.abs(self.X[row]) > 0))
         if self.is_text:
             self.X[row, column] = 4.0
@@ -147,7 +147,7 @@ class Planter:
             self.X[row, column] *= self.rng.choice([0.1, 10.0])
 
     def exchanged(self, row: int) -> None:
-        """Exchange the values of two columns, either of which is far from usual in the other."""
+        """Swap the values of two columns, at least one of which is then far from usual."""
         for _ in range(1000):
             a, b = self.rng.choice(self.X.shape[1], 2, replace=False)
             low, high = self.usual[:, [b, a]].min(axis=0), self.usual[:, [b, a]].max(axis=0)
@@ -157,21 +157,21 @@ class Planter:
         self.X[row, [a, b]] = self.X[row, [b, a]]
 
     def shifted(self, row: int) -> None:
-        """Move a twentieth of the columns by four standard deviations, each to either side."""
-        columns = self.some(0.05)
+        """Shift a twentieth of the columns by four standard deviations, in random directions."""
+        columns = self.draw_columns(0.05)
         self.shift(row, columns, 4.0 * self.signs(len(columns)))
 
     def cluster(self, row: int) -> None:
-        """Move a tenth of the columns, the same in all rows of this kind and to the same sides."""
+        """Shift a tenth of the columns, in the same directions for all rows of this kind."""
         self.shift(row, self.together, 3.0 * self.aside)
 
     def patched(self, row: int) -> None:
-        """Take a tenth of the columns from another row."""
-        columns = self.some(0.1)
+        """Copy a tenth of the columns from another row."""
+        columns = self.draw_columns(0.1)
         self.X[row, columns] = self.usual[self.rng.integers(len(self.X)), columns]
 
     def unrelated(self, row: int) -> None:
-        """Take every column from a row of its own."""
+        """Take every column from a different row."""
         n, d = self.X.shape
         self.X[row] = self.usual[self.rng.integers(n, size=d), np.arange(d)]
 
@@ -203,14 +203,14 @@ def planted(
 
 @dataclass(frozen=True)
 class Run:
-    """What the command gave, and took."""
+    """Results and resources of a run of the command."""
 
     scores: FloatArray
     cpu_seconds: float
     peak_megabytes: float
     table_bytes: int
     model_bytes: int
-    said: str
+    output: str
 
 
 def screened(X: FloatArray, *, is_text: bool) -> Run:
@@ -231,22 +231,22 @@ def screened(X: FloatArray, *, is_text: bool) -> Run:
             text=True,
         )
         assert process.stdout is not None
-        said = process.stdout.read()
+        output = process.stdout.read()
         _, status, used = os.wait4(process.pid, 0)
         if status:
-            raise SystemExit(said)
+            raise SystemExit(output)
         return Run(
             scores=pl.read_csv(out / "scored.csv")["novelty_score"].to_numpy(),
             cpu_seconds=used.ru_utime + used.ru_stime,
             peak_megabytes=used.ru_maxrss / 1024,
             table_bytes=path.stat().st_size,
             model_bytes=(out / "model.kpca").stat().st_size,
-            said=said,
+            output=output,
         )
 
 
 def as_numbers(X: FloatArray, *, is_text: bool) -> FloatArray:
-    """What the others see: standardised, an indicator of each level, gaps filled with the mean."""
+    """Prepare the baselines' input: standardise, one-hot encode, fill gaps with the mean."""
     if is_text:
         X = np.hstack([(X == level).astype(float) for level in np.unique(X)])
     X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
@@ -255,7 +255,7 @@ def as_numbers(X: FloatArray, *, is_text: bool) -> FloatArray:
 
 
 def peers(Z: FloatArray) -> Iterator[tuple[str, FloatArray]]:
-    """Scores of other detectors, higher for what is odder."""
+    """Yield scores of other detectors, higher for odder rows."""
     n, d = Z.shape
     yield "largest |z|", np.abs(Z).max(axis=1)
     neighbours = NearestNeighbors(n_neighbors=6).fit(Z)
@@ -264,13 +264,13 @@ def peers(Z: FloatArray) -> Iterator[tuple[str, FloatArray]]:
     yield "IForest", -IsolationForest(random_state=0).fit(Z).score_samples(Z)
     pca = PCA(n_components=min(20, n - 1, d - 1), random_state=0).fit(Z)
     yield "PCA residual", ((Z - pca.inverse_transform(pca.transform(Z))) ** 2).sum(axis=1)
-    # Tails of the empirical distributions (Li et al. 2022), the farther one of each column.
+    # Tail probabilities of the empirical distributions (Li et al. 2022); take the smaller tail.
     order = np.sort(Z, axis=0)
     columns = list(zip(order.T, Z.T, strict=True))
     below = np.stack([np.searchsorted(o, z, side="right") for o, z in columns], axis=1) / n
     above = 1 - np.stack([np.searchsorted(o, z, side="left") for o, z in columns], axis=1) / n
     yield "ECOD", -np.log(np.minimum(below, above)).sum(axis=1)
-    # Ten bins a column, with a tenth of a row in each as a prior.
+    # Ten bins per column, with a prior of a tenth of a row each.
     bins = [np.histogram(z, bins=10) for z in Z.T]
     found = [
         np.log(c + 0.1)[np.clip(np.searchsorted(e, z, side="right") - 1, 0, 9)]
@@ -279,8 +279,8 @@ def peers(Z: FloatArray) -> Iterator[tuple[str, FloatArray]]:
     yield "HBOS", -np.sum(found, axis=0)
 
 
-def judged(scores: FloatArray, kind: NDArray[np.int64]) -> dict[str, float]:
-    """Area under the ROC curve of each kind, and the share of faults among the first rows."""
+def evaluate(scores: FloatArray, kind: NDArray[np.int64]) -> dict[str, float]:
+    """Return the area under the ROC curve per kind, and the fraction of faults in the top rows."""
     usual = kind < 0
     found = {
         name: float(roc_auc_score(kind[usual | (kind == k)] == k, scores[usual | (kind == k)]))
@@ -312,7 +312,7 @@ def main() -> None:
                 if name == "gaps":
                     X[rng.random(X.shape) < MISSING] = np.nan
                 run = screened(X, is_text=name == "levels")
-                warned = "scores mean little" in run.said
+                warned = "scores mean little" in run.output
                 taken.append(
                     {
                         "table": name + (", warned" if warned else ""),
@@ -325,7 +325,7 @@ def main() -> None:
                 with threadpool_limits(1):
                     others = list(peers(as_numbers(X, is_text=name == "levels")))
                 records += [
-                    {"table": name, "method": method, **judged(scores, kind)}
+                    {"table": name, "method": method, **evaluate(scores, kind)}
                     for method, scores in [(OURS, run.scores), *others]
                 ]
                 print(f"{size} {name}, seed {seed}: done", flush=True)
@@ -334,7 +334,7 @@ def main() -> None:
         with pl.Config(
             tbl_rows=-1, tbl_cols=-1, tbl_width_chars=120, tbl_hide_dataframe_shape=True
         ):
-            print(f"\n{n:,} x {d:,}: what the command took")
+            print(f"\n{n:,} x {d:,}: costs of the command")
             print(
                 pl.DataFrame(taken)
                 .group_by("table", maintain_order=True)

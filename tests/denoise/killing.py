@@ -1,4 +1,4 @@
-"""Kill a batch at a random moment, let it go on, and see that nothing differs."""
+"""Kill a batch at a random moment, resume it, and compare the results."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ PAUSE = 0.03
 
 
 def make_inputs(folder: Path) -> dict[str, bytes]:
-    """Make noisy images, and return what a batch that is never stopped makes of them."""
+    """Write noisy images, and return the results of an uninterrupted batch."""
     for number in range(N_IMAGES):
         save(folder / "in", f"{number % 3}/{number}.png", picture(number, (40, 50, 3)))
     run_batch([folder / "in"], folder / "whole", SETTINGS, denoise=smooth)
-    return everything(folder / "whole")
+    return all_files(folder / "whole")
 
 
-def everything(folder: Path) -> dict[str, bytes]:
-    """Every file of a batch, its record among them."""
+def all_files(folder: Path) -> dict[str, bytes]:
+    """Return every file of a batch including its record."""
     return contents(folder) | {MANIFEST: (folder / MANIFEST).read_bytes()}
 
 
 def kill_and_resume(folder: Path, name: str, *, jobs: int, seed: int) -> tuple[int, int]:
-    """Run a batch in a process of its own, kill that, then go on here.
+    """Run a batch in another process, kill it, then resume here.
 
     Returns
     -------
@@ -50,15 +50,15 @@ def kill_and_resume(folder: Path, name: str, *, jobs: int, seed: int) -> tuple[i
     with process.stdout:
         assert process.stdout.readline() == "begins\n"
         draw = random.Random(seed)
-        # A random moment within the work on a random image, however busy the machine is.
+        # A random moment of the work on a random image, independent of machine load.
         n_first = draw.randrange(N_IMAGES)
         while process.poll() is None and len(images(out)) < n_first:
             time.sleep(0.002)
         time.sleep(draw.uniform(0, 2 * PAUSE))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        # Its workers have its output, too, and end by themselves when they see that it is gone. One
-        # that has not yet seen it would begin a file after the next run has tidied up.
+        # Wait until its workers, which share the pipe, have noticed and exited: a late one would
+        # create a file after the next run has cleaned up.
         process.stdout.read()
     n_before = len(images(out))
     result = run_batch([folder / "in"], out, SETTINGS, denoise=smooth)

@@ -1,4 +1,4 @@
-"""Lone pixels, dead lines and padding, on drawn pictures whose truth is known."""
+"""Isolated pixels, dead lines and padding, on drawn pictures with known truth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpca_apps.denoise.options import Options
 
 _rng = np.random.default_rng(3)
 SHAPE = 160, 192
-# Blobs of some sizes, and steps between areas.
+# Blobs of several sizes, and steps between areas.
 SMOOTH = gaussian_filter(_rng.standard_normal(SHAPE), 6) * 400 + 2000
 CLEAN = SMOOTH + 300.0 * (gaussian_filter(_rng.standard_normal(SHAPE), 12) > 0)
 NOISY = CLEAN + _rng.normal(0, 40, SHAPE)
@@ -39,7 +39,7 @@ SOUND = psnr(denoise_with_info(NOISY.astype("u2"), quality="fast")[0])
 
 
 @pytest.mark.parametrize("share", [0.001, 0.004, 0.01])
-def test_lone_pixels_are_taken_out_at_any_share(rng: np.random.Generator, share: float) -> None:
+def test_isolated_pixels_are_removed_at_any_density(rng: np.random.Generator, share: float) -> None:
     hot = rng.random(SHAPE) < share
     image = np.where(hot, NOISY + rng.uniform(1500, 40000, SHAPE), NOISY).astype("u2")
     found, info = denoise_with_info(image, quality="fast")
@@ -50,7 +50,7 @@ def test_lone_pixels_are_taken_out_at_any_share(rng: np.random.Generator, share:
 
 @pytest.mark.parametrize("size", [22, 26, 32])
 def test_ends_of_letters_are_kept(rng: np.random.Generator, size: int) -> None:
-    # Letters of lead on an X-ray picture: far brighter than all else.
+    # Lead letters on an X-ray picture: far brighter than anything else.
     drawn = Image.new("L", (256, 256), 0)
     ImageDraw.Draw(drawn).text((20, 20), "R 7 AP", fill=255, font_size=size)
     body = gaussian_filter(rng.standard_normal((256, 256)), 6)
@@ -85,7 +85,7 @@ def test_drawn_lines_and_bars_are_kept(rng: np.random.Generator) -> None:
         assert np.std(found - image) < 60
 
 
-def test_letters_and_dither_are_no_impulses(rng: np.random.Generator) -> None:
+def test_letters_and_dither_are_not_impulses(rng: np.random.Generator) -> None:
     page = Image.new("L", (320, 200), 250)
     for line in range(14):
         text = f"{line:02d} def denoise(image, sigma=None): return x"
@@ -115,26 +115,26 @@ def test_padding_is_neither_used_nor_changed(value: float, kind: str) -> None:
     np.testing.assert_array_equal(again[~outside], found[~outside])
 
 
-def test_noise_cut_off_is_no_padding(rng: np.random.Generator) -> None:
+def test_clipped_noise_is_not_padding(rng: np.random.Generator) -> None:
     dark = np.clip(gaussian_filter(rng.standard_normal(SHAPE), 12) * 600 + 5, 0, 255)
     noisy = np.clip(dark + rng.normal(0, 8, SHAPE), 0, 255).round()
     assert (noisy == 0).mean() > 0.2 and not padding_in(noisy[np.newaxis, np.newaxis]).any()
 
 
-def test_what_lies_between_two_areas_is_beside_both(rng: np.random.Generator) -> None:
+def test_a_pixel_between_two_areas_borders_both(rng: np.random.Generator) -> None:
     page = rng.integers(1, 250, (40, 60))
     page[:, :10] = page[:, 11:21] = 0
-    page[[3, 17, 31], 10] = 0  # 3 of the 40 pixels beside the first, of the 80 beside the second
+    page[[3, 17, 31], 10] = 0  # 3 of the 40 pixels next to the first, of the 80 next to the second
     found = padding_in(page[np.newaxis, np.newaxis])[0]
     assert found[:, 11:21].all() and found.sum() == 400
-    # What lies between two arms of one area is beside it once: 4 of 90, which is few, not 8 of 121.
+    # A pixel between two arms of an area counts once: 4 of 90, below the limit, not 8 of 121.
     page = rng.integers(1, 250, (60, 80))
     page[:, :10] = page[:, 11:21] = page[30:, 10] = 0
     page[[4, 10, 16, 22], 10] = 0
     assert padding_in(page[np.newaxis, np.newaxis]).sum() == 60 * 20 + 30
 
 
-def test_a_page_without_data_costs_no_other(tmp_path: Path) -> None:
+def test_a_page_without_data_does_not_affect_others(tmp_path: Path) -> None:
     fits = pytest.importorskip("astropy.io.fits")
     cube = np.stack([NOISY, np.full(SHAPE, np.nan), NOISY[::-1]]).astype("f4")
     (tmp_path / "in").mkdir()
@@ -148,7 +148,7 @@ def test_a_page_without_data_costs_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("peak", [1, 3, 10])
-def test_counts_are_denoised_alike_in_integers_and_floats(
+def test_integer_and_float_counts_are_denoised_alike(
     rng: np.random.Generator, peak: int, tmp_path: Path
 ) -> None:
     light = (CLEAN - CLEAN.min()) / np.ptp(CLEAN) * peak + 0.05
@@ -157,7 +157,7 @@ def test_counts_are_denoised_alike_in_integers_and_floats(
     assert [info.laws[0].gain for _, info in results] == pytest.approx([1.0, 1.0])
     np.testing.assert_allclose(results[0][0], results[1][0], atol=0.01 * peak)
     assert psnr(results[0][0], light) > psnr(counts, light) + 8
-    # In a file of integers, too, the light stays.
+    # The light is kept in a file of integers, too.
     (tmp_path / "in").mkdir()
     Image.fromarray(counts.astype("u1")).save(tmp_path / "in" / "a.png")
     denoise = GroupDenoiser(Options(quality="fast"))

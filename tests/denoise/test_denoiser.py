@@ -1,4 +1,4 @@
-"""The door: dtypes, ranges, shapes, units and refusals; then decibels."""
+"""The public function: dtypes, ranges, shapes, units and rejected input; then PSNR."""
 
 import inspect
 from dataclasses import replace
@@ -40,8 +40,8 @@ def noisy_colour(sigma: float = 20) -> np.ndarray:
     return COLOUR + sigma * NOISE
 
 
-def test_cores_are_of_no_influence() -> None:
-    """Linear algebra adds in another order where it has more threads, unless told not to."""
+def test_the_number_of_cores_changes_no_bit() -> None:
+    """BLAS adds in a different order with more threads unless it is limited."""
     rng = np.random.default_rng(0)
     light = data.camera()[:160, 150:310] * 0.5
     counts = rng.poisson(light) * 2.0 + rng.normal(100, 3, light.shape)
@@ -73,7 +73,7 @@ def test_float64_stays_float64_and_units_do_not_matter() -> None:
     np.testing.assert_allclose(unit * 255, out, atol=0.05)
 
 
-RANGES = {  # image of GREY in its units: the unit of one grey value, and what is black
+RANGES = {  # GREY in other units: the size of one grey level, and the value of black
     "floats around 0 to 1": (np.float32, 1 / 255, 0.0),
     "floats above 1": (np.float64, 40.0, 0.0),
     "floats less a background": (np.float64, 1.0, -20.0),
@@ -90,10 +90,10 @@ RANGES = {  # image of GREY in its units: the unit of one grey value, and what i
 def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     noise: str, values: str
 ) -> None:
-    """Half the image is so dark that noise reaches beyond the least value: its mean stays.
+    """Half of the image is so dark that noise goes below the least value; its mean is kept.
 
-    But of noise that was cut off there the mean is brought back to what it was, or, where that of
-    a camera is only measured, most of the way.
+    The mean of clipped noise is restored, or, if a camera's noise was only measured, mostly
+    restored.
     """
     dtype, unit, black = RANGES[values]
     clean = np.where(np.arange(64) < 32, 0.0, GREY / 2.0 + 60) * unit + black
@@ -113,9 +113,9 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
 
 
 def any_values(dtype: type) -> np.ndarray:
-    """Values all over the range of a dtype, of which no single precision holds those of 32 bits.
+    """Values over the whole range of a dtype; 32-bit ones do not fit single precision.
 
-    Too few for a patch, so that no time goes into measuring their noise.
+    Too few for a patch, so that no time is spent on measuring their noise.
     """
     shape = (7, 9, 4)
     if dtype is bool:
@@ -144,7 +144,7 @@ def test_sigma_zero_and_strength_zero_return_the_image_to_the_last_bit(dtype: ty
             assert not np.shares_memory(out, values)
 
 
-def test_a_channel_of_one_value_comes_back_to_the_last_bit() -> None:
+def test_a_constant_channel_is_unchanged_to_the_last_bit() -> None:
     image = noisy_colour()
     image[..., 1] = 1 / 3
     out = denoise_kpca(image, sigma=20, channel_axis=-1, data_range=255, quality="fast")
@@ -152,7 +152,7 @@ def test_a_channel_of_one_value_comes_back_to_the_last_bit() -> None:
 
 
 @pytest.mark.release
-def test_a_share_of_the_range_given_for_integers_is_doubted() -> None:
+def test_a_sigma_below_one_for_integers_gives_a_warning() -> None:
     image = np.clip(noisy_grey(), 0, 255).astype(np.uint8)
     with pytest.warns(UserWarning, match=r"less than one step of uint8.*give 20\."):
         denoise_kpca(image, sigma=20 / 255, quality="fast")
@@ -162,7 +162,7 @@ def test_a_share_of_the_range_given_for_integers_is_doubted() -> None:
     denoise_kpca(image, sigma=1, quality="fast")
 
 
-def test_the_command_and_the_function_take_noise_alike() -> None:
+def test_the_command_and_the_function_accept_the_same_noise() -> None:
     function = inspect.signature(denoise_kpca).parameters["noise"].default
     command = denoise_options.RunOptions.noise
     assert function == command == Options().noise == "auto"
@@ -183,8 +183,8 @@ def test_channel_axis_may_be_anywhere() -> None:
     np.testing.assert_array_equal(np.moveaxis(first, 0, -1), last)
 
 
-def test_alpha_is_returned_as_it_is() -> None:
-    alpha = RNG.integers(1, 256, (64, 64, 1))  # 0 would be no data
+def test_alpha_is_returned_unchanged() -> None:
+    alpha = RNG.integers(1, 256, (64, 64, 1))  # 0 would mean no data
     image = np.concatenate([np.clip(noisy_colour(), 0, 255), alpha], axis=-1).astype(np.uint8)
     out = denoise_kpca(image, sigma=20, channel_axis=-1, quality="fast")
     np.testing.assert_array_equal(out[..., 3], image[..., 3])
@@ -192,7 +192,7 @@ def test_alpha_is_returned_as_it_is() -> None:
     np.testing.assert_array_equal(out[..., :3], plain)
 
 
-def test_luma_and_chroma_leave_alone_what_is_set_to_zero() -> None:
+def test_luma_or_chroma_of_zero_changes_nothing() -> None:
     image = noisy_colour()
     options = {"sigma": 20, "data_range": 255, "channel_axis": -1, "quality": "fast"}
     no_chroma = denoise_kpca(image, chroma=0, **options)
@@ -214,7 +214,7 @@ def test_colour_is_denoised_a_decibel_better_than_by_non_local_means() -> None:
 
 @st.composite
 def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
-    """Draw an image longer than any pass reaches, and a crop of it."""
+    """Draw an image larger than the support of any pass, and a crop of it."""
     sides = [draw(st.integers(30, 40)), draw(st.integers(300, 480))]
     ends = [sorted(draw(st.tuples(st.integers(0, n - 1), st.integers(1, n)))) for n in sides]
     rows, columns = ((low, max(high, low + 1)) for low, high in ends)
@@ -223,7 +223,7 @@ def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
     return shape, (columns, rows) if turned else (rows, columns)
 
 
-# Few, and without looking for a simpler one: each takes half a second or more.
+# Few examples without shrinking: each takes half a second or more.
 @pytest.mark.release
 @settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(
@@ -234,7 +234,7 @@ def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
     st.booleans(),
     st.booleans(),
 )
-def test_a_crop_is_that_of_the_whole_to_the_last_bit(
+def test_a_crop_equals_the_crop_of_the_whole_to_the_last_bit(
     drawn: tuple[tuple[int, int], Window],
     noise: str,
     quality: str,
@@ -242,7 +242,7 @@ def test_a_crop_is_that_of_the_whole_to_the_last_bit(
     colour: bool,
     given_sigma: bool,
 ) -> None:
-    """Whatever a pass reaches for: groups, low frequencies, levels and ends of the whole."""
+    """Group search, low frequencies, levels and range of the whole image are taken into account."""
     (height, width), window = drawn
     texture = np.resize(COLOUR, (height, width, 3)).astype(float)
     texture += 20 * np.random.default_rng(height * width).standard_normal(texture.shape)
@@ -271,15 +271,15 @@ def test_scikit_image_can_calibrate_the_denoiser() -> None:
 
 
 @pytest.mark.release
-def test_who_asks_for_the_image_alone_is_told_of_impulses_and_of_no_noise() -> None:
+def test_denoise_kpca_warns_of_impulses_and_of_no_noise() -> None:
     clean = data.camera()[200:296, 200:296]
     hit = random_noise(clean, "s&p", amount=0.1, rng=0)
     noisy = np.round(255 * hit).astype(np.uint8)
     with pytest.warns(UserWarning) as caught:
         out = denoise_kpca(noisy, noise="auto")
     np.testing.assert_array_equal(out, noisy)
-    messages = [str(one.message) for one in caught]
-    assert [one.filename for one in caught] == [__file__] * 2
+    messages = [str(warning.message) for warning in caught]
+    assert [warning.filename for warning in caught] == [__file__] * 2
     assert 'noise="impulse"' in messages[0]
     assert "the image is returned as it was" in messages[1]
     with pytest.warns(UserWarning, match="the image is returned as it was") as caught:
@@ -298,8 +298,8 @@ def test_who_asks_for_the_image_alone_is_told_of_impulses_and_of_no_noise() -> N
 )
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 3), (5, 40)])
 @pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera", "auto"])
-def test_tiny_images_come_back_finite(shape: tuple[int, int], noise: str) -> None:
-    # One generator for all tests would make their order matter.
+def test_tiny_images_give_finite_results(shape: tuple[int, int], noise: str) -> None:
+    # A shared generator would make results depend on the order of the tests.
     image = np.random.default_rng(1).uniform(10, 200, shape)
     out = denoise_kpca(image, noise=noise, data_range=255)
     assert out.shape == shape
@@ -326,7 +326,7 @@ def test_constant_images_stay_constant(value: int, noise: str) -> None:
         (np.full((8, 8), np.nan), {}, "no pixel that is data"),
     ],
 )
-def test_images_that_cannot_be_denoised_are_refused(
+def test_images_that_cannot_be_denoised_are_rejected(
     image: np.ndarray, options: dict, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -375,7 +375,7 @@ def test_options_out_of_range_are_refused(options: dict, message: str) -> None:
 
 
 @pytest.mark.release
-def test_channels_that_are_no_colours_are_denoised_each_on_its_own() -> None:
+def test_channels_that_are_not_colours_are_denoised_separately() -> None:
     rng = np.random.default_rng(0)
     bands = 100 + rng.normal(size=(5, 32, 40)) * np.array([5, 10, 15, 20, 25])[:, None, None]
     denoised, info = denoise_with_info(bands, data_range=255, channel_axis=0, quality="fast")
@@ -387,7 +387,7 @@ def test_channels_that_are_no_colours_are_denoised_each_on_its_own() -> None:
     np.testing.assert_array_equal(known[2], denoise_kpca(bands[2], sigma=15, data_range=255))
 
 
-def test_a_level_of_each_colour() -> None:
+def test_each_colour_may_have_its_own_level() -> None:
     rng = np.random.default_rng(0)
     colours = 100 + rng.normal(size=(40, 40, 3)) * [25, 3, 3]
     options = {"data_range": 255, "channel_axis": -1, "quality": "fast"}
@@ -399,7 +399,7 @@ def test_a_level_of_each_colour() -> None:
         denoise_kpca(colours, sigma=(25, 3, 3), noise="speckle", **options)  # type: ignore[arg-type]
 
 
-def test_two_channels_take_levels_and_axes_of_numpy() -> None:
+def test_two_channels_accept_numpy_levels_and_axes() -> None:
     rng = np.random.default_rng(3)
     image = np.stack([GREY + s * rng.standard_normal(GREY.shape) for s in (5, 6)], axis=-1)
     found = denoise_kpca(
@@ -409,10 +409,10 @@ def test_two_channels_take_levels_and_axes_of_numpy() -> None:
     np.testing.assert_array_equal(found, listed)
 
 
-def test_warnings_blame_the_line_of_the_caller() -> None:
+def test_warnings_point_to_the_callers_line() -> None:
     with pytest.warns(UserWarning) as caught:
         denoise_kpca(np.zeros((16, 16), np.uint8), sigma=0.1, quality="fast")
-    assert {one.filename for one in caught} == {__file__}
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_type_checkers_know_all_kinds_of_noise() -> None:
@@ -420,13 +420,13 @@ def test_type_checkers_know_all_kinds_of_noise() -> None:
 
 
 @pytest.mark.parametrize("noise", ["poisson", "speckle"])
-def test_values_far_from_no_light_beside_their_differences_are_refused(noise):
+def test_values_far_from_black_relative_to_their_spread_are_rejected(noise):
     image = (1e15 + np.arange(36.0).reshape(6, 6)) * 1e22
     with pytest.raises(InputError, match=f"noise that grows with brightness.*not '{noise}'"):
         denoise_kpca(image.astype(np.float32), noise=noise)
 
 
-def test_counted_light_of_next_to_no_level_leaves_the_image():
+def test_a_tiny_poisson_level_leaves_the_image_unchanged():
     image = np.arange(36.0).reshape(6, 6) * 1e-140
     found = denoise_kpca(image, sigma=1e-300, noise="poisson")
     np.testing.assert_array_equal(found, image)

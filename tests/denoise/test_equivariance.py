@@ -1,6 +1,6 @@
-"""What holds of denoising whatever the image: units, origins, layouts of memory, magnitudes, crops.
+"""Invariances of denoising for any image: units, origins, memory layouts, magnitudes, crops.
 
-At length: ``pytest -n0 --hypothesis-profile long tests/denoise/test_equivariance.py``.
+Longer run: ``pytest -n0 --hypothesis-profile long tests/denoise/test_equivariance.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kpca_apps.errors import KpcaError
 from tests.quick import examples
 
 NOISES = ("gaussian", "poisson", "speckle", "impulse", "camera", "auto")
-LEVEL = {"speckle": 0.2}  # relative to the intensity; of others in grey levels
+LEVEL = {"speckle": 0.2}  # relative to the intensity; other levels are in grey levels
 
 noises = st.sampled_from(NOISES)
 seeds = st.integers(0, 2**32 - 1)
@@ -27,7 +27,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def pictures(draw: st.DrawFn) -> tuple[np.ndarray, int | None]:
-    """Draw a small picture of whole numbers, some below 0, and its axis of channels."""
+    """Draw a small integer picture, some values below 0, and its channel axis."""
     height, width = draw(st.integers(6, 14)), draw(st.integers(6, 16))
     rng = np.random.default_rng(draw(seeds))
     rows, columns = np.indices((height, width))
@@ -42,19 +42,19 @@ def pictures(draw: st.DrawFn) -> tuple[np.ndarray, int | None]:
     axis = draw(st.sampled_from([None, None, None, -1]))
     shape = clean.shape if axis is None else (*clean.shape, 3)
     noisy = (clean if axis is None else clean[..., np.newaxis]) + rng.normal(0, 15, shape)
-    noisy.ravel()[0] = -20.0  # no image from 0 to 1 has values below
+    noisy.ravel()[0] = -20.0  # images in 0..1 have no negative values
     return np.round(noisy), axis
 
 
-def found(image: np.ndarray, axis: int | None, noise: str, **options: Any) -> np.ndarray:
-    """Denoise as a draft, without warnings of what is found."""
+def draft(image: np.ndarray, axis: int | None, noise: str, **options: Any) -> np.ndarray:
+    """Denoise with quality "draft" and without warnings."""
     return denoise_with_info(image, channel_axis=axis, noise=noise, quality="draft", **options)[0]
 
 
 @examples(15)
 @given(pictures(), noises, st.integers(-90, 90), st.booleans(), st.booleans())
-def test_the_unit_is_of_no_influence(drawn, noise, exponent, is_known, has_range):
-    """To the last bit: powers of two are exact."""
+def test_the_unit_has_no_influence(drawn, noise, exponent, is_known, has_range):
+    """Bitwise equal: scaling by powers of two is exact."""
     (image, axis), unit = drawn, 2.0**exponent
     level = LEVEL.get(noise, 15.0)
     known, scaled = {}, {}
@@ -63,27 +63,27 @@ def test_the_unit_is_of_no_influence(drawn, noise, exponent, is_known, has_range
         scaled = {"sigma": level if noise == "speckle" else level * unit}
     if has_range:
         known, scaled = known | {"data_range": 512.0}, scaled | {"data_range": 512.0 * unit}
-    one, other = (
-        found(image, axis, noise, **known), found(image * unit, axis, noise, **scaled)
+    plain, rescaled = (
+        draft(image, axis, noise, **known), draft(image * unit, axis, noise, **scaled)
     )  # fmt: skip
-    np.testing.assert_array_equal(other, one * unit)
+    np.testing.assert_array_equal(rescaled, plain * unit)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("unit", [1 / 255, 257.0])
-def test_a_unit_that_is_no_power_of_two_is_of_no_influence_but_rounding(method, unit):
-    """On strokes, whose groups get a kernel of finite width but for `linear`."""
+def test_other_units_change_the_result_by_rounding_only(method, unit):
+    """On strokes, whose groups get a kernel of finite bandwidth except with `linear`."""
     rows, columns = np.indices((48, 64))
     clean = 200.0 * ((rows + 2 * columns) % 17 < 4)
     noisy = clean + np.random.default_rng(0).normal(0, 15, clean.shape)
-    one, other = (
-        found(noisy * u, None, "gaussian", method=method, sigma=15 * u, data_range=255 * u)
+    plain, rescaled = (
+        draft(noisy * u, None, "gaussian", method=method, sigma=15 * u, data_range=255 * u)
         for u in (1.0, unit)
     )
-    np.testing.assert_allclose(other / unit, one, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(rescaled / unit, plain, rtol=0, atol=1e-3)
     if method != "linear":
-        linear = found(noisy, None, "gaussian", method="linear", sigma=15, data_range=255)
-        assert np.abs(one - linear).max() > 0.5
+        linear = draft(noisy, None, "gaussian", method="linear", sigma=15, data_range=255)
+        assert np.abs(plain - linear).max() > 0.5
 
 
 @examples(15)
@@ -92,12 +92,12 @@ def test_a_unit_that_is_no_power_of_two_is_of_no_influence_but_rounding(method, 
     st.sampled_from(["gaussian", "impulse", "camera"]),
     st.integers(-(2**40), 2**40),
 )
-def test_the_origin_is_of_no_influence_on_noise_that_is_added(drawn, noise, origin):
+def test_the_origin_has_no_influence_on_additive_noise(drawn, noise, origin):
     image, axis = drawn
-    # Whole numbers are exact up to 2^53; the origin comes back with one rounding.
-    one, other = (found(image + far, axis, noise, sigma=15.0) for far in (0.0, float(origin)))
+    # Integers are exact up to 2^53; adding the origin back rounds once.
+    near, moved = (draft(image + far, axis, noise, sigma=15.0) for far in (0.0, float(origin)))
     bound = 2 * np.spacing(float(np.abs(image).max()) + abs(origin))
-    np.testing.assert_allclose(other - origin, one, rtol=0, atol=bound)
+    np.testing.assert_allclose(moved - origin, near, rtol=0, atol=bound)
 
 
 def strided(image: np.ndarray) -> np.ndarray:
@@ -135,8 +135,8 @@ def test_layouts_of_memory_change_no_bit(drawn, layout, noise, dtype, is_known):
     image = np.clip(image, 0, 255).astype(dtype) if dtype[0] == "u" else image.astype(dtype)
     given_as = layout(image)
     before = given_as.copy()
-    one, other = (found(given, axis, noise, sigma=sigma) for given in (given_as, image))
-    np.testing.assert_array_equal(one, other)
+    result, expected = (draft(given, axis, noise, sigma=sigma) for given in (given_as, image))
+    np.testing.assert_array_equal(result, expected)
     np.testing.assert_array_equal(given_as, before)
 
 
@@ -162,7 +162,7 @@ def test_any_magnitude_is_denoised_or_refused_in_one_line(
         limits = np.iinfo(dtype) if dtype[0] in "iu" else np.finfo(dtype)
         image = np.clip(image, float(limits.min), float(limits.max)).astype(dtype)
     try:
-        out = found(image, axis, noise, sigma=sigma, data_range=data_range)
+        out = draft(image, axis, noise, sigma=sigma, data_range=data_range)
     except KpcaError as error:
         assert "\n" not in str(error)
         return
@@ -179,7 +179,7 @@ def test_any_magnitude_is_denoised_or_refused_in_one_line(
     st.tuples(st.integers(0, 229), st.integers(1, 60)),
     st.booleans(),
 )
-def test_a_crop_of_a_draft_is_that_of_the_whole(height, width, noise, seed, part, is_turned):
+def test_a_crop_of_a_draft_equals_that_of_the_whole(height, width, noise, seed, part, is_turned):
     rng = np.random.default_rng(seed)
     image = 100.0 + 40.0 * np.sin(np.arange(width) / 7.0) + rng.normal(0, 15, (height, width))
     first, length = part
@@ -188,8 +188,8 @@ def test_a_crop_of_a_draft_is_that_of_the_whole(height, width, noise, seed, part
     options = Options(noise=noise, quality="draft")
     level = LEVEL.get(noise, 15.0)
     whole, piece = (
-        clean_image(image, one, sigma=level, data_range=255.0).at(1.0)
-        for one in (options, replace(options, wanted=window))
+        clean_image(image, opts, sigma=level, data_range=255.0).at(1.0)
+        for opts in (options, replace(options, wanted=window))
     )
     (top, bottom), (left, right) = window
     inner = np.s_[top:bottom, left:right]

@@ -1,4 +1,4 @@
-"""The one rule for the range of an image's values."""
+"""How the data range of an image is determined."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpca_apps.denoise.options import Options
         (np.array([[False, True]]), (1.0, 0.0)),
         (np.array([[3, 7]], np.uint8), (255.0, 0.0)),
         (np.array([[3, 7]], np.uint16), (65535.0, 0.0)),
-        # Signed ones are measured, as by a scanner, in units that leave most of the type unused.
+        # Signed integers are measured: scanners' units leave most of the type unused.
         (np.array([[-1000, 700]], np.int16), (1700.0, -1000.0)),
         (np.array([[-3, 7]], np.int32), (10.0, -3.0)),
         (np.array([[0.25, 0.5]]), (1.0, 0.0)),
@@ -38,7 +38,7 @@ def test_range_of_values(pixels: np.ndarray, expected: tuple[float, float]) -> N
 
 
 def scene(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A scene from 0 to 1 with edges, and noise of a twentieth of it."""
+    """A scene in 0..1 with edges, and noise of a twentieth."""
     rng = np.random.default_rng(seed)
     clean = gaussian_filter(rng.standard_normal((96, 96)), 9)
     clean = (clean - clean.min()) / np.ptp(clean)
@@ -66,7 +66,7 @@ def test_units_make_no_difference(unit: float, offset: float, given: bool) -> No
     "dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "float16"]
 )
 def test_noise_is_found_in_every_type(dtype: str) -> None:
-    """Such as that of 150 in a computed tomography from -1000 to 2000."""
+    """Such as a level of 150 in a CT scan from -1000 to 2000."""
     clean, noisy = scene(1)
     low, span = {"int8": (-100, 200), "uint8": (20, 200), "float16": (0, 300)}.get(
         dtype, (-1000, 3000) if dtype.startswith("i") else (1000, 3000)
@@ -80,7 +80,7 @@ def test_noise_is_found_in_every_type(dtype: str) -> None:
     assert after < 0.5 * before
 
 
-def test_a_dim_picture_that_is_clean_stays_as_it_is() -> None:
+def test_a_dim_clean_picture_is_unchanged() -> None:
     clean, _ = scene(2)
     with pytest.warns(UserWarning, match="No noise could be established"):
         same = denoise_kpca(np.round(clean * 3000).astype(np.int16), quality="fast")
@@ -90,7 +90,7 @@ def test_a_dim_picture_that_is_clean_stays_as_it_is() -> None:
 @pytest.mark.filterwarnings("ignore:No noise could be established")
 @pytest.mark.parametrize("noise", ["gaussian", "auto", "poisson", "speckle", "camera"])
 @pytest.mark.parametrize("data_range", [1e12, 1e22, 1e30])
-def test_an_image_that_uses_next_to_nothing_of_its_range_comes_back(
+def test_an_image_using_almost_none_of_its_range_is_unchanged(
     noise: str, data_range: float
 ) -> None:
     image = 100 + 15 * np.random.default_rng(0).standard_normal((14, 16))

@@ -1,4 +1,4 @@
-"""Pixels that are no data are neither used nor changed, and regions are all that is."""
+"""Pixels without data are neither used nor changed, and only regions are denoised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOISY = CLEAN + SIGMA * np.random.default_rng(0).standard_normal(CLEAN.shape).as
 
 
 def with_disc(shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """A round field of view, as of a microscope, with a line of dead pixels."""
+    """A round field of view, as in a microscope, with a line of dead pixels."""
     rows, columns = np.indices(shape)
     mask = np.hypot(rows - shape[0] / 2, columns - shape[1] / 2) < 0.45 * min(shape)
     mask[:, shape[1] // 2] = False
@@ -42,7 +42,7 @@ def psnr(image: NDArray[np.floating], where: NDArray[np.bool_]) -> float:
     noise=st.sampled_from(["gaussian", "auto", "poisson", "speckle", "impulse", "camera"]),
     dtype=st.sampled_from(["u1", "u2", "f4", "f8"]),
 )
-def test_what_is_under_a_mask_has_no_influence(seed: int, noise: str, dtype: str) -> None:
+def test_masked_pixels_have_no_influence(seed: int, noise: str, dtype: str) -> None:
     rng = np.random.default_rng(seed)
     image = rng.integers(1, 200, (24, 40)).astype(dtype)
     mask = rng.random(image.shape) > rng.random() ** 2
@@ -50,13 +50,13 @@ def test_what_is_under_a_mask_has_no_influence(seed: int, noise: str, dtype: str
     other = np.where(mask, image, rng.integers(0, 255, image.shape)).astype(dtype)
     level = 0.2 if noise == "speckle" else 5.0
     options = {"mask": mask, "noise": noise, "quality": "draft", "sigma": level}
-    first, second = (denoise_kpca(one, **options) for one in (image, other))
+    first, second = (denoise_kpca(image, **options) for image in (image, other))
     assert np.array_equal(first[mask], second[mask])
     assert np.array_equal(first[~mask], image[~mask])
     assert np.array_equal(second[~mask], other[~mask])
 
 
-def test_all_ways_to_say_what_is_no_data_are_one() -> None:
+def test_all_ways_to_mark_missing_data_are_equivalent() -> None:
     mask = with_disc(NOISY.shape)
     colours = np.stack([NOISY, NOISY[::-1], NOISY[:, ::-1]], axis=-1)
     options = {"quality": "draft", "channel_axis": -1}
@@ -82,12 +82,12 @@ def test_noise_is_that_of_the_data_and_is_removed_up_to_the_edge(masked: str) ->
     assert info.noise == of_whole.noise
     assert info.sigma == pytest.approx(of_whole.sigma, rel=0.1)
     near = mask & binary_dilation(~mask, iterations=8)
-    # Around a dead pixel hardly anything is missing; at a rim all that is beyond.
+    # A dead pixel loses almost none of its neighbourhood; a rim pixel loses everything beyond.
     assert psnr(found, near) > psnr(whole, near) - (0.1 if masked == "dead" else 2.5)
 
 
 @pytest.mark.parametrize("missing", ["half", "rows", "most"])
-def test_noise_of_sparse_data_is_as_strong(missing: str) -> None:
+def test_sparse_data_have_the_same_noise_level(missing: str) -> None:
     draws = np.random.default_rng(1).random(NOISY.shape)
     sparse = {"half": draws < 0.5, "most": draws < 0.3, "rows": np.indices(draws.shape)[0] % 2 == 0}
     filled = imputed(np.where(sparse[missing], NOISY, np.nan), sparse[missing])
@@ -96,7 +96,7 @@ def test_noise_of_sparse_data_is_as_strong(missing: str) -> None:
     assert level == pytest.approx(estimate_noise(NOISY).sigma, rel=0.15)
 
 
-def test_what_stands_in_holes_comes_from_the_data_around() -> None:
+def test_holes_are_filled_from_the_surrounding_data() -> None:
     rows = np.repeat(np.arange(40.0)[:, np.newaxis], 40, axis=1)
     mask = np.ones(rows.shape, bool)
     mask[10:30, 12:28] = False
@@ -104,12 +104,12 @@ def test_what_stands_in_holes_comes_from_the_data_around() -> None:
     for filled in (smooth, mirror, noisy):
         assert np.array_equal(filled[mask], rows[mask])
         assert filled[~mask].min() >= 0 and filled[~mask].max() <= 39
-    # A slope goes on, roughly.
+    # A gradient is roughly continued.
     assert np.abs(smooth - rows).max() < 6
     assert set(mirror[~mask]) <= set(rows[mask])
 
 
-def test_sparse_data_are_mirrored_a_few_times_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_data_are_mirrored_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def counted(*args: Any, **options: Any) -> Any:
@@ -140,7 +140,7 @@ def test_infinities_count_only_where_there_are_data(channels: tuple[int, int]) -
 def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     film = np.stack([NOISY[:64, :64]] * 24)
     film[:12] = np.nan
-    film[20, 3, 4] = np.inf  # where there are no data, by its mask
+    film[20, 3, 4] = np.inf  # masked, so there is no data
     mask = np.ones((64, 64), bool)
     mask[3, 4] = False
     monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.page_blocks", lambda *_: [(0, 8, 0, 12)])
@@ -150,9 +150,9 @@ def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("noise", ["auto", "camera"])
-def test_a_region_is_all_that_is_denoised(noise: str) -> None:
+def test_only_the_region_is_denoised(noise: str) -> None:
     image = NOISY.copy()
-    image[:, 100:] = CLEAN[:, 100:]  # a part without noise, which has no say
+    image[:, 100:] = CLEAN[:, 100:]  # a part without noise, which is ignored
     found, info = denoise_with_info(
         image, region=(8, 16, 80, 96), noise=noise, data_range=255, quality="fast"
     )
@@ -161,7 +161,7 @@ def test_a_region_is_all_that_is_denoised(noise: str) -> None:
     assert np.array_equal(found[outside], image[outside])
     assert np.mean(found[~outside] != image[~outside]) > 0.9
     assert info.sigma == pytest.approx(SIGMA, rel=0.25)
-    # The pixels around are matched with: at its edges it is nearly as in the whole.
+    # Matching uses the surrounding pixels, so its borders are close to the full result.
     whole = denoise_kpca(NOISY, noise=noise, data_range=255, quality="fast", sigma=info.sigma)
     inner = np.zeros(image.shape, bool)
     inner[24:104, 16:80] = True
@@ -175,8 +175,8 @@ def test_pages_have_masks_of_their_own() -> None:
     mask[1, 20:30], mask[3] = False, False
     other = np.where(mask, film, -1000)
     first, second = (
-        denoise_kpca(one, mask=mask, stack_axis=0, sigma=SIGMA, data_range=255)
-        for one in (film, other)
+        denoise_kpca(pages, mask=mask, stack_axis=0, sigma=SIGMA, data_range=255)
+        for pages in (film, other)
     )
     assert np.array_equal(first[mask], second[mask])
     assert np.array_equal(second[~mask], other[~mask])
@@ -194,7 +194,7 @@ def test_pages_have_masks_of_their_own() -> None:
         ({"region": 8}, ConfigError, "give four whole numbers"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict, error: type, message: str) -> None:
+def test_impossible_arguments_are_rejected(options: dict, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         denoise_kpca(np.ones((8, 8)), **options)
 

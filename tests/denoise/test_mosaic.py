@@ -1,4 +1,4 @@
-"""Mosaics of camera sensors, whose noise and light are known."""
+"""Sensor mosaics with known noise and light."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ A, B = 1 / 200, 1e-4  # of the noise: 200 photons at white
 
 @pytest.fixture(scope="module")
 def light() -> NDArray[np.float64]:
-    """A photograph as light (h, w, 3), from 0 to 1."""
+    """A photograph as linear light (h, w, 3), in 0..1."""
     return np.asarray((astronaut()[:112, 140:268] / 255.0) ** 2.2 * NEUTRAL)
 
 
-def error(found: NDArray[np.floating], seen: NDArray[np.float64]) -> float:
-    return float(np.sqrt(np.mean(np.square(found - seen))))
+def error(found: NDArray[np.floating], mosaic: NDArray[np.float64]) -> float:
+    return float(np.sqrt(np.mean(np.square(found - mosaic))))
 
 
 @pytest.mark.parametrize("pattern", [*BAYER, XTRANS])
-def test_noise_is_taken_out_whatever_the_pattern(light: NDArray[np.float64], pattern: str) -> None:
-    seen = mosaic_of(light, pattern)
-    noisy = exposed(seen, A, B)
+def test_noise_is_removed_for_any_pattern(light: NDArray[np.float64], pattern: str) -> None:
+    mosaic = mosaic_of(light, pattern)
+    noisy = exposed(mosaic, A, B)
     found = denoise_mosaic(noisy, pattern=pattern, noise=(A, B), quality="fast")
     assert found.shape == noisy.shape and found.dtype == np.float32
-    # Of X-Trans a cell is larger, and two of its nine pixels are red.
-    assert error(found, seen) < (0.54 if len(pattern) == 4 else 0.6) * error(noisy, seen)
+    # X-Trans has a larger cell, with red at two of nine pixels.
+    assert error(found, mosaic) < (0.54 if len(pattern) == 4 else 0.6) * error(noisy, mosaic)
 
 
 @pytest.mark.parametrize("pattern", ["GBRG", XTRANS])
@@ -48,12 +48,12 @@ def test_planes_have_one_colour_each_and_hold_every_pixel(
     pattern: str, phase: tuple[int, int]
 ) -> None:
     colours = np.stack(np.broadcast_arrays(*[[[[value]]] for value in (1.0, 2.0, 3.0)]), axis=-1)
-    seen = mosaic_of(np.broadcast_to(colours[0], (31, 44, 3)), pattern).astype(np.float32)
-    planes = split(seen, pattern, phase)
+    mosaic = mosaic_of(np.broadcast_to(colours[0], (31, 44, 3)), pattern).astype(np.float32)
+    planes = split(mosaic, pattern, phase)
     assert np.array_equal(planes, np.broadcast_to(planes[:, :1, :1], planes.shape))
-    numbers = np.arange(seen.size, dtype=np.float32).reshape(seen.shape)
+    numbers = np.arange(mosaic.size, dtype=np.float32).reshape(mosaic.shape)
     assert np.array_equal(
-        merged(split(numbers, pattern, phase), seen.shape, pattern, phase), numbers
+        merged(split(numbers, pattern, phase), mosaic.shape, pattern, phase), numbers
     )
 
 
@@ -62,8 +62,8 @@ def test_planes_have_one_colour_each_and_hold_every_pixel(
 def test_a_mosaic_may_begin_and_end_at_any_pixel(
     light: NDArray[np.float64], cut: tuple[slice, slice]
 ) -> None:
-    seen = mosaic_of(light)
-    noisy = exposed(seen, A, B)
+    mosaic = mosaic_of(light)
+    noisy = exposed(mosaic, A, B)
     first_row, first_column = cut[0].start or 0, cut[1].start or 0
     pattern = "".join(
         "RGGB"[2 * ((y + first_row) % 2) + (x + first_column) % 2] for y in (0, 1) for x in (0, 1)
@@ -71,7 +71,7 @@ def test_a_mosaic_may_begin_and_end_at_any_pixel(
     options = {"noise": (A, B), "quality": "fast"}
     whole = denoise_mosaic(noisy, **options)[cut]
     part = denoise_mosaic(noisy[cut], pattern=pattern, **options)
-    assert error(part, seen[cut]) == pytest.approx(error(whole, seen[cut]), rel=0.05)
+    assert error(part, mosaic[cut]) == pytest.approx(error(whole, mosaic[cut]), rel=0.05)
 
 
 @pytest.mark.parametrize("added", [0.0, 1.0, 4.0, 100.0, 1e4])
@@ -81,46 +81,46 @@ def test_the_transform_has_noise_of_1_and_an_exact_inverse(added: float) -> None
         counts = rng.poisson(mean, 400_000) + np.sqrt(added) * rng.standard_normal(400_000)
         roots = anscombe(counts, added)
         deviation = float(np.std(roots))
-        # Weaker where hardly anything is there to be counted; never stronger.
+        # Weaker where almost no photons were counted; never stronger.
         assert (0.95 if added > 2 or mean > 2 else 0.0) <= deviation < 1.03
         back = float(inverse_generalised_anscombe(roots.mean(), added))
         assert back == pytest.approx(mean, abs=4 * np.sqrt((mean + added) / 4e5) + 0.02)
 
 
 @pytest.mark.parametrize("photons", [0.5, 3.0, 30.0])
-def test_an_even_light_comes_back_as_its_mean(photons: float) -> None:
-    seen = np.full((128, 128), photons)
-    noisy = exposed(seen, 1.0, 0.25)
+def test_constant_light_gives_its_mean(photons: float) -> None:
+    mosaic = np.full((128, 128), photons)
+    noisy = exposed(mosaic, 1.0, 0.25)
     found = denoise_mosaic(noisy, noise=(1.0, 0.25), quality="fast")
     assert found.mean() == pytest.approx(noisy.mean(), rel=0.02)
-    assert error(found, seen) < 0.15 * error(noisy, seen)
+    assert error(found, mosaic) < 0.15 * error(noisy, mosaic)
 
 
 @pytest.mark.parametrize(("a", "b"), [(1 / 100, 1e-4), (1 / 400, 1e-4), (1 / 1000, 1e-3)])
 @pytest.mark.parametrize("photograph", [astronaut, coffee])
 def test_measured_noise_is_near_the_truth(photograph: object, a: float, b: float) -> None:
     scene = photograph()[:400] / 255.0  # type: ignore[operator]
-    seen = mosaic_of(scene**2.2 * NEUTRAL)
-    noisy = exposed(seen, a, b).astype(np.float32)
+    mosaic = mosaic_of(scene**2.2 * NEUTRAL)
+    noisy = exposed(mosaic, a, b).astype(np.float32)
     info, curves = measure_mosaic(noisy, "RGGB", np.inf)
     for brightness in (0.02, 0.2, 0.6):
         truth = np.sqrt(a * brightness + b)
         found = np.sqrt(curves[0, 0] * brightness + curves[0, 1])
         assert found == pytest.approx(truth, rel=0.15)
-    assert info.sigma == pytest.approx(np.sqrt(np.mean(a * seen + b)), rel=0.1)
+    assert info.sigma == pytest.approx(np.sqrt(np.mean(a * mosaic + b)), rel=0.1)
     assert info.estimated
     found = measure_mosaic(noisy, "RGGB", np.inf, np.tile([a, b], (3, 1)))[0]
     assert not found.estimated and found.sigma == pytest.approx(
-        np.sqrt(np.mean(a * seen + b)), rel=0.01
+        np.sqrt(np.mean(a * mosaic + b)), rel=0.01
     )
 
 
-def test_measured_noise_takes_out_what_known_noise_does(light: NDArray[np.float64]) -> None:
-    seen = mosaic_of(light)
-    noisy = exposed(seen, A, B)
+def test_measured_noise_denoises_like_known_noise(light: NDArray[np.float64]) -> None:
+    mosaic = mosaic_of(light)
+    noisy = exposed(mosaic, A, B)
     known = denoise_mosaic(noisy, noise=(A, B), quality="fast")
     measured = denoise_mosaic(noisy, quality="fast")
-    assert error(measured, seen) < 1.1 * error(known, seen)
+    assert error(measured, mosaic) < 1.1 * error(known, mosaic)
 
 
 def test_units_and_black_do_not_matter(light: NDArray[np.float64]) -> None:
@@ -132,25 +132,25 @@ def test_units_and_black_do_not_matter(light: NDArray[np.float64]) -> None:
 
 @pytest.mark.release
 @pytest.mark.parametrize("pattern", BAYER)
-def test_noise_of_each_colour_is_its_own(pattern: str) -> None:
-    seen = np.full((128, 128), 0.5)
+def test_each_colour_has_its_own_noise(pattern: str) -> None:
+    mosaic = np.full((128, 128), 0.5)
     curves = np.array([[0, 1e-2], [0, 1e-4], [0, 4e-2]])
     deviation = np.sqrt(mosaic_of(np.broadcast_to(curves[:, 1], (128, 128, 3)), pattern))
-    noisy = seen + deviation * np.random.default_rng(0).standard_normal(seen.shape)
+    noisy = mosaic + deviation * np.random.default_rng(0).standard_normal(mosaic.shape)
     found = denoise_mosaic(noisy, pattern=pattern, noise=curves, quality="fast")
     for place in np.ndindex(2, 2):
         own = np.s_[place[0] :: 2, place[1] :: 2]
-        assert error(found[own], seen[own]) < 0.15 * error(noisy[own], seen[own])
+        assert error(found[own], mosaic[own]) < 0.15 * error(noisy[own], mosaic[own])
     silent = curves * [[1], [0], [1]]
     noisy[deviation == 0.01] = 0.5
     found = denoise_mosaic(noisy, pattern=pattern, noise=silent, quality="fast")
     np.testing.assert_allclose(found[deviation == 0.01], 0.5, atol=1e-3)
-    assert error(found, seen) < 0.2 * error(noisy, seen)
+    assert error(found, mosaic) < 0.2 * error(noisy, mosaic)
 
 
 def test_saturated_pixels_stay_saturated(light: NDArray[np.float64]) -> None:
-    seen = mosaic_of(1.6 * light)
-    noisy = np.minimum(exposed(seen, A, B), 0.7)
+    mosaic = mosaic_of(1.6 * light)
+    noisy = np.minimum(exposed(mosaic, A, B), 0.7)
     found = denoise_mosaic(noisy, white=0.7, noise=(A, B), quality="fast")
     burnt = noisy >= 0.7
     assert 0.02 < burnt.mean() < 0.9
@@ -158,8 +158,8 @@ def test_saturated_pixels_stay_saturated(light: NDArray[np.float64]) -> None:
     shifted = denoise_mosaic(noisy + 0.1, black=0.1, white=0.7 + 0.1, noise=(A, B), quality="fast")
     np.testing.assert_array_equal(shifted[burnt], np.float32(0.7 + 0.1))
     rest = ~burnt
-    assert error(found[rest], seen[rest]) < 0.7 * error(noisy[rest], seen[rest])
-    # Cut-off noise is not taken for the noise of all.
+    assert error(found[rest], mosaic[rest]) < 0.7 * error(noisy[rest], mosaic[rest])
+    # Clipped noise is not taken for the noise of the whole image.
     measured = measure_mosaic(noisy.astype(np.float32), "RGGB", 0.7)[1][0]
     assert np.sqrt(measured @ [0.3, 1]) == pytest.approx(np.sqrt(A * 0.3 + B), rel=0.15)
 
@@ -176,13 +176,13 @@ def test_strength_mixes_and_nothing_is_done_without_noise(light: NDArray[np.floa
     np.testing.assert_array_equal(denoise_mosaic(even), even)
 
 
-def test_the_same_for_any_number_of_workers_and_any_wanted_window(
+def test_any_number_of_workers_and_any_window_give_the_same(
     light: NDArray[np.float64],
 ) -> None:
     noisy = exposed(mosaic_of(light), A, B).astype(np.float32)
-    one, two = (denoise_mosaic(noisy, quality="fast", n_jobs=n) for n in (1, 2))
-    np.testing.assert_array_equal(one, two)
-    # A window is one of the picture: all of the mosaic is denoised.
+    first, second = (denoise_mosaic(noisy, quality="fast", n_jobs=n) for n in (1, 2))
+    np.testing.assert_array_equal(first, second)
+    # A window refers to the picture; the whole mosaic is denoised.
     whole, window = (
         clean_mosaic(noisy, "RGGB", np.inf, None, Options(quality="fast", wanted=wanted))[0]
         for wanted in (None, ((0, 8), (0, 8)))
@@ -191,14 +191,14 @@ def test_the_same_for_any_number_of_workers_and_any_wanted_window(
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 17), (16, 5), (33, 31)])
-def test_small_mosaics_are_denoised_where_the_noise_is_given(shape: tuple[int, int]) -> None:
+def test_small_mosaics_are_denoised_with_given_noise(shape: tuple[int, int]) -> None:
     noisy = exposed(np.full(shape, 50.0), 1.0, 0.0)
     found = denoise_mosaic(noisy, noise=(1, 0), quality="fast")
     assert found.shape == shape and np.isfinite(found).all()
     assert np.std(found) <= np.std(noisy)
 
 
-def test_where_no_noise_can_be_measured_nothing_is_done(light: NDArray[np.float64]) -> None:
+def test_without_measurable_noise_nothing_is_done(light: NDArray[np.float64]) -> None:
     small = exposed(mosaic_of(light), A, B).astype(np.float32)[:12, :12]
     burnt = np.full((96, 96), 1.0, np.float32)
     burnt[::7, ::7] = 0.9
@@ -207,7 +207,7 @@ def test_where_no_noise_can_be_measured_nothing_is_done(light: NDArray[np.float6
             np.testing.assert_array_equal(denoise_mosaic(mosaic, white=white), mosaic)
 
 
-def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> None:
+def test_impossible_arguments_are_rejected_in_one_line(light: NDArray[np.float64]) -> None:
     mosaic = mosaic_of(light)
     holed = mosaic.copy()
     holed[3, 5] = np.nan
@@ -221,7 +221,7 @@ def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> No
             denoise_mosaic(wrong)
     for options, message in (
         ({"pattern": "RGB"}, "RGGB, BGGR"),
-        # Its cells are balanced, but no two neighbours are green in each.
+        # The colour counts are balanced, but not every cell has two adjacent green pixels.
         ({"pattern": "GGGGBGGGBGRGBRRBGRBRGGBGGGBGBGGRGGRR"}, "the 36 letters of X-Trans"),
         ({"white": 0.1, "black": 0.2}, "not above black"),
         ({"black": float("nan")}, "black is nan"),

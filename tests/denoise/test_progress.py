@@ -1,4 +1,4 @@
-"""The board of shares that a run watches while workers write to it."""
+"""The shared progress board that workers write to and the run reads."""
 
 import threading
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from kpca_apps.denoise.progress import watching, writing
 
 
-def test_a_board_cut_short_by_a_full_disk_still_tells_the_shares_it_holds(
+def test_a_truncated_progress_board_still_reports_its_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kpca_apps.denoise.progress._PAUSE", 0.001)
@@ -25,7 +25,7 @@ def test_a_board_cut_short_by_a_full_disk_still_tells_the_shares_it_holds(
     with watching(board, ["a.png", "b.png", "c.png"], within):
         writing(board, 1)(0.5)
         assert heard.wait(10)
-        board.write_bytes(board.read_bytes()[:13])  # amid the share of the second
+        board.write_bytes(board.read_bytes()[:13])  # halfway through the second part
         heard.clear()
         writing(board, 1)(0.75)
         assert heard.wait(10)

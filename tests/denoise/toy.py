@@ -1,6 +1,6 @@
-"""A quick denoiser, pictures to try it on, and what a folder holds: for tests of batches.
+"""A fast denoiser, pictures to try it on, and folder contents, for tests of batches.
 
-Run as a script it denoises a folder and says when it begins, so that a test can kill it.
+As a script, denoise a folder and print a line at the start, so that a test can kill it.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ Info = partial(
 def smooth(
     pixels: np.ndarray, channel_axis: int | None, weight: float = 0.5, pause: float = 0.0
 ) -> tuple[np.ndarray, DenoiseInfo]:
-    """Mix each pixel with its left neighbour."""
+    """Average each pixel with its left neighbour."""
     assert (channel_axis == -1) == (pixels.ndim == 3)
     time.sleep(pause)
     values = pixels.astype(np.float32)
     return (1 - weight) * values + weight * np.roll(values, 1, axis=1), Info()
 
 
-def deaf(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, DenoiseInfo]:
-    """Refuse to work where an interrupt at the keyboard would be heard."""
+def unheard(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, DenoiseInfo]:
+    """Refuse to run where a keyboard interrupt would be handled."""
     if signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
         raise InputError("an interrupt would be heard")
     return smooth(pixels, channel_axis)
@@ -64,7 +64,7 @@ def save(folder: Path, name: str, pixels: np.ndarray, **options: Any) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder but the record, by its name."""
+    """Return every file below a folder by name, without the record."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))

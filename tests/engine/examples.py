@@ -1,4 +1,4 @@
-"""Kernels that the tests of this room run through, data for them, and where the oracles are."""
+"""Kernels, data and paths of reference results shared by the engine's tests."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ KERNELS: dict[str, Kernel] = {**PSD_KERNELS, "sigmoid": Sigmoid(0.1, -0.5)}
 
 
 def normal_rows(n: int, d: int = 4, seed: int = 0) -> np.ndarray:
-    """Rows of independent standard normal numbers."""
+    """Return independent standard normal rows."""
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
 def curved_rows(n: int, d: int = 12) -> np.ndarray:
-    """Rows near a curved surface of five dimensions."""
+    """Return rows near a curved five-dimensional surface."""
     rng = np.random.default_rng(0)
     latent = rng.normal(size=(n, 5))
     turned = np.sin(latent @ rng.normal(size=(5, d))) + (latent @ rng.normal(size=(5, d))) ** 2 / 9
@@ -63,6 +63,6 @@ def curved_rows(n: int, d: int = 12) -> np.ndarray:
 def exact(
     kernel: Kernel, X: np.ndarray, n_components: int | None = None, **options: Any
 ) -> KernelSubspace:
-    """Fit all rows; the same each time."""
+    """Fit all rows exactly with a fixed seed."""
     rng = np.random.default_rng(0)
     return fit_exact(kernel, X, rng=rng, options=FitOptions(n_components, **options))

@@ -1,6 +1,6 @@
-"""How far rounding may move what a fit computes: bounds from the formulas, for tests of numerics.
+"""Bounds on rounding errors of a fit, derived from its formulas, for numerical tests.
 
-A bound for kernel values, |fl k(x, y) - k(x, y)| <= delta sqrt(k(x, x) k(y, y)), gives all others.
+All bounds follow from one for kernel values, |fl k(x, y) - k(x, y)| <= delta sqrt(k(x, x) k(y, y)).
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from kpca_apps.engine.kernels.base import FAR
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.system.arrays import Matrix
 
-LARGEST_POWER = 5  # of an exponential, and of an inner product, among the kernels of `examples`
+LARGEST_POWER = 5  # highest power of an exponential or inner product in `examples`
 
 
 def of_kernel(kernel: Kernel, d: int, dtype: type = np.float64) -> float:
-    """Return delta of a kernel on d columns."""
-    # An inner product of d terms is within (d + 2) eps of |x| |y|, a power of it p times that.
+    """Return the relative error delta of a kernel on d columns."""
+    # An inner product of d terms is exact to (d + 2) eps |x| |y|; its power p, to p times that.
     eps = float(np.finfo(dtype).eps)
     of_product = LARGEST_POWER * (d + 4) * eps
     if kernel.gains_from_centring is not False and not kernel.falls_with_distance:
         has_distance = any(part.falls_with_distance for part in kernel.parts)
         if not has_distance:
             return of_product
-    # An exponent is the sum of d + 2 terms of up to h = |xs|^2 / 2 of both rows, each of them
-    # rounded d + 5 times: (2 d + 7) eps (2 h + 2 h'). One row is within h <= FAR, or differences
-    # are taken; of a farther one the value falls faster than the bound grows.
+    # An exponent sums d + 2 terms of up to h = |xs|^2 / 2 of both rows, each rounded d + 5 times:
+    # (2 d + 7) eps (2 h + 2 h'). One row has h <= FAR, or differences are used; for a farther row
+    # the value falls faster than the bound grows.
     return LARGEST_POWER * (2 * d + 7) * eps * 4.2 * FAR[np.dtype(dtype)] + of_product
 
 
 def of_errors(subspace: KernelSubspace, X: Matrix, delta: float) -> Matrix:
-    """Return how far reconstruction errors of rows may be from those of exact arithmetic, (n,)."""
-    # The error is k(x, x) - 2 beta'k + c - |W'k - b|^2: kernel values are rounded, then products of
-    # p terms; and W'KW is the identity up to the residuals of the eigenvectors.
+    """Return bounds (n,) on the rounding errors of reconstruction errors."""
+    # The error is k(x, x) - 2 beta'k + c - |W'k - b|^2: kernel values round, then products of p
+    # terms; W'KW is the identity up to the residuals of the eigenvectors.
     kernel, T = subspace.kernel, np.abs(subspace.project(X))
     p, eps = len(subspace.points), float(np.finfo(np.float64).eps)
     diagonal = kernel.diagonal(subspace.points)
@@ -47,16 +47,16 @@ def of_errors(subspace: KernelSubspace, X: Matrix, delta: float) -> Matrix:
 
 
 def of_gram(trace: float, n: int, delta: float) -> float:
-    """Return how far a centred Gram matrix and its eigenpairs may be off, in the 2-norm."""
+    """Return a bound on the 2-norm error of a centred Gram matrix and its eigenpairs."""
     # |E_ij| <= delta sqrt(K_ii K_jj) has a Frobenius norm of delta trace(K); solvers are backward
     # stable to n eps |K|.
     return (delta + 4 * n * float(np.finfo(np.float64).eps)) * trace
 
 
 def widest_gap(values: Matrix) -> tuple[int, float]:
-    """Return the number of eigenvalues before the widest gap between them, or to 0, and its width.
+    """Return how many eigenvalues precede the widest gap (between them or to 0), and its width.
 
-    Projections on so many components are as well determined as any.
+    Projections on that many components are as well determined as possible.
     """
     gaps = -np.diff(np.append(values, 0.0))
     q = int(np.argmax(gaps))
@@ -64,11 +64,11 @@ def widest_gap(values: Matrix) -> tuple[int, float]:
 
 
 def of_projection(distance: Matrix, moved: float, gap: float) -> Matrix:
-    """Return how far errors may move if a Gram matrix moves by so much in the 2-norm.
+    """Return bounds on the change of errors if the Gram matrix changes by `moved` in the 2-norm.
 
-    ``distance`` are the squared distances of rows from the mean, all that there is to explain.
+    ``distance`` holds the rows' squared distances from the mean, which is all there is to explain.
     """
-    # Davis and Kahan: the projector turns by 2 |E| / gap at most, by 1 in any case.
+    # Davis and Kahan: the projector changes by at most min(2 |E| / gap, 1).
     turn = min(2.0 * moved / gap, 1.0) if gap > 0.0 else 1.0
     found: Matrix = 2.0 * turn * distance
     return found

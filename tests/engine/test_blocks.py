@@ -9,7 +9,7 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Linear
 from kpca_apps.engine.nystroem import CovarianceSums
 
-# Rows, features, and how many of these belong to each column.
+# Rows, and the number of features per column.
 TABLES = {
     "single features": (60, (1, 1, 1, 1, 1)),
     "blocks": (60, (3, 1, 4, 3)),
@@ -19,20 +19,20 @@ TABLES = {
 
 
 def table_of(name):
-    """Correlated features (n, p) of any size and place, and their blocks."""
+    """Correlated features (n, p) of any scale and offset, and their block numbers."""
     n, sizes = TABLES[name]
     p, rng = sum(sizes), np.random.default_rng(len(name))
     features = rng.normal(size=(n, p)) @ rng.normal(size=(p, p)) * 10.0 ** rng.integers(-3, 4, p)
     features += 100.0 * rng.normal(size=p)
-    # Groups have numbers with gaps: a column may have no feature.
+    # Block numbers have gaps, as columns may have no features.
     return features, np.repeat(2 * np.arange(len(sizes)), sizes)
 
 
 def regressions(features, block, fitted, rows, ridge):
-    """Residuals of rows from ridge regressions of each block on the others.
+    """Residuals of ridge regressions of each block on the others.
 
-    Held fixed as in the closed form: the deviations by which features are standardised, and the
-    penalty, the ridge times the number of all rows. The constant is free.
+    As in the closed form, the standard deviations of the features and the penalty (the ridge times
+    the number of all rows) are fixed. The constant is free.
     """
     n = len(features)
     mean, deviation = features.mean(axis=0), features.std(axis=0)
@@ -47,7 +47,7 @@ def regressions(features, block, fitted, rows, ridge):
 
 
 def leverages(features, block, ridge):
-    """Diagonals of the regressions' hat matrices, of each block, (n, p)."""
+    """Diagonals (n, p) of the hat matrices of each block's regression."""
     n = len(features)
     Z = (features - features.mean(axis=0)) / features.std(axis=0)
     found = np.empty_like(Z)
@@ -60,14 +60,14 @@ def leverages(features, block, ridge):
 
 
 def residuals(model, features, fitted=None):
-    """Residuals of rows (n, p) by the model."""
+    """The model's residuals (n, p) of rows."""
     return model.errors(features.T, fitted).residual.T
 
 
 def explicit_errors(features, block, fitted, row, ridge):
-    """Errors of a row as a whole and of each block, by the inverse of a covariance matrix.
+    """Errors of a whole row and of each block, from an inverse covariance matrix.
 
-    Held fixed as in the closed form: the deviations, and the ridge times the number of all rows.
+    As in the closed form, the deviations and the ridge times the number of all rows are fixed.
     """
     n, mean, deviation = len(features), features.mean(axis=0), features.std(axis=0)
     Z, z = (features[fitted] - mean) / deviation, (row - mean) / deviation
@@ -82,8 +82,8 @@ def explicit_errors(features, block, fitted, row, ridge):
     return n * ridge * ((z - centre) @ q), n * ridge * np.array(of_blocks)
 
 
-def off_by(found, expected, features):
-    """Largest difference, in standard deviations of the feature."""
+def largest_error(found, expected, features):
+    """Return the largest difference in standard deviations of the feature."""
     return (np.abs(found - expected) / features.std(axis=0)).max()
 
 
@@ -94,12 +94,12 @@ def test_residuals_of_new_rows_are_those_of_one_regression_a_block(name):
     model = BlockPCA.fit(features, block)
     found, every = residuals(model, new), np.ones(len(features), dtype=bool)
     expected = regressions(features, block, every, new, model.ridge)
-    assert off_by(found, expected, features) < 1e-8
+    assert largest_error(found, expected, features) < 1e-8
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
-    """Exact, with deviations and penalty held, where the leverage is not held back."""
+    """Exact for fixed deviations and penalty where the leverage is not capped."""
     features, block = table_of(name)
     n = len(features)
     model = BlockPCA.fit(features, block)
@@ -109,8 +109,8 @@ def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
         brute[i] = regressions(features, block, np.arange(n) != i, features[[i]], model.ridge)[0]
     exact = leverages(features, block, model.ridge) < MOST_LEVERAGE
     assert exact.mean() > 0.75
-    assert off_by(np.where(exact, found, brute), brute, features) < 1e-8
-    # Left out, a row is farther from what is predicted than within.
+    assert largest_error(np.where(exact, found, brute), brute, features) < 1e-8
+    # A row left out of the fit is farther from its prediction than a fitted one.
     within = residuals(model, features)
     assert (np.abs(found) >= np.abs(within)).all()
 
@@ -130,10 +130,10 @@ def test_features_that_repeat_each_other_or_never_vary_have_finite_residuals():
     features = np.hstack([x, x, np.full((50, 1), 7.0), rng.normal(size=(50, 1))])
     block, every = np.arange(4), np.ones(50, dtype=bool)
     model = BlockPCA.fit(features, block)
-    left = residuals(model, features, every)
-    assert np.isfinite(left).all()
-    assert np.abs(left[:, 0]).max() < 0.2 * np.abs(x).max()
-    np.testing.assert_allclose(left[:, 2], 0.0, atol=1e-12)
+    errors = residuals(model, features, every)
+    assert np.isfinite(errors).all()
+    assert np.abs(errors[:, 0]).max() < 0.2 * np.abs(x).max()
+    np.testing.assert_allclose(errors[:, 2], 0.0, atol=1e-12)
     assert np.isfinite(residuals(model, features * 1e6)).all()
 
 
@@ -159,7 +159,7 @@ def test_errors_are_those_of_an_explicit_covariance_with_and_without_the_row(nam
 
 
 def test_the_whole_error_is_that_of_soft_kernel_pca_of_the_sum_of_kernels():
-    """Of the inner product of standardised features, which is the sum of those of the blocks."""
+    """The kernel is the inner product of standardised features, a sum over blocks."""
     features, block = table_of("blocks")
     model = BlockPCA.fit(features, block)
     Z = (features - model.mean) / model.deviation
@@ -200,18 +200,18 @@ def test_few_rows_are_predicted_with_bounded_freedom() -> None:
     s = np.linalg.eigvalsh(np.corrcoef(features.T))
     s = s[s > 1e-9 * s.max()]
     assert (s / (s + model.ridge)).sum() == pytest.approx(MOST_FREEDOM * 120)
-    # The 3 that matter and others of weight are held, not as many as rows.
+    # The 3 relevant components and other weighty ones are kept, not as many as rows.
     model = model.without_small()
     assert 3 < len(model.factor) < 60
     new = signal + 0.5 * rng.normal(size=signal.shape)
     new[7, 11] += 6.0
-    left = np.abs(residuals(model, new))
-    assert np.unravel_index(left.argmax(), left.shape) == (7, 11)
-    # Residuals of new rows are about the noise, not the signal of deviation 1.7.
-    assert np.median(left) / 0.6745 < 0.75
+    errors = np.abs(residuals(model, new))
+    assert np.unravel_index(errors.argmax(), errors.shape) == (7, 11)
+    # Residuals of new rows reflect the noise, not the signal of standard deviation 1.7.
+    assert np.median(errors) / 0.6745 < 0.75
 
 
-def test_theleast_ridge_leaves_the_freedom_asked_for() -> None:
+def test_the_least_ridge_leaves_the_requested_freedom() -> None:
     s = np.geomspace(100, 0.01, 50)
     assert least_ridge(s, 60.0) == RIDGE
     ridge = least_ridge(s, 10.0)
@@ -221,7 +221,7 @@ def test_theleast_ridge_leaves_the_freedom_asked_for() -> None:
 
 @pytest.mark.parametrize(("n", "p"), [(150, 400), (300, 150), (300, 600)])
 def test_rows_left_out_of_a_wide_table_are_as_far_off_as_new_ones(n: int, p: int) -> None:
-    """Or tails learned from them would say nothing of new rows."""
+    """Otherwise tails learned from the left-out rows would not apply to new rows."""
     rng = np.random.default_rng(10)
     loadings = rng.normal(size=(8, p))
 
@@ -230,6 +230,6 @@ def test_rows_left_out_of_a_wide_table_are_as_far_off_as_new_ones(n: int, p: int
 
     features = draw(n)
     model = BlockPCA.fit(features, np.arange(p))
-    left = residuals(model, features, np.ones(n, dtype=bool))
+    errors = residuals(model, features, np.ones(n, dtype=bool))
     new = residuals(model.without_small(), draw(1000))
-    assert np.sqrt(np.mean(left**2)) == pytest.approx(np.sqrt(np.mean(new**2)), rel=0.03)
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(np.sqrt(np.mean(new**2)), rel=0.03)

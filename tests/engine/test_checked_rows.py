@@ -1,4 +1,4 @@
-"""Data frames that are no numbers: the estimators name the column."""
+"""The estimators name the column of a data frame that is not numeric."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_column_at_fault_is_named_in_one_line(cells: Any, held: str) -> None
         assert "\n" not in str(caught.value)
 
 
-def test_new_rows_and_polars_are_looked_at_too() -> None:
+def test_new_rows_and_polars_are_checked_too() -> None:
     fitted = KernelPCANovelty().fit(NUMBERS)
     with pytest.raises(InputError, match="'b'"):
         fitted.score_samples(NUMBERS.assign(b="x"))
@@ -47,7 +47,7 @@ def test_new_rows_and_polars_are_looked_at_too() -> None:
         KernelPCA(2).fit(pl.DataFrame({"size": [1.0, 2, 3], "kind": ["x", "y", "z"]}))
 
 
-def test_other_faults_are_scikit_learns_to_tell() -> None:
+def test_other_faults_are_reported_by_scikit_learn() -> None:
     with pytest.raises(ValueError, match="contains infinity"):
         KernelPCA(2).fit(NUMBERS.assign(b=np.inf))
     with pytest.raises(ValueError, match="feature names"):

@@ -13,7 +13,7 @@ from tests.engine.examples import ORACLES, PSD_KERNELS, curved_rows, exact, norm
 
 
 def distances(before, after):
-    """Distances of components and means from all kernel values of both sets of points."""
+    """Distances of components and means, from all kernel values of both point sets."""
     U, V = (np.column_stack([s.weights, s.mean_weights]) for s in (before, after))
     both = np.vstack([before.points, after.points])
     difference = np.vstack([U, -V])
@@ -90,7 +90,7 @@ def test_the_selection_is_that_of_brute_force():
     assert_array_equal(reduced_set(before, 5, max_iter=0).subspace.points, X[expected])
 
 
-def test_what_few_points_explain_takes_few_points():
+def test_simple_components_need_few_points():
     X = np.repeat(normal_rows(6), 10, axis=0)
     before = exact(RBF(0.3), X, n_components=3)
     found = reduced_set(before, 40, max_iter=0)
@@ -139,7 +139,7 @@ def test_a_component_has_the_points_of_the_oracle():
     points, beta = square_expansion(X, fitted.weights[:, 0])
     order = np.argsort(beta)
     assert_allclose(beta[order], oracle["beta"], rtol=1e-12)
-    # A point and its mirror image are one to (x.y)^2.
+    # To (x.y)^2 a point equals its mirror image.
     signs = np.sign(np.einsum("ij,ij->i", points[order], oracle["Z_rows"]))
     assert_allclose(signs[:, None] * points[order], oracle["Z_rows"], rtol=1e-12)
 

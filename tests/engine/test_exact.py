@@ -76,7 +76,7 @@ def test_iris_oracles(name, kernel):
     subspace = exact(kernel, X[0::2], n_components=4)
     with np.load(ORACLES / "sklearn_iris.npz") as oracle:
         values, train, test = (oracle[f"iris_{name}_{k}"] for k in ("eig", "train", "test"))
-    # scikit-learn keeps only positive eigenvalues of an indefinite kernel, we order by modulus.
+    # scikit-learn keeps only positive eigenvalues of an indefinite kernel; we sort by modulus.
     keep = subspace.variances > 0.0
     found = int(keep.sum())
     assert_allclose(75 * subspace.variances[keep], values[:found], rtol=1e-9)

@@ -116,7 +116,7 @@ def test_fewer_rows_than_components_are_refused_with_both_numbers():
     ],
     ids=["duplicates", "rank-deficient", "constant"],
 )
-def test_components_without_variance_are_left_out_and_that_is_said(kernel, X, rank, method, solver):
+def test_components_without_variance_are_dropped_with_a_warning(kernel, X, rank, method, solver):
     options = {"method": method, "solver": solver, "n_landmarks": 60, "random_state": 0}
     with pytest.warns(KpcaWarning, match=f"{rank} of 10 components found.* no variance beyond"):
         model = KernelPCA(10, kernel=kernel, **options).fit(X)
@@ -160,9 +160,9 @@ def test_method_follows_size_memory_and_kernel():
     few = KernelPCA(2, gamma=0.05, random_state=0).fit(large)
     assert few.method_ == "exact" and few.plan_.stored
     options = {"gamma": 0.05, "random_state": 0, "memory_budget": few.plan_.n_bytes - 1}
-    anew = KernelPCA(2, **options).fit(large)
-    assert anew.method_ == "exact" and not anew.plan_.stored
-    assert_array_equal(anew.eigenvalues_, few.eigenvalues_)
+    recomputed = KernelPCA(2, **options).fit(large)
+    assert recomputed.method_ == "exact" and not recomputed.plan_.stored
+    assert_array_equal(recomputed.eigenvalues_, few.eigenvalues_)
     with pytest.raises(MemoryLimitError, match="'nystroem'"):
         KernelPCA(kernel="sigmoid", memory_budget=1000).fit(X)
     with pytest.raises(MemoryLimitError, match="fewer landmarks"):
@@ -208,7 +208,7 @@ def test_default_widths_of_values_that_cannot_be_squared_are_refused(factor, siz
         KernelPCA(kernel="rbf").fit(normal_rows(30) * factor)
 
 
-def test_checks_of_parameters_are_skipped_where_scikit_learn_is_told_so():
+def test_parameter_checks_follow_scikit_learns_configuration():
     with config_context(skip_parameter_validation=True):
         assert KernelPCA(2, memory_budget=1e9).fit(normal_rows(9)).eigenvalues_.shape == (2,)
     with pytest.raises(ValueError, match="'memory_budget' parameter"):
@@ -233,7 +233,7 @@ def test_rows_may_come_in_parts():
     assert "method='nystroem'" in str(missing.value.__cause__)
 
 
-def test_how_a_fit_was_made_is_told(caplog):
+def test_the_plan_of_a_fit_is_reported(caplog):
     X = curved_rows(2100)
     with caplog.at_level("INFO", logger="kpca_apps.engine"):
         few = KernelPCA(5, gamma=0.05, method="nystroem", n_landmarks=100).fit(X)
@@ -258,7 +258,7 @@ def test_float32_scores_are_refused_where_they_would_be_rounding():
 
 @pytest.mark.release
 def test_landmarks_take_over_where_auto_finds_eigenvalues_too_close_and_memory_too_short():
-    # Each row resembles its neighbours alone: thousands of eigenvalues between .98 and 1.02.
+    # Each row is similar to its neighbours only: thousands of eigenvalues between .98 and 1.02.
     X = np.arange(1600.0)[:, None]
     options = {"gamma": 4.6, "memory_budget": 15 * 2**20, "n_landmarks": 50, "random_state": 0}
     model = KernelPCA(5, **options).fit(X)
@@ -268,7 +268,7 @@ def test_landmarks_take_over_where_auto_finds_eigenvalues_too_close_and_memory_t
         KernelPCA(5, method="exact", **options).fit(X)
 
 
-def test_rows_that_are_added_count_in_all_that_is_told_of_a_fit():
+def test_added_rows_count_in_all_reported_figures():
     X = np.vstack([normal_rows(400, 3), 3.0 + normal_rows(600, 3, seed=1)])
     points = normal_rows(40, 3, seed=2)
     options = {"gamma": 0.1, "method": "nystroem", "landmarks": points}
@@ -285,7 +285,7 @@ def test_rows_that_are_added_count_in_all_that_is_told_of_a_fit():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({}, r"The landmarks and the width .* first 30 rows .* at least 500 rows"),
         ({"n_landmarks": 700}, r"at least 700 rows, or give landmarks and gamma"),
@@ -293,14 +293,14 @@ def test_rows_that_are_added_count_in_all_that_is_told_of_a_fit():
         ({"landmarks": normal_rows(20)}, r"The width of the kernel come.*, or give gamma"),
     ],
 )
-def test_adding_to_choices_that_few_rows_made_is_warned_of(options, said):
+def test_partial_fit_warns_if_few_rows_set_its_parameters(options, message):
     options = {"n_landmarks": 100, "method": "nystroem", "random_state": 0, **options}
     X = normal_rows(900)
     for first in ("fit", "partial_fit"):
         model = getattr(KernelPCA(2, **options), first)(X[:30])
-        with pytest.warns(KpcaWarning, match=said):
+        with pytest.warns(KpcaWarning, match=message):
             model.partial_fit(X[30:])
-    # The choices themselves stay, or the sums would not add up.
+    # partial_fit keeps the parameters that fit chose, as the sums depend on them.
     assert len(model.subspace_.points) <= 30
     KernelPCA(2, **options).fit(X[:800]).partial_fit(X[800:])
     given = {**options, "gamma": 0.1, "landmarks": X[:20]}
@@ -315,7 +315,7 @@ def test_the_ridge_is_a_share_of_the_total_variance(method, center):
     model = KernelPCA(ridge=0.05, **options).fit(X)
     variance = 1.0 - (kernel(X).mean() if center else 0.0)
     assert model.ridge_ == pytest.approx(0.05 * variance, rel=1e-5)
-    # k(x, x) - k'(K + n rho I)^-1 k, of centred values.
+    # k(x, x) - k'(K + n rho I)^-1 k with centred values.
     K, k, own = kernel(X), kernel(new, X), np.ones(20)
     if center:
         mean = K.mean(axis=0)
@@ -336,7 +336,7 @@ def test_rows_of_a_source_give_what_rows_in_memory_give():
         assert_array_equal(of_source.transform(X), whole.transform(X))
 
 
-def test_of_a_source_with_a_sample_landmarks_are_of_the_sample_and_sums_of_all_rows():
+def test_landmarks_come_from_the_sample_and_sums_from_all_rows():
     X, index = normal_rows(900), np.arange(0, 900, 3)
     options = {"gamma": 0.1, "landmarks": "residual", "n_landmarks": 50, "random_state": 0}
     model = KernelPCA(3, method="nystroem", **options).fit_rows(ArrayRows(X, index))
@@ -412,7 +412,7 @@ def test_a_fit_is_not_repeated_where_landmarks_span_no_more(monkeypatch):
     assert model.plan_.precision == "float32" and len(fits) == 1
 
 
-def test_a_ridge_lost_in_the_jitter_of_landmarks_is_told():
+def test_a_ridge_below_the_jitter_gives_a_warning():
     X = normal_rows(200)
     with pytest.warns(KpcaWarning, match="rounding of the landmarks' Gram matrix"):
         KernelPCA(gamma=1e-9, method="nystroem", landmarks=X, ridge=0.1).fit(X)

@@ -45,13 +45,13 @@ def test_candidates_bound_the_rows_looked_at(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", LANDMARKS)
-def test_every_way_draws_what_was_asked_for_and_the_seed_decides(kind):
+def test_every_method_draws_the_requested_number_by_seed(kind):
     X = normal_rows(700)
     (first, numbers), (again, _) = (
         draw_landmarks(kind, RBF(0.3), X, 60, np.random.default_rng(3), n_jobs=n_jobs)
         for n_jobs in (1, 2)
     )
-    # No point twice, and rows in their order.
+    # Points are distinct and rows in order.
     assert first.shape == (60, 4) == np.unique(first, axis=0).shape
     assert numbers is None if kind == "kmeans" else (np.diff(numbers) > 0).all()
     assert_array_equal(first, again)
@@ -76,7 +76,7 @@ def test_learned_landmarks_miss_less_than_uniform_ones(kind):
 
 
 @pytest.mark.parametrize(("kind", "m", "d"), [("kmeans", 30, 300), ("rpcholesky", 300, 5)])
-def test_drawing_takes_the_memory_it_is_said_to_take(kind, m, d, monkeypatch):
+def test_drawing_takes_the_estimated_memory(kind, m, d, monkeypatch):
     monkeypatch.setitem(CANDIDATES, kind, 5000)
     X, kernel = normal_rows(5500, d), RBF(1.0 / d)
     draw_landmarks(kind, kernel, X[:60], 5, np.random.default_rng(0))
@@ -107,7 +107,7 @@ def test_greedy_pivots_are_those_of_pivoted_cholesky():
 
 
 def test_random_pivots_are_drawn_in_proportion_to_what_is_missed():
-    # Rows at an angle: the first pivot takes a share of what the others had.
+    # Oblique rows: the first pivot removes part of the others' residual.
     X, rng = np.array([[1.2, 0.0, 0.0], [1.0, 1.2, 0.0], [1.5, 0.0, 0.8]]), np.random.default_rng(0)
     K, n = X @ X.T, 1000
     draws = [tuple(random_pivots(Linear(), X, 2, rng)) for _ in range(n)]
@@ -141,7 +141,7 @@ def test_rounds_of_clustering_bring_centres_nearer():
 
 
 @pytest.mark.parametrize("exponent", [160, -160, 300])
-def test_centres_do_not_depend_on_the_unit(exponent):
+def test_cluster_centres_do_not_depend_on_the_unit(exponent):
     X, unit = normal_rows(300), float(np.ldexp(1.0, exponent))
     usual, _ = draw_landmarks("kmeans", RBF(1.0), X, 20, np.random.default_rng(0))
     other, _ = draw_landmarks("kmeans", RBF(1.0), X * unit, 20, np.random.default_rng(0))

@@ -1,6 +1,6 @@
-"""What holds of kernel PCA whatever the rows, within bounds that `rounding` derives.
+"""Properties of kernel PCA for any rows, within the bounds that `rounding` derives.
 
-At length: ``pytest -n0 --hypothesis-profile long tests/engine/test_numerics.py``.
+Longer run: ``pytest -n0 --hypothesis-profile long tests/engine/test_numerics.py``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def tables(draw: st.DrawFn, least: int = 2, most: int = 14) -> np.ndarray:
-    """Draw rows: all over, repeated, on a line, in clusters, one far out, of whole numbers."""
+    """Draw rows: scattered, repeated, on a line, in clusters, with one far out, or integers."""
     n, kind = draw(st.integers(least, most)), draw(st.sampled_from(KINDS))
     rng = np.random.default_rng(draw(seeds))
     X = rng.normal(size=(n, COLUMNS))
@@ -49,7 +49,7 @@ def tables(draw: st.DrawFn, least: int = 2, most: int = 14) -> np.ndarray:
 
 
 def new_rows(X: np.ndarray, count: int = 5) -> np.ndarray:
-    """Return rows among others and somewhat beyond."""
+    """Return rows between the given ones and slightly outside."""
     rng = np.random.default_rng(len(X))
     return np.ascontiguousarray(
         X[rng.integers(0, len(X), count)] * rng.normal(1.0, 0.3, (count, 1))
@@ -71,10 +71,10 @@ def test_gram_matrices_are_positive_semi_definite(kernel, X):
 
 @examples(30)
 @given(any_kernel, tables())
-def test_centring_takes_the_mean_away_and_twice_is_as_once(kernel, X):
+def test_centring_removes_the_mean_and_is_idempotent(kernel, X):
     K = kernel(X)
     n, size = len(X), float(np.abs(K).max())
-    # A mean is right to n eps, and three of them are added.
+    # A mean is exact to n eps, and three are added.
     bound = 4 * (n + 4) * EPS * size
     H = np.eye(n, dtype=np.longdouble) - np.longdouble(1.0) / n
     expected = (H @ K.astype(np.longdouble) @ H).astype(np.float64)
@@ -101,18 +101,18 @@ def test_errors_are_never_negative_and_fall_with_each_component(kernel, X):
 
 @examples(30)
 @given(any_kernel, tables())
-def test_variances_and_what_is_left_add_up_to_the_total(kernel, X):
-    """And projections have no mean and are uncorrelated."""
+def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
+    """Projections are centred and uncorrelated, too."""
     subspace = exact(kernel, X)
     n, T = len(X), subspace.project(X)
     slack = rounding.of_errors(subspace, X, delta_of(kernel)).mean()
     moved = rounding.of_gram(float(kernel.diagonal(X).sum()), n, delta_of(kernel)) / n
     total = subspace.leading(0).errors()(X).mean()
-    left = subspace.errors()(X).mean()
-    # What was left out as rounding is no more than a thousand eps of the trace, each time.
-    assert abs(total - left - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
+    rest = subspace.errors()(X).mean()
+    # Directions dropped as rounding have at most a thousand eps of the trace, each time.
+    assert abs(total - rest - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
     spread = np.sqrt(subspace.variances)
-    # T = n V L^(1/2) / n up to residuals of V, which one over a root of L makes larger.
+    # T = n V L^(1/2) / n up to residuals of V, which dividing by a root of L magnifies.
     bound = 2 * moved * (1.0 / spread[:, None] + 1.0 / spread) * np.maximum(spread[:, None], spread)
     assert (np.abs(T.T @ T / n - np.diag(subspace.variances)) <= bound * 2).all()
     assert (np.abs(T.mean(axis=0)) <= 2 * moved / spread).all()
@@ -120,13 +120,13 @@ def test_variances_and_what_is_left_add_up_to_the_total(kernel, X):
 
 @examples(30)
 @given(any_kernel, tables(least=3), seeds)
-def test_the_order_of_rows_is_of_no_influence(kernel, X, seed):
+def test_the_order_of_rows_has_no_influence(kernel, X, seed):
     order = np.random.default_rng(seed).permutation(len(X))
     agree(kernel, exact(kernel, X), exact(kernel, X[order]), new_rows(X))
 
 
 def agree(kernel, one, other, rows, other_rows=None, moved=0.0):
-    """Assert that two fits of the same matrix explain the same, where eigenvalues lie apart."""
+    """Assert that two fits of a matrix explain the same up to well-separated eigenvalues."""
     n, trace = len(one.points), float(kernel.diagonal(one.points).sum())
     delta = delta_of(kernel)
     moved += 2 * rounding.of_gram(trace, n, delta)
@@ -149,10 +149,8 @@ def agree(kernel, one, other, rows, other_rows=None, moved=0.0):
 
 @examples(30)
 @given(distance_kernel, tables(least=3), st.integers(-30, 30), st.booleans())
-def test_where_the_origin_lies_is_of_no_influence_on_kernels_of_a_distance(
-    kernel, X, exponent, is_negative
-):
-    # Of few binary digits, so that the sums are exact.
+def test_the_origin_has_no_influence_on_distance_kernels(kernel, X, exponent, is_negative):
+    # Use few binary digits so that the sums are exact.
     step = 2.0 ** (exponent - 20)
     X = np.round(X / np.abs(X).max() * 2**20) * step if X.any() else X
     far = (-1.0 if is_negative else 1.0) * 2.0**30 * step
@@ -168,8 +166,8 @@ def test_where_the_origin_lies_is_of_no_influence_on_kernels_of_a_distance(
     st.integers(-300, 300),
     st.sampled_from([{}, {"method": "nystroem", "n_landmarks": 3}, {"ridge": 0.1}]),
 )
-def test_the_unit_is_of_no_influence_on_widths_chosen_from_the_rows(name, X, exponent, options):
-    assume((X != X[0]).any())  # else no width is better than another, and it is 1
+def test_the_unit_has_no_influence_on_automatic_widths(name, X, exponent, options):
+    assume((X != X[0]).any())  # otherwise every width is as good, and it is 1
     unit = 2.0**exponent
     model = KernelPCA(2, kernel=name, random_state=0, **options)
     rows = new_rows(X)
@@ -184,7 +182,7 @@ def test_the_unit_is_of_no_influence_on_widths_chosen_from_the_rows(name, X, exp
 @examples(30)
 @given(tables(), st.integers(-140, 140), st.sampled_from([0.0, 1.0, 2.0**10, -(2.0**20)]))
 def test_the_linear_kernel_is_pca_whatever_unit_and_origin(X, exponent, offset):
-    # Digits for the offset to leave alone, so that both see the same rows.
+    # Leave digits for the offset, so that both fits see the same rows.
     size = float(np.abs(X).max()) or 1.0
     unit = 2.0**exponent
     X = (np.round(X / size * 2**22) / 2**22 + offset) * unit
@@ -192,7 +190,7 @@ def test_the_linear_kernel_is_pca_whatever_unit_and_origin(X, exponent, offset):
     about = X - X.mean(axis=0)
     _, singular, axes = np.linalg.svd(about, full_matrices=False)
     total = float((about**2).sum())
-    # A mean is right to n eps of its size, and the rows about it with it.
+    # A mean is exact to n eps of its size, and so are the centred rows.
     lost = 2 * len(X) * EPS * (float(np.abs(X).max()) * np.sqrt(X.size) * np.sqrt(total) + total)
     moved = 2 * rounding.of_gram(total, len(X), delta_of(Linear())) + 2 * lost
     q = subspace.n_components
@@ -223,7 +221,7 @@ def test_float32_keeps_what_seven_digits_can(kernel, X, Z):
 
 @examples(30)
 @given(any_kernel, tables(least=3))
-def test_errors_in_float32_are_those_of_float64_as_far_as_kernel_values_tell(kernel, X):
+def test_float32_errors_agree_with_float64_within_kernel_rounding(kernel, X):
     subspace, rows = exact(kernel, X), new_rows(X)
     q, _ = rounding.widest_gap(subspace.variances) if subspace.n_components else (0, 0.0)
     subspace = subspace.leading(q)
@@ -237,14 +235,14 @@ def test_errors_in_float32_are_those_of_float64_as_far_as_kernel_values_tell(ker
 @given(any_kernel, tables(least=3))
 def test_with_all_rows_as_landmarks_a_fit_through_them_is_exact(kernel, X):
     reference = exact(kernel, X)
-    kernel = reference.kernel  # about the mean, where that keeps digits
+    kernel = reference.kernel  # shifted to the mean, where that keeps digits
     basis = LandmarkBasis.from_eigen(kernel, X)
     nystroem = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X))
-    # Directions below 1e-10 of the largest eigenvalue are left out of the span.
+    # Directions below 1e-10 of the largest eigenvalue are excluded from the span.
     cut = 1e-10 * float(kernel.diagonal(X).sum())
     shared = min(reference.n_components, nystroem.n_components)
     n, trace = len(X), float(kernel.diagonal(X).sum())
-    # Rounding of K_mm is divided by eigenvalues down to the cut, and counts by its root (Weyl).
+    # Rounding errors of K_mm, divided by eigenvalues down to the cut, enter by their root (Weyl).
     delta = delta_of(kernel)
     moved = 2 * rounding.of_gram(trace, n, delta)
     moved += cut + 2 * np.sqrt(moved * trace)
@@ -326,7 +324,7 @@ def test_any_magnitude_is_fitted_or_refused_in_one_line(name, X, exponents, offs
 
 @examples(20)
 @given(tables(least=3, most=10), st.floats(0.01, 10.0), st.integers(-60, 60))
-def test_fixed_points_end_no_farther_than_they_began_in_any_unit(X, gamma, exponent):
+def test_fixed_points_never_increase_the_distance_in_any_unit(X, gamma, exponent):
     gamma /= float(np.median(((X[:, None] - X) ** 2).sum(axis=2)[np.triu_indices(len(X), 1)])) or 1
     subspace = exact(RBF(gamma), X)
     q, _ = rounding.widest_gap(subspace.variances) if subspace.n_components else (0, 0.0)
@@ -346,7 +344,7 @@ def test_fixed_points_end_no_farther_than_they_began_in_any_unit(X, gamma, expon
 
 
 def distances(subspace, T):
-    """Return what maps rows to |phi(z) - P phi(x)|^2, written out."""
+    """Return a function from rows to |phi(z) - P phi(x)|^2, computed by definition."""
     g = (T * subspace.gain) @ subspace.weights.T + subspace.mean_weights
     K = subspace.kernel(subspace.points)
 

@@ -88,11 +88,11 @@ def test_sums_are_those_of_numpy():
     assert_array_equal(sums.scatter, sums.scatter.T)
 
 
-def test_what_landmarks_hold_is_right_however_much_they_miss():
+def test_variances_in_the_span_of_landmarks_are_right():
     Z = normal_rows(50)
     sums = replace(sums_of(Z, np.full(4, 0.3)), norm=1e30)
     assert_allclose(sums.explained, (Z**2).sum(), rtol=1e-13)
-    # Directions without variance, but for rounding, are no components.
+    # Directions whose variance is rounding error are not components.
     basis = LandmarkBasis.from_eigen(Linear(), np.eye(4))
     flat = replace(sums_of(Z * [1.0, 1.0, 1e-9, 1e-9], np.zeros(4)), norm=1e30)
     assert subspace_from_sums(basis, flat, precision="float32").n_components == 2
@@ -124,7 +124,7 @@ def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
         for precision in ("float64", "float32")
     )
     total = np.trace(wide.covariance)
-    # The basis divides by roots of eigenvalues down to 1e-10: up to 1e5 times the 6e-8 of float32.
+    # The basis divides by roots of eigenvalues down to 1e-10: up to 1e5 times float32's 6e-8.
     assert_allclose(narrow.mean, wide.mean, rtol=0, atol=1e-3)
     assert np.linalg.eigvalsh(narrow.covariance)[0] >= -1e-6 * total
     for options in ({"n_components": 20}, {"rho": 0.05 * total}):
@@ -134,22 +134,22 @@ def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
         assert np.abs(gap).max() < 1e-4
 
 
-def test_what_landmarks_miss_is_that_of_rows_that_are_none():
+def test_the_missed_variance_is_that_of_other_rows():
     X = normal_rows(300)
     basis = LandmarkBasis.from_eigen(RBF(0.3), X[:40])
     z = basis.features()(X[40:])
     missed = Missed.of_rows(basis, X)
     assert_allclose(missed.share, (1.0 - (z**2).sum(axis=1)).mean(), rtol=1e-12)
     assert missed.outside == pytest.approx(260)
-    left = np.linalg.eigvalsh(RBF(0.3)(X) - basis.features()(X) @ basis.features()(X).T)
-    assert_allclose(missed.variance, left[-1] / 300, rtol=1e-9)
+    gaps = np.linalg.eigvalsh(RBF(0.3)(X) - basis.features()(X) @ basis.features()(X).T)
+    assert_allclose(missed.variance, gaps[-1] / 300, rtol=1e-9)
     assert Missed.of_rows(basis, X[:40]) == Missed(40, 0.0, 0.0, 0.0)
     linear = LandmarkBasis.from_eigen(Linear(), X)
     assert Missed.of_rows(linear, np.zeros((5, 4))) == Missed(5, 0.0, 0.0, 0.0)
     assert Missed.of_rows(linear, 2.0 * X).share < 1e-12
 
 
-def test_what_landmarks_miss_of_some_rows_is_about_what_they_miss_of_all():
+def test_the_missed_variance_of_a_sample_is_near_that_of_all_rows():
     X = normal_rows(1500, 3)
     basis = LandmarkBasis.from_eigen(RBF(0.3), X[:60])
     z = basis.features()(X)
@@ -173,7 +173,7 @@ def test_products_with_a_basis_are_plain_products(make, transposed):
     np.testing.assert_allclose(basis.combine(C, transposed=transposed), B @ C, rtol=1e-9)
 
 
-def test_what_the_jitter_leaves_of_landmarks():
+def test_the_effect_of_jitter_on_landmarks():
     basis = LandmarkBasis.from_cholesky(RBF(0.1), np.random.default_rng(4).normal(size=(40, 2)))
     np.testing.assert_allclose(
         basis.own_residuals, basis.residuals()(basis.points), rtol=0, atol=1e-13

@@ -15,7 +15,7 @@ from kpca_apps.engine.plan import FitOptions, plan_exact
 from kpca_apps.errors import MemoryLimitError
 
 
-def test_refusal_names_size_budget_and_way_out():
+def test_rejections_name_size_budget_and_remedy():
     with pytest.raises(MemoryLimitError) as refusal:
         planning.require(3 * 10**9, 2 * 10**6, "The thing", "use less")
     assert str(refusal.value) == (
@@ -104,7 +104,7 @@ def test_a_fit_beyond_its_budget_is_refused_before_anything_is_allocated(method)
         model.fit(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # What it takes to look at a sample of the rows; half a Gram matrix alone has 128 MB.
+    # Enough for a sample of the rows; half a Gram matrix alone takes 128 MB.
     assert peak < 40 * 2**20
 
 

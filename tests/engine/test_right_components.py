@@ -1,4 +1,4 @@
-"""Every component that is returned is right to three digits, and is no rounding."""
+"""Every returned component is accurate to three digits and not a rounding artefact."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ROWS = 5100
 
 
 def squared_singular_values(features):
-    """Eigenvalues of the centred Gram matrix of features; the small ones keep their digits."""
+    """Return eigenvalues of the features' centred Gram matrix; small ones keep their digits."""
     return np.linalg.svd(features - features.mean(axis=0), compute_uv=False) ** 2
 
 
 def factor(kernel, X, tolerance=1e-16):
-    """Pivoted Cholesky: F with FF' = K up to a trace that is a tiny share of K's."""
+    """Pivoted Cholesky: F with FF' = K up to a tiny fraction of K's trace."""
     residual, F, rank = kernel.diagonal(X), np.zeros((900, len(X))), 0
     while residual.max() > tolerance * len(X):
         pivot = int(residual.argmax())
@@ -49,7 +49,7 @@ def eigenvalues_of_normal_rows(kernel, n, d):
 
 
 def landmark_features(model, X):
-    """Rows in an orthonormal basis of the landmarks' span, from scikit-learn's recipe."""
+    """Rows in an orthonormal basis of the landmarks' span, following scikit-learn."""
     points, kernel = model.subspace_.points, model.kernel_
     left, lengths, _ = np.linalg.svd(kernel(points))
     kept = lengths > 1e-10 * lengths[0]
@@ -96,21 +96,21 @@ def test_every_component_through_landmarks_is_one_of_the_exact_fit(d, enough, la
         assert len(found) >= enough
 
 
-def test_components_that_landmarks_may_not_tell_are_given_where_they_are_asked_for():
+def test_unreliable_landmark_components_are_returned_on_request():
     X = normal_rows(1500, 2)
     options = {"gamma": 0.1, "method": "nystroem", "landmarks": X[:80]}
     with pytest.warns(KpcaWarning, match="or give n_components for approximations"):
         right = KernelPCA(**options).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        asked = KernelPCA(37, **options).fit(X)
+        requested = KernelPCA(37, **options).fit(X)
         soft = KernelPCA(ridge=0.01, **options).fit(X)
     exact = squared_singular_values(factor(RBF(0.1), X))
     q = right.subspace_.n_components
-    assert 5 < q < 37 == asked.subspace_.n_components <= soft.subspace_.n_components
+    assert 5 < q < 37 == requested.subspace_.n_components <= soft.subspace_.n_components
     assert_allclose(right.eigenvalues_, exact[:q], rtol=1e-3)
-    assert np.abs(asked.eigenvalues_ / exact[:37] - 1.0).max() > 1e-3
-    # Rows that are added count: landmarks know nothing of these.
+    assert np.abs(requested.eigenvalues_ / exact[:37] - 1.0).max() > 1e-3
+    # Added rows count: landmarks do not represent these.
     with pytest.warns(KpcaWarning, match="^All 37 components are approximations"):
         right.partial_fit(X + 20.0)
 
@@ -135,12 +135,12 @@ def test_eigenvalues_of_an_iteration_are_right_above_5000_rows(kernel, d, q):
     expected = squared_singular_values(factor(kernel, X))
     found = model.eigenvalues_
     assert_allclose(found, expected[: len(found)], rtol=1e-3)
-    # What is left out could not be told from rounding.
+    # Components left out are indistinguishable from rounding.
     left_out = expected[len(found) : q]
     assert (left_out < 1e-9 * expected[0]).all()
 
 
-def test_what_float32_cannot_tell_is_left_out_and_that_is_said():
+def test_components_below_float32_precision_are_dropped_with_a_warning():
     X = normal_rows(2500, 2)
     expected = squared_singular_values(factor(RBF(0.25), X))
     for method in ("exact", "nystroem"):
@@ -149,7 +149,7 @@ def test_what_float32_cannot_tell_is_left_out_and_that_is_said():
             found = KernelPCA(60, precision="float32", **options).fit(X).eigenvalues_
         assert 20 < len(found) < 60
         assert_allclose(found, expected[: len(found)], rtol=1e-3)
-        # Asked to choose, it takes the precision that has them all.
+        # With precision "auto" it chooses the one that resolves all components.
         model = KernelPCA(60, **options).fit(X)
         assert model.plan_.precision == "float64" and len(model.eigenvalues_) == 60
 
@@ -199,10 +199,10 @@ DEGENERATE = {
 @pytest.mark.parametrize("X", DEGENERATE.values(), ids=DEGENERATE.keys())
 def test_no_component_is_made_of_rounding(X, kernel, method):
     with warnings.catch_warnings():
-        # Where landmarks do not span all rows there may be components they do not tell.
+        # Where landmarks do not span all rows, components may be missing.
         warnings.simplefilter("ignore", KpcaWarning)
         model = KernelPCA(kernel=kernel, method=method, n_landmarks=40, random_state=0).fit(X)
-    # No vector's components are longer than the vector itself.
+    # Projections are no longer than the vector itself.
     new = X + 1.0
     from_mean = kernel.diagonal(new) - 2.0 * kernel(new, X).mean(axis=1) + kernel(X).mean()
     rounding = 1e-9 * kernel.diagonal(new)
@@ -219,7 +219,7 @@ def test_no_component_is_made_of_rounding(X, kernel, method):
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
 def test_the_linear_kernel_keeps_its_digits_far_from_0(offset, method):
     columns = np.array([1.0, 0.3, 0.1, 0.03])
-    # Offsets that are sums of powers of two: moving rows by them rounds only the rows.
+    # Offsets that are sums of powers of two, so that adding them only rounds the rows.
     X = np.round(normal_rows(200) * columns * 2**20) / 2**20
     far = X + np.round(offset)
     assert np.array_equal(far - np.round(offset), X)

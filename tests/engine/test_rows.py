@@ -49,7 +49,7 @@ def test_sums_go_in_the_order_of_the_blocks_for_any_number_of_workers():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_overflows_are_told_in_all_threads_as_where_the_work_was_asked_for(n_jobs):
+def test_overflow_handling_is_the_same_in_all_threads(n_jobs):
     X = np.full((30, 2), 1e200)
     with np.errstate(over="ignore"):
         assert np.isinf(map_row_blocks(np.square, X, block=4, n_jobs=n_jobs)).all()
@@ -58,14 +58,14 @@ def test_overflows_are_told_in_all_threads_as_where_the_work_was_asked_for(n_job
 
 
 def blas_threads():
-    # Other tests may have loaded libraries that bring one of their own.
+    # Other tests may have loaded libraries with a BLAS of their own.
     blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
     return {library["num_threads"] for library in blas if "opencv" not in library["filepath"]}
 
 
 @pytest.fixture
 def two_blas_threads():
-    """Two threads, whatever the environment says; set by a thread that is gone by then."""
+    """Set two BLAS threads from a thread that has ended, whatever the environment sets."""
     before = max(blas_threads())
     set_blas_threads(2)
     yield

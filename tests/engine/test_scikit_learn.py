@@ -1,7 +1,7 @@
-"""scikit-learn's own tests of KernelPCA, run on ours; each deliberate difference is named.
+"""Run scikit-learn's KernelPCA tests on ours; each deliberate difference is named.
 
-They are read from the scikit-learn that is installed (BSD-3). Its options for solvers are
-translated; those that stand for something we do not have are left out.
+They come from the installed scikit-learn (BSD-3). Its solver options are translated; tests of
+options that we do not have are skipped.
 """
 
 import importlib
@@ -17,8 +17,8 @@ import kpca_apps
 
 UPSTREAM: Any = importlib.import_module("sklearn.decomposition.tests.test_kernel_pca")
 SOLVERS = {"auto": "auto", "dense": "lapack", "arpack": "krylov", "randomized": "krylov"}
-NO_ZEROS = "components without variance are left out, not kept as zeros"
-NO_FLAG = "inverse_transform needs no fit_inverse_transform: pre-images are found when asked for"
+NO_ZEROS = "components without variance are dropped, not kept as zeros"
+NO_FLAG = "inverse_transform needs no fit_inverse_transform: pre-images are computed on demand"
 DIFFERENCES = {
     "test_kernel_conditioning": NO_ZEROS,
     "test_remove_zero_eig": NO_ZEROS,
@@ -27,12 +27,12 @@ DIFFERENCES = {
     "test_kernel_pca_sparse": NO_FLAG,
     "test_kernel_pca_inverse_correct_gamma": "the gamma used is kernel_.gamma, not gamma_",
     "test_precomputed_kernel_not_psd": "an indefinite Gram matrix is used as an indefinite kernel "
-    "is, with its negative eigenvalues, and refused where errors or pre-images are asked for",
+    "is, with its negative eigenvalues, and rejected for errors or pre-images",
 }
 
 
 class KernelPCA(kpca_apps.KernelPCA):
-    """Ours under scikit-learn's options."""
+    """Our KernelPCA with scikit-learn's options."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class KernelPCA(kpca_apps.KernelPCA):
 
 
 def cases() -> list[Any]:
-    """Return each test of scikit-learn's with each set of its parameters."""
+    """Return each scikit-learn test with each of its parameter sets."""
     found = []
     for name, function in inspect.getmembers(UPSTREAM, inspect.isfunction):
         if not name.startswith("test_"):
@@ -89,7 +89,7 @@ def cases() -> list[Any]:
             rows = [value if len(names) > 1 else [value] for value in values]
             axes.append([dict(zip(names, row, strict=True)) for row in rows])
         for chosen in itertools.product(*axes):
-            given: dict[str, Any] = {key: value for one in chosen for key, value in one.items()}
+            given: dict[str, Any] = {key: value for item in chosen for key, value in item.items()}
             if "global_random_seed" in inspect.signature(function).parameters:
                 given["global_random_seed"] = 0
             found.append(pytest.param(name, given, id=f"{name}-{len(found)}"))

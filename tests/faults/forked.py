@@ -1,7 +1,7 @@
-"""The command in a forked process, which dies when a test says so.
+"""Run the command in a forked process that dies when a test requests it.
 
-A fork of a process that has loaded the package does what a fresh one does, without the seconds of
-loading. It is the head of a process group, so that all it starts can be killed with it.
+A fork of a process that has imported the package behaves like a fresh one, without the seconds of
+importing. It leads a process group, so that its children can be killed with it.
 """
 
 from __future__ import annotations
@@ -22,48 +22,48 @@ from pathlib import Path
 
 from kpca_apps.system.interrupts import ENDING
 
-PATIENCE = 600.0  # seconds after which a command is said to hang
-ORPHANS = 60.0  # seconds in which what a killed process left has to end
+PATIENCE = 600.0  # seconds until a command counts as hung
+ORPHANS = 60.0  # seconds until the children of a killed process must have exited
 _FILE_STEPS = ("os.", "shutil.", "open", "ctypes.", "sqlite3.")
 LAST_ANSWER = b'"id":1,'  # of a server
 _STEP = 0.002
-_IDLE = ("jemalloc_bg_thd", "polars-ooc-clea")  # threads of allocators, and one that cleans up
+_IDLE = ("jemalloc_bg_thd", "polars-ooc-clea")  # background threads of memory allocators
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command on its way."""
+    """A running command."""
 
     pid: int
     out: Path
     err: Path
     began: float
-    stdin: int | None = None  # open, if it answers requests until that is closed
+    stdin: int | None = None  # kept open while a server answers requests
 
-    def others(self) -> list[int]:
-        """Name the processes that it started and that are still there."""
-        return [pid for pid in group_of(self.pid) if pid != self.pid]
+    def children(self) -> list[int]:
+        """Return the live processes that the command started."""
+        return [pid for pid in group_processes(self.pid) if pid != self.pid]
 
     def workers(self) -> list[int]:
-        """Name those of them that work: Python's own trackers of semaphores complain if killed."""
-        return [pid for pid in self.others() if b"resource_tracker" not in _words(pid)]
+        """Return its worker processes; Python's semaphore trackers complain if killed."""
+        return [pid for pid in self.children() if b"resource_tracker" not in _command_line(pid)]
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that it and what it started have used."""
+        """Return the CPU seconds of the command and its children."""
         ticks = 0
-        for pid in group_of(self.pid):
+        for pid in group_processes(self.pid):
             with suppress(OSError):
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def kill(self, *, alone: bool = False) -> None:
-        """Kill it, and all it started unless it is to die alone."""
+        """Kill the command and its children, or the command alone."""
         with suppress(ProcessLookupError):
             (os.kill if alone else os.killpg)(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Return how it ended; it is killed where it hangs. A server is left once it answered."""
+        """Return the exit code; kill the command if it hangs, or a server once it has answered."""
         if self.stdin is not None:
             code = self.wait_until(
                 lambda: self.out.exists() and LAST_ANSWER in self.out.read_bytes()
@@ -74,11 +74,11 @@ class Command:
         if (code := self.wait_until(lambda: False)) is None:
             self.kill()
             os.waitpid(self.pid, 0)
-            raise TimeoutError(f"it hangs, and said {self.err.read_text()[-500:]!r}")
+            raise TimeoutError(f"it hangs; stderr: {self.err.read_text()[-500:]!r}")
         return code
 
     def wait_until(self, is_enough: Callable[[], bool]) -> int | None:
-        """Return how it ended, None if it has not by then or seems to hang."""
+        """Return the exit code, or None if the command is still running or seems to hang."""
         while time.monotonic() < self.began + PATIENCE:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -88,18 +88,18 @@ class Command:
             time.sleep(_STEP)
         return None
 
-    def gone(self) -> None:
-        """Wait until all that it started has ended by itself."""
+    def wait_for_children(self) -> None:
+        """Wait until all processes it started have exited by themselves."""
         end = time.monotonic() + ORPHANS
-        while left := self.others():
+        while left := self.children():
             if time.monotonic() > end:
                 self.kill()
                 raise TimeoutError(f"left by it and alive: {left}")
             time.sleep(0.02)
 
 
-def _words(pid: int) -> bytes:
-    """The command line of a process, empty once it has ended."""
+def _command_line(pid: int) -> bytes:
+    """Return the command line of a process, empty once it has exited."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -117,7 +117,7 @@ def start(
     note: Path | None = None,
     requests: bytes = b"",
 ) -> Command:
-    """Start a command in a folder, with another for temporary files.
+    """Start a command in a folder, with a separate folder for temporary files.
 
     Parameters
     ----------
@@ -125,21 +125,21 @@ def start(
         Its arguments.
     folder, temporary : Path
     number : int
-        Counts commands at the same time, whose words are kept in files of their own.
+        Distinguishes simultaneous commands, whose output goes to separate files.
     prepare : iterable of callable
-        What is done in the process before the command is run.
+        Called in the process before the command runs.
     step : int
-        The step on the disk, from 1, before which it is killed with all it started; 0: none.
+        The disk step, from 1, before which all its processes are killed; 0: none.
     note : Path, optional
-        A file into which it writes its steps on the disk, and the modules that it loaded.
+        A file for its disk steps and the modules that it imported.
     requests : bytes
-        What a server is sent, which ends when its standard input is closed.
+        Requests to a server, which exits when its standard input is closed.
     """
     reads, writes = os.pipe() if requests else (os.open(os.devnull, os.O_RDONLY), None)
     out, err = (temporary / f"{name}{number}" for name in ("stdout", "stderr"))
-    out.unlink(missing_ok=True)  # an earlier command's answers
+    out.unlink(missing_ok=True)  # remove output of an earlier command
     sys.stdout.flush()
-    # The command receives them once it can answer.
+    # Block signals until the command can handle them.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     pid = os.fork()
     if pid:
@@ -152,7 +152,7 @@ def start(
     try:
         os.setsid()
         os.chdir(folder)
-        # Named, or Python would try it out with a file, which a kill just then leaves for ever.
+        # Set it: Python tests its default by writing a file, which a kill would leave behind.
         os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
         for number, path in ((1, out), (2, err)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
@@ -180,7 +180,7 @@ def start(
 
 
 def _watch_steps(last: int) -> list[int]:
-    """Count steps on the disk; kill all before the last of them."""
+    """Count disk operations; kill all processes before the last of them."""
     count, owner = [0], os.getpid()
 
     def see(event: str, arguments: tuple[object, ...]) -> None:
@@ -193,8 +193,8 @@ def _watch_steps(last: int) -> list[int]:
     return count
 
 
-def load(modules: Iterable[str]) -> None:
-    """Load modules before the next fork; a process whose threads work could not be forked."""
+def import_modules(modules: Iterable[str]) -> None:
+    """Import modules before forking; a process with running threads could not be forked."""
     for name in modules:
         with suppress(Exception):
             importlib.import_module(name)
@@ -203,8 +203,8 @@ def load(modules: Iterable[str]) -> None:
     assert not working, f"loading has started {working}"
 
 
-def group_of(leader: int) -> list[int]:
-    """Name the live processes of a group."""
+def group_processes(leader: int) -> list[int]:
+    """Return the live processes of a group."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():

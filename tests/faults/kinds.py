@@ -1,7 +1,6 @@
-"""What can befall a command: each takes a scene that was played undisturbed, and plays it again.
+"""Faults: each function plays a scene again with a disturbance.
 
-A function returns whether the command was disturbed before it came to its end; LossError tells what
-was lost.
+A function returns whether the command was disturbed before its end; LossError says what was lost.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ from pathlib import Path
 from kpca_apps.system.memory import claimed_addresses
 from tests.faults.forked import Command
 from tests.faults.scenes import MOMENTS
-from tests.faults.stage import LossError, Played, Stage, go_on, look
+from tests.faults.stage import LossError, Played, Stage, check, rerun
 
 Fault = Callable[[Stage, Played, str, random.Random], bool]
 YEAR = 365 * 86400.0
-IN_TIME = 2.0  # seconds in which a command ends that is asked to
+IN_TIME = 2.0  # seconds in which a command must exit after a signal
 
 
 def kill(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
-    """Kill it, look at what is there, and go on."""
+    """Kill the command, check its files, and run it again."""
     scene, folder = played.scene, _folder(stage, played, draw)
     step = draw.randint(1, played.n_steps) if kind == "step" else 0
     command = stage.start(scene, scene.words, folder, step=step)
     was_killed, code = _killed(stage, command, kind, draw.uniform(0, played.seconds))
     if code != -signal.SIGKILL:
-        # Without one of its workers it may end well, or say so.
-        _expect(command, code, (0, 3, 4, 130) if kind in ("worker", "cluster") else (0,))
-    command.gone()
-    go_on(played, stage, folder, look(played, stage, folder))
+        # After losing a worker it may succeed or report it.
+        _check_exit(command, code, (0, 3, 4, 130) if kind in ("worker", "cluster") else (0,))
+    command.wait_for_children()
+    rerun(played, stage, folder, check(played, stage, folder))
     return was_killed or code == -signal.SIGKILL
 
 
 def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bool, int]:
-    """Kill as is asked; return whether one of its workers was, and how the command ended."""
+    """Kill as requested; return whether a worker was killed, and the exit code."""
     if kind == "step":
         return False, command.wait()
     end = command.began + after
@@ -60,10 +59,10 @@ def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bo
     return False, command.wait() if code is None else code
 
 
-def asked_to_end(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
-    """Ask it to end by a signal: it does in time and in one line, and the next run goes on.
+def end_by_signal(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
+    """Send a signal: the command exits in time with one line, and the next run resumes.
 
-    A server is also asked by closing its standard input.
+    For a server, closing its standard input also counts as a signal.
     """
     scene, folder = played.scene, _folder(stage, played, draw)
     command = stage.start(scene, scene.words, folder)
@@ -85,16 +84,16 @@ def asked_to_end(stage: Stage, played: Played, kind: str, draw: random.Random) -
 
         code = command.wait_until(watch)
         seconds = time.monotonic() - sent
-        command.gone()
-        _expect(command, -1 if code is None else code, (0, expected))
+        command.wait_for_children()
+        _check_exit(command, -1 if code is None else code, (0, expected))
         if seconds > IN_TIME:
             raise LossError(f"it ended after {seconds:.2f} s, {used:.2f} s of them of processors")
-    go_on(played, stage, folder, look(played, stage, folder))
+    rerun(played, stage, folder, check(played, stage, folder))
     return is_asked and (code != 0 or command.stdin is not None)
 
 
 def full_disk(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
-    """Leave less room on the disk than its results take, look, make room, and go on."""
+    """Run with too little disk space, check the files, free the space, and run again."""
     scene, folder = played.scene, _folder(stage, played, draw)
     filler = stage.folder / "filler"
     free = shutil.disk_usage(stage.folder).free
@@ -103,16 +102,16 @@ def full_disk(stage: Stage, played: Played, _: str, draw: random.Random) -> bool
         os.posix_fallocate(file.fileno(), 0, max(free - room, 1))
     command = stage.start(scene, scene.words, folder)
     code = command.wait()
-    # Images of a batch may fail one by one.
-    _expect(command, code, (0, 3))
-    command.gone()
+    # Images of a batch may fail individually.
+    _check_exit(command, code, (0, 3))
+    command.wait_for_children()
     filler.unlink()
-    go_on(played, stage, folder, look(played, stage, folder, was_killed=False))
+    rerun(played, stage, folder, check(played, stage, folder, was_killed=False))
     return code != 0
 
 
 def little_memory(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
-    """Leave it less memory than it needs, look, give it back, and go on."""
+    """Run with too little memory, check the files, restore the limit, and run again."""
     scene, folder = played.scene, _folder(stage, played, draw)
     limit = round(draw.uniform(0.5, 1.5) * claimed_addresses())
 
@@ -121,14 +120,14 @@ def little_memory(stage: Stage, played: Played, _: str, draw: random.Random) -> 
 
     command = stage.start(scene, scene.words, folder, prepare=(bound,))
     code = command.wait()
-    _expect(command, code, (0, 3, 4))
-    command.gone()
-    go_on(played, stage, folder, look(played, stage, folder, was_killed=False))
+    _check_exit(command, code, (0, 3, 4))
+    command.wait_for_children()
+    rerun(played, stage, folder, check(played, stage, folder, was_killed=False))
     return code != 0
 
 
-def twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
-    """Start it a second time in the same folder while the first is on its way."""
+def start_twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
+    """Start the command twice in the same folder."""
     scene, folder = played.scene, _folder(stage, played, draw)
     first = stage.start(scene, scene.words, folder)
     end = first.began + draw.uniform(0, played.seconds)
@@ -136,75 +135,75 @@ def twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
     second = stage.start(scene, scene.words, folder, number=1)
     codes = [first.wait() if ended is None else ended, second.wait()]
     for command, code in zip((first, second), codes, strict=True):
-        _expect(command, code, (0, 3, 4))
-        command.gone()
+        _check_exit(command, code, (0, 3, 4))
+        command.wait_for_children()
     if 0 not in codes:
         raise LossError(f"neither came to its end: {codes}")
-    left = look(played, stage, folder, was_killed=False)
-    if left.units != played.whole:
+    rest = check(played, stage, folder, was_killed=False)
+    if rest.units != played.whole:
         raise LossError("what both left is not whole")
     shutil.rmtree(folder)
     return ended is None
 
 
 def jumping_clock(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
-    """Kill it while its clock jumps by years, date its files years off, and go on."""
+    """Kill the command while its clock jumps by years, shift its file times, and run again."""
     scene, folder = played.scene, _folder(stage, played, draw)
     jumps = random.Random(draw.random())
 
     def jump() -> None:
         true, off = time.time, [0.0]
 
-        def told() -> float:
+        def shifted_time() -> float:
             if jumps.random() < 0.3:
                 off[0] = jumps.choice((-YEAR, 0, YEAR))
             return true() + off[0]
 
-        time.time = told
+        time.time = shifted_time
 
     command = stage.start(
         scene, scene.words, folder, prepare=(jump,), step=draw.randint(1, played.n_steps)
     )
     code = command.wait()
     if code != -signal.SIGKILL:
-        _expect(command, code, (0,))
-    command.gone()
+        _check_exit(command, code, (0,))
+    command.wait_for_children()
     now = time.time()
     for path in folder.rglob("*"):
         moment = now + jumps.choice((-YEAR, 0, YEAR))
         os.utime(path, (moment, moment))
-    go_on(played, stage, folder, look(played, stage, folder), prepare=(jump,), then=_check_times)
+    rerun(played, stage, folder, check(played, stage, folder), prepare=(jump,), then=_check_times)
     return code == -signal.SIGKILL
 
 
 def _check_times(folder: Path) -> None:
     for path in folder.rglob("run.json"):
-        told = json.loads(path.read_text())
-        began, ended = (datetime.fromisoformat(told[name]) for name in ("started", "finished"))
-        if ended < began or min(told["seconds"].values()) < 0:
+        record = json.loads(path.read_text())
+        began, ended = (datetime.fromisoformat(record[name]) for name in ("started", "finished"))
+        if ended < began or min(record["seconds"].values()) < 0:
             raise LossError(f"{path} tells of time that went back")
 
 
 def _folder(stage: Stage, played: Played, draw: random.Random) -> Path:
     shutil.rmtree(stage.temporary, ignore_errors=True)
-    return stage.begun(played.scene, f"run-{draw.getrandbits(40):010x}")
+    return stage.create_folder(played.scene, f"run-{draw.getrandbits(40):010x}")
 
 
-def _expect(command: Command, code: int, allowed: tuple[int, ...]) -> None:
-    """See that a command ended as it may, with one line about it where it was not well."""
+def _check_exit(command: Command, code: int, allowed: tuple[int, ...]) -> None:
+    """Check the exit code, and that failures print one line."""
     lines = command.err.read_text().splitlines()
     errors = [line for line in lines if line.startswith("error: ")]
-    is_told = not code or (len(errors) == 1 and lines[-1] == errors[0])
-    if code not in allowed or not is_told or any("Traceback" in line for line in lines):
-        raise LossError(f"it ended with {code} and said {lines[-12:]}")
+    is_reported = not code or (len(errors) == 1 and lines[-1] == errors[0])
+    if code not in allowed or not is_reported or any("Traceback" in line for line in lines):
+        raise LossError(f"exit code {code}, stderr: {lines[-12:]}")
 
 
 FAULTS: dict[str, tuple[Fault, tuple[str, ...]]] = {
     "kill": (kill, ()),
-    "signals": (asked_to_end, ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")),
+    "signals": (end_by_signal, ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")),
     "disk": (full_disk, MOMENTS[:1]),
     "memory": (little_memory, MOMENTS[:1]),
-    "twice": (twice, MOMENTS[:1]),
+    "twice": (start_twice, MOMENTS[:1]),
     "clock": (jumping_clock, MOMENTS[:1]),
 }
-"""By name: the function, and the kinds of moments, those of the scene where there are none."""
+"""Name -> function and kinds of moments; without kinds, those of the scene."""

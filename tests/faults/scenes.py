@@ -1,4 +1,4 @@
-"""What is run and killed: commands over all kinds of sources and results, on small inputs."""
+"""Commands to disturb: all kinds of sources and outputs, on small inputs."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from pathlib import Path
 
 import numpy as np
 
-MOMENTS = ("time", "step")  # at which all processes are killed at once
-WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or the first alone, or one of those it started
+MOMENTS = ("time", "step")  # when all processes are killed at once
+WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or only the first process, or one of its children
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A command, and what becomes of it.
+    """A command and the faults it is tested with.
 
     Attributes
     ----------
     name, words : str
-        The command's words; inputs lie in ``../in``.
+        The command's arguments; inputs are in ``../in``.
     share : int
-        Of 500 kills, how many are its.
+        Number of its kills among 500.
     earlier : str
-        A command run before in the same folder, whose result is to be replaced.
+        A command run earlier in the same folder, whose result is replaced.
     kinds : tuple of str
-        How it is killed.
+        Kinds of kills.
     in_parts : bool
         Whether tables of more than a hundred rows are read in parts.
     is_drawn : bool
-        Whether pictures are drawn, which takes most of the time of a small table.
+        Whether to draw pictures, which takes most of the time for a small table.
     keeps : str
-        What a killed run leaves done: ``"images"``, ``"parts"`` or nothing.
+        What a killed run leaves finished: ``"images"``, ``"parts"`` or nothing.
     needs : str
-        ``"cluster"`` or ``"bucket"``: a server. The address of a scheduler is put for ``@``.
+        ``"cluster"`` or ``"bucket"``: a server. ``@`` becomes the scheduler's address.
     requests : bytes
-        What the command is sent, if it is a server itself.
+        Requests to the command, if it is a server itself.
     """
 
     name: str
@@ -56,8 +56,8 @@ class Scene:
     requests: bytes = b""
 
 
-def _screening_asked() -> bytes:
-    """Return what an assistant sends that has a table screened."""
+def _screening_request() -> bytes:
+    """Return an assistant's request to screen a table."""
     client = {"protocolVersion": "2025-06-18", "capabilities": {}}
     client |= {"clientInfo": {"name": "faults", "version": "1"}}
     call = {"table": "birds.csv", "out": "o", "replace": True}
@@ -66,7 +66,7 @@ def _screening_asked() -> bytes:
         {"method": "notifications/initialized"},
         {"id": 1, "method": "tools/call", "params": {"name": "screen_table", "arguments": call}},
     ]
-    return b"".join(json.dumps({"jsonrpc": "2.0"} | one).encode() + b"\n" for one in messages)
+    return b"".join(json.dumps({"jsonrpc": "2.0"} | m).encode() + b"\n" for m in messages)
 
 
 _ODD = "--share 0.05 --explain 3"
@@ -134,10 +134,10 @@ SCENES = (
           earlier="denoise fit ../in/images --sigma 20 --patch-size 6 --max-examples 50 "
           "--model d.kpca"),
     Scene("denoise noise", "denoise noise ../in/images --save n.json --force", 5),
-    Scene("serve an assistant", "mcp --root . --root ../in", 5, requests=_screening_asked()),
+    Scene("serve an assistant", "mcp --root . --root ../in", 5, requests=_screening_request()),
     Scene("papers", "papers run concentric --out o --force", 5),
 )  # fmt: skip
-# Made by the commands themselves, before anything is killed.
+# Made by undisturbed commands.
 PREPARED = (
     "novelty fit birds.csv --model m.kpca",
     "novelty screen birds.csv --out first",
@@ -146,7 +146,7 @@ PREPARED = (
 
 
 def make_inputs(folder: Path) -> None:
-    """Make tables, databases and images."""
+    """Write tables, databases and images."""
     import duckdb
     import tifffile
 
@@ -184,15 +184,15 @@ def make_inputs(folder: Path) -> None:
         write_mosaic(folder / "raw" / f"{number}.dng", light, rng)
 
 
-def in_small_parts() -> None:
-    """Let tables of more than a hundred rows be read in parts, as those of 100,000 are."""
+def read_small_parts() -> None:
+    """Read tables of more than a hundred rows in parts, as those of 100,000 are."""
     import kpca_apps.cli.novelty.run as run
 
     run.open_table = partial(run.open_table, in_memory_rows=100, part_rows=64)
 
 
-def without_pictures() -> None:
-    """Leave out pictures of tables and batches, in pages and as files."""
+def skip_pictures() -> None:
+    """Skip pictures of tables and batches, in pages and as files."""
     from markupsafe import Markup
 
     import kpca_apps.report.denoising.figures as of_batches
@@ -205,8 +205,8 @@ def without_pictures() -> None:
     of_tables.column_plane = lambda result: None  # type: ignore[assignment]
 
 
-def noting_parts(log: Path) -> Callable[[], None]:
-    """Return what lets a process note which parts it has done, by the names of their files."""
+def log_parts(log: Path) -> Callable[[], None]:
+    """Return a function that makes a process log its finished parts by file name."""
 
     def change() -> None:
         from kpca_apps.system.finished import FinishedParts
@@ -223,21 +223,21 @@ def noting_parts(log: Path) -> Callable[[], None]:
     return change
 
 
-def words_of(line: str, scheduler: str = "") -> list[str]:
-    """Cut a command into words: ``@`` stands for an address, ``~`` for a space."""
+def split_command(line: str, scheduler: str = "") -> list[str]:
+    """Split a command into arguments: ``@`` stands for an address, ``~`` for a space."""
     return [word.replace("@", scheduler).replace("~", " ") for word in line.split()]
 
 
-# What stands beside a database while it is written to.
+# Files next to a database while it is written.
 _BESIDE = (".db-journal", ".wal")
 Units = dict[str, dict[str, object]]
 _OF_TIMES = ("started", "finished", "seconds", "seconds of images", "resumed")
 
 
-def seen(folder: Path, in_store: Mapping[str, bytes]) -> Units:
-    """Return what lies under final names, by what appears at once: a folder, a file, a table.
+def results(folder: Path, in_store: Mapping[str, bytes]) -> Units:
+    """Return results under final names, grouped by what appears at once: folder, file, table.
 
-    Times are left out, and so is what says by its name that it is not finished.
+    Times are ignored, and so are files whose names mark them as unfinished.
     """
     units: Units = {}
     for path in sorted(folder.rglob("*")):
@@ -246,7 +246,7 @@ def seen(folder: Path, in_store: Mapping[str, bytes]) -> Units:
             unit = unit_of(name)
             if unit:
                 units.setdefault(unit, {})[name.as_posix()] = _content(path)
-    # A store renames nothing: what is whole has the file that is written last.
+    # A store has no renames: a result is complete once its last file exists.
     if "out/o/run.json" in in_store:
         units["bucket"] = {
             name: _without_times(data) if name.endswith("run.json") else data
@@ -257,7 +257,7 @@ def seen(folder: Path, in_store: Mapping[str, bytes]) -> Units:
 
 
 def unit_of(name: Path) -> str:
-    """Name what a file of a result appears together with; nothing for what is no result."""
+    """Return which result a file belongs to; empty for other files."""
     parts = name.parts
     if parts[0] == "work" or name.suffix in _BESIDE:
         return ""
@@ -269,10 +269,10 @@ def unit_of(name: Path) -> str:
 
 def _content(path: Path) -> object:
     if path.suffix in _DATABASES:
-        # Opening it would undo what a killed process left half done, which is for the command.
+        # Open a copy: opening the original would roll back what a killed process left.
         with tempfile.TemporaryDirectory() as aside:
-            for one in path.parent.glob(f"{path.name}*"):
-                shutil.copy(one, aside)
+            for file in path.parent.glob(f"{path.name}*"):
+                shutil.copy(file, aside)
             return _DATABASES[path.suffix](Path(aside, path.name))
     data = path.read_bytes()
     return _without_times(data) if path.name == "run.json" else data

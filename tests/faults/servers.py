@@ -1,4 +1,4 @@
-"""Servers that scenes need, in processes of their own: those that are forked have no threads."""
+"""Servers for scenes, in separate processes, because forked processes must not have threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SILENT: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DE
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, Callable[[], list[int]]]]:
-    """Start a scheduler and two workers, which come back when they are killed."""
+    """Start a scheduler and two workers that are restarted when killed."""
     words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0",
              "--no-dashboard", "--scheduler-file", str(folder / "scheduler.json")]  # fmt: skip
     scheduler = subprocess.Popen(words, **_SILENT)
@@ -40,7 +40,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, Callable[[], list[int]]]]:
 
 
 def _spawned_by(parent: int) -> list[int]:
-    """Name the worker processes that a nanny started."""
+    """Return the worker processes that a nanny started."""
     listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     found = []
     for pid in map(int, listed):
@@ -52,7 +52,7 @@ def _spawned_by(parent: int) -> list[int]:
 
 @contextmanager
 def bucket(table: Path) -> Iterator[Any]:
-    """Start moto's server of S3 with a table in a bucket; give boto3's client of it."""
+    """Start moto's S3 server with a table in a bucket; yield its boto3 client."""
     from tests.stores import moto_store
 
     with moto_store(BUCKET) as client:

@@ -1,4 +1,4 @@
-"""Scenes on a stage: how they begin, what they leave undisturbed, and what they may leave else."""
+"""Play scenes: their initial state, undisturbed results, and permitted leftovers."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.forked import Command, load, start
+from tests.faults.forked import Command, import_modules, start
 from tests.faults.scenes import (
     PREPARED,
     Scene,
     Units,
-    in_small_parts,
+    log_parts,
     make_inputs,
-    noting_parts,
-    seen,
-    without_pictures,
-    words_of,
+    read_small_parts,
+    results,
+    skip_pictures,
+    split_command,
 )
 from tests.faults.servers import BUCKET
 
 _UNFINISHED = re.compile(r"\..+\.(partial|old)")
-# Loaded once, before processes are forked.
+# Imported once, before processes are forked.
 _LOADED = frozenset(
     "kpca_apps polars pyarrow numpy scipy sklearn matplotlib numba llvmlite PIL tifffile "
     "imagecodecs jinja2 xlsxwriter msgspec joblib rich typer skimage duckdb".split()
@@ -35,7 +35,7 @@ _LOADED = frozenset(
 
 
 class LossError(Exception):
-    """Something was lost, or left that is not whole."""
+    """Data was lost, or an incomplete result remained."""
 
 
 @dataclass
@@ -48,8 +48,8 @@ class Stage:
     workers: Callable[[], list[int]] = list
     store: Any = None
 
-    def begun(self, scene: Scene, name: str) -> Path:
-        """Make a folder as it is before a command, with databases and earlier results."""
+    def create_folder(self, scene: Scene, name: str) -> Path:
+        """Create a folder in its initial state, with databases and earlier results."""
         folder = self.folder / name
         folder.mkdir()
         for name_in_store in self._in_store():
@@ -63,7 +63,7 @@ class Stage:
             earlier = self.folder / "earlier" / scene.name.replace("/", " ")
             if not earlier.exists():
                 earlier.parent.mkdir(exist_ok=True)
-                self.finish(self.start(scene, scene.earlier, folder))
+                self.wait_for_success(self.start(scene, scene.earlier, folder))
                 shutil.copytree(folder, earlier)
                 return folder
             shutil.rmtree(folder)
@@ -81,15 +81,15 @@ class Stage:
         note: Path | None = None,
         number: int = 0,
     ) -> Command:
-        """Start a command of a scene in a folder."""
+        """Start a scene's command in a folder."""
         self.temporary.mkdir(exist_ok=True)
         if not scene.is_drawn:
-            prepare = (*prepare, without_pictures)
+            prepare = (*prepare, skip_pictures)
         if scene.in_parts:
-            prepare = (*prepare, in_small_parts)
+            prepare = (*prepare, read_small_parts)
         if scene.keeps == "parts":
-            prepare = (*prepare, noting_parts(self.folder / "parts-done"))
-        words = words_of(line, self.cluster)
+            prepare = (*prepare, log_parts(self.folder / "parts-done"))
+        words = split_command(line, self.cluster)
         return start(
             words,
             folder,
@@ -101,23 +101,23 @@ class Stage:
             requests=scene.requests,
         )
 
-    def finish(self, command: Command) -> None:
-        """Wait for the end of a command that has to come to a good one."""
+    def wait_for_success(self, command: Command) -> None:
+        """Wait for a command that must succeed."""
         if (code := command.wait()) != 0:
-            said = command.err.read_text()
-            raise LossError(f"it ended with {code} and said {said[-700:]!r}")
-        command.gone()
+            errors = command.err.read_text()
+            raise LossError(f"exit code {code}, stderr: {errors[-700:]!r}")
+        command.wait_for_children()
 
-    def seen(self, folder: Path) -> Units:
-        """Return what lies under final names, in a folder and in the bucket."""
-        return seen(folder, {name: self._of_store(name).read() for name in self._in_store()})
+    def results(self, folder: Path) -> Units:
+        """Return results under final names, in a folder and in the bucket."""
+        return results(folder, {name: self._of_store(name).read() for name in self._in_store()})
 
     def _in_store(self) -> list[str]:
-        """Name what commands have written to the bucket, below ``out/``."""
+        """Return what commands wrote to the bucket below ``out/``."""
         if self.store is None:
             return []
         listed = self.store.list_objects_v2(Bucket=BUCKET, Prefix="out/")
-        return [one["Key"] for one in listed.get("Contents", ())]
+        return [entry["Key"] for entry in listed.get("Contents", ())]
 
     def _of_store(self, name: str) -> Any:
         return self.store.get_object(Bucket=BUCKET, Key=name)["Body"]
@@ -125,33 +125,33 @@ class Stage:
 
 @dataclass
 class Played:
-    """A scene that came to its end undisturbed: what it leaves, and how long it takes."""
+    """A scene played undisturbed: its results and duration."""
 
     scene: Scene
     before: Units
     whole: Units
     seconds: float
     n_steps: int
-    n_bytes: int  # of what it writes
+    n_bytes: int  # written by the command
     parts: set[str]
 
 
 def play(stage: Stage, scene: Scene, *, is_timed: bool) -> Played:
-    """Run a command undisturbed; where its time counts, again, with all loaded that it loads."""
+    """Run a command undisturbed; if its time matters, run it again with warm imports."""
     for name in ("first", "timed") if is_timed else ("first",):
-        folder = stage.begun(scene, name)
-        before, n_before = stage.seen(folder), _n_bytes(folder)
+        folder = stage.create_folder(scene, name)
+        before, n_before = stage.results(folder), _n_bytes(folder)
         note, log = stage.folder / "note", stage.folder / "parts-done"
         log.unlink(missing_ok=True)
         began = time.monotonic()
         command = stage.start(scene, scene.words, folder, note=note)
         if command.wait() != 0:
-            raise LossError(f"undisturbed it said {command.err.read_text()[-500:]!r}")
+            raise LossError(f"stderr of the undisturbed run: {command.err.read_text()[-500:]!r}")
         seconds = time.monotonic() - began
-        command.gone()
+        command.wait_for_children()
         steps, *modules = note.read_text().split("\n")
-        load(module for module in modules if module.partition(".")[0] in _LOADED)
-        whole = stage.seen(folder)
+        import_modules(module for module in modules if module.partition(".")[0] in _LOADED)
+        whole = stage.results(folder)
         n_bytes = _n_bytes(folder) - (0 if scene.earlier else n_before)
         parts = set(log.read_text().split()) if log.exists() else set()
         shutil.rmtree(folder)
@@ -159,20 +159,20 @@ def play(stage: Stage, scene: Scene, *, is_timed: bool) -> Played:
 
 
 @dataclass(frozen=True)
-class Left:
-    """What a command that was disturbed left: under final names, and done for the next run."""
+class Rest:
+    """What a disturbed command left: results under final names, and parts for the next run."""
 
     units: Units
-    images: dict[str, tuple[int, int]]  # results of a batch, with what changes if made again
+    images: dict[str, tuple[int, int]]  # inode and time of each image
     parts: set[str]
 
 
-def look(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Left:
-    """See that what lies under a final name is whole, and that other names say that it is not.
+def check(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Rest:
+    """Check that results under final names are complete and other names mark them as unfinished.
 
-    A command that was not killed leaves nothing under such names.
+    A command that was not killed leaves no unfinished files.
     """
-    units = stage.seen(folder)
+    units = stage.results(folder)
     for unit in {*units, *played.before}:
         if units.get(unit) not in (played.before.get(unit), played.whole.get(unit)):
             raise LossError(f"{unit} is neither as before nor whole")
@@ -189,41 +189,41 @@ def look(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True)
         for name in files
     }
     images = {name: stamp for name, stamp in _stamps(folder).items() if name in done}
-    return Left(units, images, {path.name for path in folder.glob("work/kpca-finished/*.msgpack")})
+    return Rest(units, images, {path.name for path in folder.glob("work/kpca-finished/*.msgpack")})
 
 
-def go_on(
+def rerun(
     played: Played,
     stage: Stage,
     folder: Path,
-    left: Left,
+    rest: Rest,
     *,
     prepare: tuple[Callable[[], object], ...] = (),
     then: Callable[[Path], None] = lambda folder: None,
 ) -> None:
-    """Run the command again: it ends as if undisturbed, does nothing again, and leaves no more."""
+    """Run the command again: same results as undisturbed, no repeated work, no extra files."""
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
-    is_whole = left.units.get("o") == played.whole.get("o") is not None
-    # Without --force the same command refuses what is whole; with it, it tells of itself so.
+    is_whole = rest.units.get("o") == played.whole.get("o") is not None
+    # The command rejects a complete result without --force, which run.json then records.
     replaces = "--force" in scene.words or scene.requests
     more = " --force" if is_whole and not replaces else ""
-    stage.finish(stage.start(scene, scene.words + more, folder, prepare=prepare))
+    stage.wait_for_success(stage.start(scene, scene.words + more, folder, prepare=prepare))
     then(folder)
-    if not more and (found := stage.seen(folder)) != played.whole:
+    if not more and (found := stage.results(folder)) != played.whole:
         raise LossError(f"the next run left {_differences(found, played.whole)}")
     stamps = _stamps(folder)
-    if any(stamps.get(name) != stamp for name, stamp in left.images.items()):
+    if any(stamps.get(name) != stamp for name, stamp in rest.images.items()):
         raise LossError("images that were done were done again")
     done = set(log.read_text().split()) if log.exists() else set()
-    if done != played.parts - left.parts:
+    if done != played.parts - rest.parts:
         raise LossError(
-            f"{len(done & left.parts)} parts were done again, {len(done - played.parts)} others"
+            f"{len(done & rest.parts)} parts were done again, {len(done - played.parts)} others"
         )
     hidden = [path for path in folder.rglob("*") if path.name.startswith(".")]
     temporary = [path for path in stage.temporary.iterdir() if not path.name.startswith("std")]
     if found_after := [*hidden, *temporary, *folder.glob("work/*")]:
-        raise LossError(f"the next run left {[str(one) for one in found_after[:5]]}")
+        raise LossError(f"the next run left {[str(path) for path in found_after[:5]]}")
     shutil.rmtree(folder)
 
 
@@ -250,7 +250,7 @@ def _differences(found: Units, whole: Units) -> str:
 
 
 def prepare(stage: Stage, scenes: Iterable[Scene]) -> None:
-    """Make what scenes read, in processes of their own: this one has to stay without threads."""
+    """Prepare the inputs of scenes in separate processes: this one must not have threads."""
     folder = stage.folder / "in"
     folder.mkdir()
     stage.temporary.mkdir()
@@ -267,5 +267,5 @@ def prepare(stage: Stage, scenes: Iterable[Scene]) -> None:
     lines = [line for scene in scenes for line in (scene.words, scene.earlier)]
     for line in PREPARED:
         if any(f"in/{line.split()[-1]} " in other for other in lines):
-            command = start(line.split(), folder, stage.temporary, prepare=(without_pictures,))
-            stage.finish(command)
+            command = start(line.split(), folder, stage.temporary, prepare=(skip_pictures,))
+            stage.wait_for_success(command)

@@ -1,4 +1,4 @@
-"""A few of the disturbances that ``python -m tests.benchmarks.faults`` makes of all commands."""
+"""A sample of the disturbances that ``python -m tests.benchmarks.faults`` applies to commands."""
 
 from __future__ import annotations
 

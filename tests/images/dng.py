@@ -1,4 +1,4 @@
-"""Raw files made for tests: a mosaic in a DNG, as TIFF's tags describe it."""
+"""Write DNG files for tests: a mosaic with TIFF tags as the DNG specification defines them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-# From the XYZ of a daylight to the camera's colours; LibRaw needs one.
+# From daylight XYZ to camera colours; LibRaw needs a matrix.
 _MATRIX = np.array([[0.9, -0.2, -0.1], [-0.4, 1.3, 0.1], [-0.05, 0.2, 0.6]])
-NEUTRAL = (0.5, 1.0, 0.65)  # a grey, as the sensor sees it
-# Fuji's, of 6 x 6 pixels.
+NEUTRAL = (0.5, 1.0, 0.65)  # the sensor's response to grey
+# Fujifilm's, 6 x 6 pixels.
 XTRANS = "GGRGGBGGBGGRBRGRBGGGBGGRGGRGGBRBGBRG"
 CFA, LINEAR, GREY = 32803, 34892, 1
 
@@ -33,7 +33,7 @@ def write_dng(
     matrix: NDArray[np.float64] = _MATRIX,
     more: Sequence[tuple[Any, ...]] = (),
 ) -> Path:
-    """Write a mosaic (or a picture, by its photometric meaning) as a DNG, and return its path."""
+    """Write a mosaic (or a picture, per its photometric tag) as a DNG; return the path."""
     side = int(len(pattern) ** 0.5)
 
     def ratios(values: NDArray[np.float64]) -> tuple[int, ...]:
@@ -70,7 +70,7 @@ def write_dng(
 
 
 def mosaic_of(light: NDArray[np.float64], pattern: str = "RGGB") -> NDArray[np.float64]:
-    """Return the one colour of each pixel (h, w) that a sensor sees of light (h, w, 3)."""
+    """Return the mosaic (h, w) that a sensor records of light (h, w, 3)."""
     seen, side = np.empty(light.shape[:2]), int(len(pattern) ** 0.5)
     for place, letter in enumerate(pattern):
         cut = np.s_[place // side :: side, place % side :: side]
@@ -78,7 +78,7 @@ def mosaic_of(light: NDArray[np.float64], pattern: str = "RGGB") -> NDArray[np.f
     return seen
 
 
-def exposed(seen: NDArray[np.float64], a: float, b: float, seed: int = 0) -> NDArray[np.float64]:
-    """Return a mosaic with noise of variance a x + b: of photons, and of readout."""
+def exposed(mosaic: NDArray[np.float64], a: float, b: float, seed: int = 0) -> NDArray[np.float64]:
+    """Return a mosaic with photon and read noise of variance a x + b."""
     rng = np.random.default_rng(seed)
-    return rng.poisson(seen / a) * a + np.sqrt(b) * rng.standard_normal(seen.shape)
+    return rng.poisson(mosaic / a) * a + np.sqrt(b) * rng.standard_normal(mosaic.shape)

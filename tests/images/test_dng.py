@@ -1,4 +1,4 @@
-"""Digital negatives that are written, as LibRaw and tifffile read them."""
+"""DNG files that we write, as LibRaw and tifffile read them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from tests.images.dng import NEUTRAL, XTRANS, mosaic_of, write_dng
 
 rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
 
-# Opcodes for a lens and a bad pixel, a profile of colours and the time of a frame of film, as bytes
-# that are carried.
+# Tags copied as bytes: opcodes for a lens and a bad pixel, a colour profile, a film frame's time.
 LENS, BAD_PIXEL, CURVE, TIME = 51022, 51008, 50940, 51043
 
 
@@ -28,7 +27,7 @@ def pattern(request: pytest.FixtureRequest) -> str:
 
 
 def counts_of(pattern: str) -> NDArray[np.uint16]:
-    # LibRaw develops X-Trans of 512 pixels a side and more.
+    # LibRaw develops X-Trans images from 512 pixels a side.
     picture = astronaut()[:120, 100:262] if len(pattern) == 4 else np.tile(astronaut(), (2, 2, 1))
     light = (picture[:514, :640] / 255.0) ** 2.2 * NEUTRAL
     values = 256 + 3839 * mosaic_of(light, pattern)
@@ -36,7 +35,7 @@ def counts_of(pattern: str) -> NDArray[np.uint16]:
 
 
 def rewritten(path: Path, factor: float = 1.0) -> Path:
-    """Write the light of a raw file as a DNG, perhaps darker."""
+    """Write the light of a raw file as a DNG, optionally darker."""
     image = read_image(path)
     assert image.mosaic is not None
     mosaic, target = image.mosaic(), path.with_name(f"{path.stem}_new.dng")
@@ -72,15 +71,15 @@ def test_a_mosaic_is_read_again_with_the_same_light_and_tags(
         np.testing.assert_array_equal(old.rgb_xyz_matrix, new.rgb_xyz_matrix)
         assert len(set(new.black_level_per_channel)) == 1
         share = [
-            (one.raw_image_visible - float(one.black_level_per_channel[0]))
-            / (one.white_level - one.black_level_per_channel[0])
-            for one in (old, new)
+            (item.raw_image_visible - float(item.black_level_per_channel[0]))
+            / (item.white_level - item.black_level_per_channel[0])
+            for item in (old, new)
         ]
         np.testing.assert_allclose(*share, atol=1e-6)
-    mosaics = [read_image(one).mosaic for one in (path, target)]
-    first, second = (one() for one in mosaics if one is not None)
+    mosaics = [read_image(item).mosaic for item in (path, target)]
+    first, second = (item() for item in mosaics if item is not None)
     np.testing.assert_allclose(first.light, second.light, atol=0.51 * 65535 / 61424)
-    # The noise of the original is not that of the result.
+    # The original's noise profile does not apply to the result.
     assert first.noise is not None and second.noise is None
     with tifffile.TiffFile(target) as file:
         tags = file.pages[0].tags
@@ -101,7 +100,7 @@ def test_noise_below_black_is_kept(tmp_path: Path) -> None:
         np.testing.assert_allclose(seen, old.raw_image_visible - 64.0, atol=0.51 / finer)
 
 
-def test_the_picture_developed_is_that_of_the_mosaic_in_memory(
+def test_the_developed_picture_equals_that_of_the_mosaic_in_memory(
     tmp_path: Path, pattern: str
 ) -> None:
     path = write_dng(tmp_path / "a.dng", counts_of(pattern), pattern=pattern, orientation=8)
@@ -122,7 +121,7 @@ def test_the_picture_developed_is_that_of_the_mosaic_in_memory(
     assert np.array_equal(shown, in_memory)
 
 
-def test_without_colours_of_the_camera_there_is_no_negative(tmp_path: Path) -> None:
+def test_a_dng_needs_the_colours_of_the_camera(tmp_path: Path) -> None:
     image = read_image(write_dng(tmp_path / "a.dng", counts_of("RGGB"), matrix=np.zeros((3, 3))))
     assert image.mosaic is not None
     mosaic = image.mosaic()

@@ -1,4 +1,4 @@
-"""Images come through as they went in: depth, channels, pages, tags, profiles, stored order."""
+"""Images keep bit depth, channels, pages, tags, profiles and stored order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_bytes(content: bytes, folder: Path, name: str = "in") -> ImageFile:
     return read_image(path)
 
 
-def again(image: ImageFile, folder: Path, format: str = "same") -> tuple[ImageFile, Path]:
+def rewrite(image: ImageFile, folder: Path, format: str = "same") -> tuple[ImageFile, Path]:
     """Write an image's own pixels and read the file."""
     path = folder / f"again.{image.format}"
     path.write_bytes(encoded(image, format=format))
@@ -53,14 +53,14 @@ def exif_with_orientation(value: int) -> bytes:
 
 @functools.cache
 def profile() -> bytes:
-    """A profile; made once, as the time it is made stands in it."""
+    """Return an ICC profile, made only once because it holds its creation time."""
     return ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
 def test_png_16_bit_colour_is_what_the_format_says(tmp_path: Path) -> None:
     rows = struct.pack(">B6HB6H", 0, 1, 256, 65535, 40000, 7, 0, 2, 1, 1, 1, 1, 1, 1)
     image = read_bytes(png(2, 2, rows, depth=16, colour=2), tmp_path)
-    # The second row is filtered by "up", byte by byte, without a carry from low to high.
+    # The second row uses the "up" filter, byte by byte, without a carry between bytes.
     first = [[1, 256, 65535], [40000, 7, 0]]
     second = [[2, 257, 65280], [40001, 8, 1]]
     assert image.page(0).tolist() == [first, second]
@@ -101,17 +101,17 @@ def test_png_of_rare_kinds(mode: str, tmp_path: Path) -> None:
         expected = np.dstack([pixels, np.where(pixels == key, 0, 255).astype(np.uint8)])
         assert "alpha" in image.notes[0]
     np.testing.assert_array_equal(image.page(0), expected)
-    np.testing.assert_array_equal(again(image, tmp_path)[0].page(0), expected)
+    np.testing.assert_array_equal(rewrite(image, tmp_path)[0].page(0), expected)
 
 
-def test_png_keeps_what_stays_true_and_drops_the_rest(tmp_path: Path) -> None:
+def test_png_keeps_valid_metadata_and_drops_the_rest(tmp_path: Path) -> None:
     text, unsafe = chunk(b"tEXt", b"Title\0dunes"), chunk(b"abCD", b"unknown, unsafe to copy")
     gamma, colour = (
         chunk(b"gAMA", struct.pack(">I", 45455)),
         chunk(b"iCCP", b"p\0\0" + zlib.compress(profile())),
     )
     content = png(4, 1, b"\0abcd", before=gamma + colour + text + unsafe)
-    image, path = again(read_bytes(content, tmp_path), tmp_path)
+    image, path = rewrite(read_bytes(content, tmp_path), tmp_path)
     assert [name for name, _ in image.carried] == [b"gAMA", b"iCCP", b"tEXt"]
     assert image.metadata.icc == profile()
     with Image.open(path) as seen:
@@ -131,7 +131,7 @@ def test_exif_orientation_and_profile_go_with_the_pixels(
     content = saved(texture(16, 24, 3), given, exif=exif, icc_profile=profile())
     image = read_bytes(content, tmp_path)
     assert image.metadata.orientation == 6 and image.pages[0].shape == (16, 24, 3)
-    second, path = again(image, tmp_path, format=format)
+    second, path = rewrite(image, tmp_path, format=format)
     assert second.format == (given.lower() if format == "same" else format)
     assert (second.metadata.orientation, second.metadata.icc) == (6, profile())
     if given != "JPEG" or format != "same":
@@ -144,7 +144,7 @@ def test_exif_orientation_and_profile_go_with_the_pixels(
 
 
 def jpegs_with_a_density(folder: Path) -> dict[str, Path]:
-    """300 pixels an inch, as scanners and cameras say so."""
+    """300 pixels per inch, as scanners and cameras state it."""
     picture = Image.fromarray(texture(32, 40, 3))
     exif = Image.Exif()
     exif[0x011A], exif[0x011B], exif[0x0128] = 300.0, 300.0, 2
@@ -157,7 +157,7 @@ def jpegs_with_a_density(folder: Path) -> dict[str, Path]:
             picture.save(buffer, kind, **options, **more)
             made[f"{name} {kind}"] = buffer.getvalue()
     for kind in ("JPEG", "MPO"):
-        # As cameras write it: without the header of scanners.
+        # As cameras write it: without a JFIF header.
         exif_bytes = made[f"exif {kind}"]
         assert exif_bytes[2:4] == b"\xff\xe0"
         made[f"exif alone {kind}"] = exif_bytes[:2] + exif_bytes[20:]
@@ -171,7 +171,7 @@ def jpegs_with_a_density(folder: Path) -> dict[str, Path]:
 
 def test_the_density_of_a_jpeg_is_kept(tmp_path: Path) -> None:
     for what, path in jpegs_with_a_density(tmp_path).items():
-        _, written = again(read_image(path), tmp_path)
+        _, written = rewrite(read_image(path), tmp_path)
         with Image.open(path) as before, Image.open(written) as after:
             assert before.info["dpi"] == after.info["dpi"] == (300, 300), what
             keys = ("jfif_unit", "jfif_density")
@@ -186,16 +186,16 @@ def test_the_density_goes_with_an_image_into_another_format(format: str, tmp_pat
     made["png"] = tmp_path / "a.png"
     Image.fromarray(texture(32, 40, 3)).save(made["png"], dpi=(300, 300))
     for what, path in made.items():
-        _, written = again(read_image(path), tmp_path, format=format)
+        _, written = rewrite(read_image(path), tmp_path, format=format)
         with Image.open(written) as after:
             assert after.format == format.upper()
             assert after.info["dpi"] == pytest.approx((300, 300), rel=1e-4), what
 
 
-def test_a_density_beyond_all_measure_does_no_harm(tmp_path: Path) -> None:
+def test_an_absurd_density_is_harmless(tmp_path: Path) -> None:
     content = png(4, 2, bytes(10), before=chunk(b"pHYs", b"\xff" * 8 + b"\1"))
     image = read_bytes(content, tmp_path)
-    after, _ = again(image, tmp_path, format="tiff")
+    after, _ = rewrite(image, tmp_path, format="tiff")
     np.testing.assert_array_equal(after.page(0), image.page(0))
 
 
@@ -203,7 +203,7 @@ def test_jpeg_is_written_at_quality_95_with_full_chroma(tmp_path: Path) -> None:
     x = np.linspace(0, 255, 64)
     smooth = np.dstack(np.broadcast_arrays(x, x[:, np.newaxis], 255 - x)).astype(np.uint8)
     image = read_bytes(saved(smooth, "JPEG", quality=95, subsampling=0, dpi=(300, 300)), tmp_path)
-    _, path = again(image, tmp_path)
+    _, path = rewrite(image, tmp_path)
     with Image.open(path) as seen, Image.open(tmp_path / "in") as given:
         assert [component[1:3] for component in seen.layer] == [(1, 1)] * 3
         assert seen.quantization == given.quantization
@@ -246,7 +246,7 @@ def test_tiff_is_read_and_written_as_tifffile_does(
         image = read_bytes(content, tmp_path)
         np.testing.assert_array_equal(image.page(0), pixels)
         assert image.page(0).dtype == pixels.dtype
-        _, path = again(image, tmp_path)
+        _, path = rewrite(image, tmp_path)
         with tifffile.TiffFile(path) as seen:
             np.testing.assert_array_equal(seen.asarray(), pixels)
             assert seen.pages[0].dtype == pixels.dtype
@@ -258,13 +258,13 @@ def test_tiff_is_read_and_written_as_tifffile_does(
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
 def test_tiff_packed_by_libtiff_is_unpacked(packing: str, dtype: str, tmp_path: Path) -> None:
     pixels = values((300, 211), dtype)
-    # Long runs fill the tables of LZW to the last code.
+    # Long runs fill LZW tables up to the last code.
     pixels[100:250] = (np.arange(211) // 50).astype(dtype)
     image = read_bytes(saved(pixels, "TIFF", compression=packing), tmp_path)
     np.testing.assert_array_equal(image.page(0), pixels)
-    _, path = again(image, tmp_path)
+    _, path = rewrite(image, tmp_path)
     with tifffile.TiffFile(path) as seen:
-        # As it was; what libtiff reads is what was written.
+        # The compression is kept, and libtiff reads the pixels that were written.
         assert seen.pages[0].compression == {"tiff_lzw": 5, "packbits": 32773}[packing]
     with Image.open(path) as opened:
         np.testing.assert_array_equal(np.asarray(opened), pixels)
@@ -275,11 +275,11 @@ def test_tiff_planes_are_put_together_and_kept_apart(tmp_path: Path) -> None:
     content = tiff(planes, photometric="rgb", planarconfig="separate", compression="zlib")
     image = read_bytes(content, tmp_path)
     np.testing.assert_array_equal(image.page(0), np.moveaxis(planes, 0, -1))
-    _, path = again(image, tmp_path)
+    _, path = rewrite(image, tmp_path)
     np.testing.assert_array_equal(tifffile.imread(path), planes)
 
 
-def test_tiff_pages_come_through_one_by_one_with_their_tags(tmp_path: Path) -> None:
+def test_tiff_pages_are_written_one_by_one_with_their_tags(tmp_path: Path) -> None:
     shapes = [(9, 13), (11, 8, 3), (20, 20)]
     pages = [values(shape, dtype) for shape, dtype in zip(shapes, ["u1", "u2", "f4"], strict=True)]
     buffer = io.BytesIO()
@@ -294,7 +294,7 @@ def test_tiff_pages_come_through_one_by_one_with_their_tags(tmp_path: Path) -> N
             )
     image = read_bytes(buffer.getvalue(), tmp_path)
     assert [page.shape for page in image.pages] == shapes
-    second, path = again(image, tmp_path)
+    second, path = rewrite(image, tmp_path)
     assert second.directories[2].tags[65000].data == bytes(range(5))
     with tifffile.TiffFile(path) as seen:
         for number, page in enumerate(pages):
@@ -303,14 +303,14 @@ def test_tiff_pages_come_through_one_by_one_with_their_tags(tmp_path: Path) -> N
             assert seen.pages[number].tags[274].value == number + 1
 
 
-def test_what_a_format_cannot_hold_is_refused(tmp_path: Path) -> None:
+def test_pixels_that_a_format_cannot_hold_are_rejected(tmp_path: Path) -> None:
     floats = read_bytes(tiff(values((4, 5), "float32")), tmp_path, "floats")
     pages = read_bytes(tiff(values((2, 4, 5), "uint8"), photometric="minisblack"), tmp_path, "two")
     for image, words in ((floats, "floats"), (pages, "2 pages")):
         with pytest.raises(ConfigError, match=words):
-            again(image, tmp_path, format="png")
+            rewrite(image, tmp_path, format="png")
     with pytest.raises(ConfigError, match="give one of"):
-        again(floats, tmp_path, format="gif")
+        rewrite(floats, tmp_path, format="gif")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["floats", "two"]
 
 
@@ -329,7 +329,7 @@ def test_an_imagej_stack_outside_the_structure_is_refused(tmp_path: Path) -> Non
         read_bytes(content, tmp_path)
 
 
-def test_what_pillow_remarks_on_a_file_is_not_printed(
+def test_warnings_of_pillow_are_not_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(logging.root, "handlers", [])

@@ -1,4 +1,4 @@
-"""CMYK files come back as CMYK, by Pillow and tifffile, with their ICC profiles."""
+"""CMYK files stay CMYK with their ICC profiles, checked with Pillow and tifffile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.hostile.images import encoded, texture, tiff
 
 
 def smooth(*shape: int) -> np.ndarray:
-    """Inks without noise, so that JPEG changes little."""
+    """Return smooth ink levels, which JPEG changes little."""
     rows, columns = np.indices(shape[:2])
     return np.stack([rows, columns, rows + columns, 90 - rows], axis=2).astype("u1")
 
@@ -37,7 +37,7 @@ def test_jpeg(tmp_path: Path) -> None:
     picture = Image.frombytes("CMYK", (80, 60), inks.tobytes())
     picture.save(path, quality=100, subsampling=0, icc_profile=b"of inks", dpi=(300, 300))
     image = read_image(path)
-    # Light, not ink: white where there is none.
+    # Pages hold light, not ink: white where there is no ink.
     assert np.abs(image.page(0).astype(int) - (255 - inks[..., :3])).max() <= 3
     with Image.open(written(path)) as seen:
         assert (seen.mode, seen.info["icc_profile"]) == ("CMYK", b"of inks")
@@ -72,7 +72,7 @@ def test_tiff(dtype: str, planar: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(np.array(seen), np.array(own))
 
 
-def test_smaller_copies_are_known_by_their_inks(tmp_path: Path) -> None:
+def test_lower_resolutions_are_recognised_by_their_inks(tmp_path: Path) -> None:
     path, options = tmp_path / "a.tif", {"photometric": "separated", "tile": (16, 16)}
     with tifffile.TiffWriter(path) as writer:
         for side in (64, 32):

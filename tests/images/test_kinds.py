@@ -1,4 +1,4 @@
-"""A kind of image file is known, read and written by its `Format` alone."""
+"""A kind of image file is recognised, read and written by its `Format` alone."""
 
 from __future__ import annotations
 

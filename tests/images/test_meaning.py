@@ -1,4 +1,4 @@
-"""What pixels mean comes through: polarity, transparency, predictors, metadata of other kinds."""
+"""The meaning of pixels is kept: polarity, transparency, predictors, other metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kpca_apps.images.tiff import read_tiff
 from tests.hostile.images import encoded, saved, texture, tiff
 
 
-def again(content: bytes, folder: Path, format: str = "same") -> bytes:
+def rewrite(content: bytes, folder: Path, format: str = "same") -> bytes:
     path = folder / "in"
     path.write_bytes(content)
     return encoded(read_image(path), format=format)
@@ -33,15 +33,15 @@ def again(content: bytes, folder: Path, format: str = "same") -> bytes:
 def test_tiff_that_counts_from_white_is_shown_alike_and_stored_alike(
     dtype: str, order: str, tmp_path: Path
 ) -> None:
-    """But for values with a sign, which have no white to count from."""
+    """Except for signed values, which have no white to count from."""
     stored = texture(5, 6).astype(dtype)
     content = tiff(stored, photometric="miniswhite", byteorder=order)
-    seen = np.iinfo(dtype).max - stored if dtype[0] == "u" else stored
-    np.testing.assert_array_equal(read_tiff(content, "a.tif").page(0), seen)
-    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(again(content, tmp_path))), stored)
+    shown = np.iinfo(dtype).max - stored if dtype[0] == "u" else stored
+    np.testing.assert_array_equal(read_tiff(content, "a.tif").page(0), shown)
+    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(rewrite(content, tmp_path))), stored)
     if dtype in ("u1", "u2"):
-        with Image.open(io.BytesIO(again(content, tmp_path, "png"))) as picture:
-            np.testing.assert_array_equal(np.array(picture), seen)
+        with Image.open(io.BytesIO(rewrite(content, tmp_path, "png"))) as picture:
+            np.testing.assert_array_equal(np.array(picture), shown)
 
 
 def test_tiff_that_counts_from_white_keeps_its_transparency(tmp_path: Path) -> None:
@@ -52,21 +52,21 @@ def test_tiff_that_counts_from_white_keeps_its_transparency(tmp_path: Path) -> N
     image = read_tiff(content, "a.tif")
     np.testing.assert_array_equal(image.page(0)[..., 1], stored[..., 1])
     np.testing.assert_array_equal(image.page(0)[..., 0], 255 - stored[..., 0])
-    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(again(content, tmp_path))), stored)
+    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(rewrite(content, tmp_path))), stored)
 
 
 def test_colours_multiplied_by_transparency_are_not_put_into_a_png(tmp_path: Path) -> None:
     content = tiff(texture(5, 6, 4), photometric="rgb", extrasamples=["assocalpha"])
-    assert tifffile.imread(io.BytesIO(again(content, tmp_path))).shape == (5, 6, 4)
+    assert tifffile.imread(io.BytesIO(rewrite(content, tmp_path))).shape == (5, 6, 4)
     with pytest.raises(ConfigError, match="multiplied by their transparency"):
-        again(content, tmp_path, "png")
+        rewrite(content, tmp_path, "png")
 
 
 @pytest.mark.parametrize("packing", [None, "packbits"])
-def test_a_predictor_named_in_vain_is_passed_over_as_libtiff_does(packing: str | None) -> None:
+def test_an_inapplicable_predictor_is_ignored_as_by_libtiff(packing: str | None) -> None:
     pixels = texture(20, 18)
     content = saved(pixels, "TIFF", compression=packing)
-    # The tag of planes takes the predictor's number.
+    # Renumber the planar-configuration tag as a predictor tag.
     tag = struct.pack("<HHI", 284, 3, 1)
     assert content.count(tag) == 1
     named = content.replace(tag + struct.pack("<I", 1), struct.pack("<HHII", 317, 3, 1, 2))
@@ -78,18 +78,18 @@ def test_a_predictor_named_in_vain_is_passed_over_as_libtiff_does(packing: str |
 @pytest.mark.parametrize(
     ("number", "value"), [(50706, b"\1\4\0\0"), (270, "ImageJ=1.53\nimages=5\n")]
 )
-def test_metadata_of_a_jpeg_makes_no_raw_file_or_stack_of_a_tiff(
+def test_metadata_of_a_jpeg_do_not_make_a_tiff_raw_or_a_stack(
     number: int, value: bytes | str, tmp_path: Path
 ) -> None:
     exif = Image.Exif()
     exif[number], exif[274] = value, 6
     content = saved(texture(9, 8, 3), "JPEG", exif=exif.tobytes())
-    image = read_tiff(again(content, tmp_path, "tiff"), "a.tif")
+    image = read_tiff(rewrite(content, tmp_path, "tiff"), "a.tif")
     assert image.metadata.orientation == 6
     np.testing.assert_array_equal(image.page(0), read_jpeg(content, "a.jpg").page(0))
 
 
-def test_an_empty_profile_is_no_profile() -> None:
+def test_an_empty_profile_is_ignored() -> None:
     content = tiff(texture(5, 6))
     software = content.index(struct.pack("<HH", 305, 2))
     empty = struct.pack("<HHII", 34675, 7, 0, 0)
@@ -113,7 +113,7 @@ def test_tiff_volumes_are_refused_and_not_cut_to_one_slice() -> None:
         read_tiff(content, "a.tif")
 
 
-def test_what_a_tiff_holds_beside_its_pages_is_said_to_be_left_out() -> None:
+def test_content_of_a_tiff_beside_its_pages_is_reported_as_dropped() -> None:
     file = io.BytesIO()
     with tifffile.TiffWriter(file) as writer:
         writer.write(texture(64, 64), subifds=1)
@@ -134,7 +134,7 @@ def test_what_a_tiff_holds_beside_its_pages_is_said_to_be_left_out() -> None:
     packing=st.sampled_from([None, "zlib"]),
     order=st.sampled_from("<>"),
 )
-def test_any_pixels_come_through_tiff_and_png(
+def test_any_pixels_survive_tiff_and_png(
     pixels: np.ndarray, packing: str | None, order: str
 ) -> None:
     colour = pixels.ndim == 3

@@ -1,4 +1,4 @@
-"""Tiles stay tiles, and smaller copies fit what is written: as tifffile sees it."""
+"""Tiles are kept, and lower resolutions match the written image, as tifffile reads it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def halves(pixels: NDArray[Any], times: int) -> NDArray[np.uint8]:
     return np.rint(blocks).astype(np.uint8)
 
 
-def again(path: Path, pages: list[NDArray[Any]]) -> Path:
+def rewrite(path: Path, pages: list[NDArray[Any]]) -> Path:
     target = path.with_name("again.tif")
     write_image(target, pages, read_image(path))
     return target
@@ -42,11 +42,11 @@ def test_tiles_keep_size_and_compression(tmp_path: Path, packing: str, byteorder
     tifffile.imwrite(
         path, PIXELS, tile=(48, 64), compression=packing, byteorder=byteorder, photometric="rgb"
     )
-    with tifffile.TiffFile(again(path, [PIXELS])) as file, tifffile.TiffFile(path) as first:
+    with tifffile.TiffFile(rewrite(path, [PIXELS])) as file, tifffile.TiffFile(path) as first:
         (page,) = file.pages
         assert (page.tilelength, page.tilewidth) == (48, 64)
         np.testing.assert_array_equal(page.asarray(), PIXELS)
-        # JPEG would lose something again.
+        # JPEG would lose quality again.
         own = first.pages[0].compression if packing != "jpeg" else 8
         assert page.compression == own
     notes = read_image(path).notes
@@ -60,13 +60,13 @@ def test_planes_of_floats_in_tiles_are_written_as_they_were(tmp_path: Path) -> N
         path, planes, tile=(16, 32), compression="zlib", predictor=True,
         photometric="rgb", planarconfig="separate", bigtiff=True,
     )  # fmt: skip
-    with tifffile.TiffFile(again(path, [np.moveaxis(planes, 0, -1)])) as file:
+    with tifffile.TiffFile(rewrite(path, [np.moveaxis(planes, 0, -1)])) as file:
         assert file.pages[0].tilewidth == 32 and file.is_bigtiff
         np.testing.assert_array_equal(file.asarray(), planes)
 
 
 @pytest.mark.parametrize("bigtiff", [False, True])
-def test_copies_within_a_page_are_made_anew(tmp_path: Path, bigtiff: bool) -> None:
+def test_lower_resolutions_within_a_page_are_recomputed(tmp_path: Path, bigtiff: bool) -> None:
     path = tmp_path / "a.ome.tif"
     with tifffile.TiffWriter(path, bigtiff=bigtiff, ome=True) as file:
         tiles: dict[str, Any] = {"tile": (64, 64), "photometric": "rgb", "compression": "lzw"}
@@ -76,7 +76,7 @@ def test_copies_within_a_page_are_made_anew(tmp_path: Path, bigtiff: bool) -> No
     image = read_image(path)
     assert image.notes == ("Its smaller copies are recomputed.",)
     inverted = 255 - PIXELS
-    with tifffile.TiffFile(again(path, [inverted])) as file:
+    with tifffile.TiffFile(rewrite(path, [inverted])) as file:
         (series,) = file.series
         assert [level.shape for level in series.levels] == [
             (131, 200, 3),
@@ -90,7 +90,7 @@ def test_copies_within_a_page_are_made_anew(tmp_path: Path, bigtiff: bool) -> No
 
 
 def test_pages_that_are_copies_of_the_first_follow_it(tmp_path: Path) -> None:
-    """As in a whole slide of Aperio: a label, which is no copy, stays a page of its own."""
+    """As in an Aperio whole-slide image: a label, which is not a lower resolution, stays a page."""
     (tmp_path / "in").mkdir()
     clean = np.add.outer(np.arange(160), np.arange(240)) % 180
     noisy = clean + 12 * np.random.default_rng(0).normal(size=clean.shape)
@@ -114,7 +114,7 @@ def test_pages_that_are_copies_of_the_first_follow_it(tmp_path: Path) -> None:
     np.testing.assert_array_equal(label, np.rint(alone))
 
 
-def test_damaged_places_of_copies_cost_the_copies_alone() -> None:
+def test_damaged_offsets_of_lower_resolutions_cost_only_those() -> None:
     content = io.BytesIO()
     with tifffile.TiffWriter(content) as file:
         file.write(PIXELS, subifds=1, photometric="rgb", metadata=None)
@@ -129,7 +129,7 @@ def test_damaged_places_of_copies_cost_the_copies_alone() -> None:
 
 
 @pytest.mark.parametrize("sides", [(20_000, 20_000), (0, 0), (16, 0)])
-def test_copies_in_tiles_far_larger_than_they_are_left_out(sides: tuple[int, int]) -> None:
+def test_lower_resolutions_in_oversized_tiles_are_dropped(sides: tuple[int, int]) -> None:
     content, tile = io.BytesIO(), (16, 16)
     with tifffile.TiffWriter(content) as file:
         file.write(PIXELS, subifds=1, photometric="rgb", tile=tile)

@@ -1,4 +1,4 @@
-"""Raw files of cameras, against rawpy's own development and what was written into them."""
+"""Camera raw files, against rawpy's development and the values written into them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install
 
 
 @pytest.fixture(scope="module")
-def seen() -> NDArray[np.float64]:
-    """What a sensor sees of a photograph, from 0 to 1 at white."""
+def sensor() -> NDArray[np.float64]:
+    """Simulate the sensor image of a photograph, 0 to 1 at white."""
     light = (astronaut()[:120, 100:260] / 255.0) ** 2.2 * NEUTRAL
     return mosaic_of(light)
 
 
 def counts(
-    seen: NDArray[np.float64], black: float = 256, white: float = 4095
+    sensor: NDArray[np.float64], black: float = 256, white: float = 4095
 ) -> NDArray[np.uint16]:
-    return np.clip(np.rint(black + (white - black) * seen), 0, white).astype(np.uint16)
+    return np.clip(np.rint(black + (white - black) * sensor), 0, white).astype(np.uint16)
 
 
 def mosaic_in(path: Path) -> Mosaic:
@@ -47,29 +47,29 @@ def mosaic_in(path: Path) -> Mosaic:
 
 @pytest.mark.parametrize("pattern", ["RGGB", "BGGR", "GRBG", "GBRG"])
 def test_light_pattern_and_white_are_those_written(
-    tmp_path: Path, seen: NDArray[np.float64], pattern: str
+    tmp_path: Path, sensor: NDArray[np.float64], pattern: str
 ) -> None:
-    mosaic = mosaic_in(write_dng(tmp_path / "a.dng", counts(seen), pattern=pattern))
+    mosaic = mosaic_in(write_dng(tmp_path / "a.dng", counts(sensor), pattern=pattern))
     assert mosaic.pattern == pattern
-    np.testing.assert_allclose(mosaic.light, 65535 * seen, atol=65535 * 0.51 / 3839)
+    np.testing.assert_allclose(mosaic.light, 65535 * sensor, atol=65535 * 0.51 / 3839)
     assert mosaic.white == pytest.approx(65535)
     assert mosaic.noise is None
 
 
-def test_each_pixel_of_a_quad_has_a_black_of_its_own(
-    tmp_path: Path, seen: NDArray[np.float64]
+def test_each_pixel_of_a_quad_has_its_own_black_level(
+    tmp_path: Path, sensor: NDArray[np.float64]
 ) -> None:
     black = np.tile([[250, 260], [270, 280]], (60, 80))
-    path = write_dng(tmp_path / "a.dng", counts(seen, black), black=(250, 260, 270, 280))
-    expected = 65535 * seen * (4095 - black) / (4095 - 280)
+    path = write_dng(tmp_path / "a.dng", counts(sensor, black), black=(250, 260, 270, 280))
+    expected = 65535 * sensor * (4095 - black) / (4095 - 280)
     np.testing.assert_allclose(mosaic_in(path).light, expected, atol=65535 * 0.51 / 3815)
 
 
 @pytest.mark.parametrize("orientation", [1, 3, 6, 8])
 def test_the_picture_is_what_rawpy_develops_upright(
-    tmp_path: Path, seen: NDArray[np.float64], orientation: int
+    tmp_path: Path, sensor: NDArray[np.float64], orientation: int
 ) -> None:
-    path = write_dng(tmp_path / "a.dng", counts(seen), orientation=orientation)
+    path = write_dng(tmp_path / "a.dng", counts(sensor), orientation=orientation)
     with rawpy.imread(str(path)) as raw:
         expected = raw.postprocess(
             use_camera_wb=True,
@@ -82,14 +82,14 @@ def test_the_picture_is_what_rawpy_develops_upright(
     page = image.page(0)
     assert page.shape == image.pages[0].shape == expected.shape
     assert page.dtype == image.pages[0].dtype == np.uint16
-    # Of the two ways in which LibRaw may fill in a colour, rounding now and then chooses another.
+    # LibRaw interpolates in one of two directions; rounding sometimes picks the other one.
     assert np.median(np.abs(page.astype(float) - expected)) < 65535 / 2000
     assert np.mean(np.abs(page.astype(float) - expected)) < 65535 / 400
     assert image.metadata.orientation == 1
 
 
-def test_what_a_file_of_fujifilm_says_stands_in_its_jpeg() -> None:
-    """Its raw data are in no TIFF; the layout of the header is Fujifilm's."""
+def test_metadata_of_a_fujifilm_file_are_read_from_its_jpeg() -> None:
+    """Its raw data are not in a TIFF; Fujifilm defines the header's layout."""
     exif = Image.Exif()
     exif[271], exif[306] = "FUJIFILM", "2026:01:02 03:04:05"
     jpeg = io.BytesIO()
@@ -122,9 +122,9 @@ def test_a_mosaic_is_developed_in_finer_steps_than_the_file_has(tmp_path: Path) 
 
 
 def test_the_picture_is_written_with_profile_and_metadata(
-    tmp_path: Path, seen: NDArray[np.float64]
+    tmp_path: Path, sensor: NDArray[np.float64]
 ) -> None:
-    image = read_image(write_dng(tmp_path / "a.dng", counts(seen), orientation=6))
+    image = read_image(write_dng(tmp_path / "a.dng", counts(sensor), orientation=6))
     for format, suffix in (("same", "tif"), ("png", "png")):
         target = tmp_path / f"a.{suffix}"
         write_image(target, image.page(0), image, format=format)
@@ -143,47 +143,47 @@ def test_the_picture_is_written_with_profile_and_metadata(
 
 @pytest.mark.parametrize("byteorder", ["<", ">"])
 def test_a_noise_profile_is_read_in_units_of_the_mosaic(
-    tmp_path: Path, seen: NDArray[np.float64], byteorder: str
+    tmp_path: Path, sensor: NDArray[np.float64], byteorder: str
 ) -> None:
     profile = (1e-3, 1e-6, 2e-3, 2e-6, 3e-3, 3e-6)
-    path = write_dng(tmp_path / "a.dng", counts(seen), noise=profile, byteorder=byteorder)
+    path = write_dng(tmp_path / "a.dng", counts(sensor), noise=profile, byteorder=byteorder)
     noise = mosaic_in(path).noise
     assert noise is not None
     expected = np.reshape(profile, (3, 2)) * [65535, 65535**2]
     np.testing.assert_allclose(noise, expected, rtol=1e-5)
-    one = mosaic_in(write_dng(tmp_path / "b.dng", counts(seen), noise=profile[:2])).noise
-    np.testing.assert_allclose(one, np.tile(expected[0], (3, 1)), rtol=1e-5)
+    single = mosaic_in(write_dng(tmp_path / "b.dng", counts(sensor), noise=profile[:2])).noise
+    np.testing.assert_allclose(single, np.tile(expected[0], (3, 1)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("profile", [(0.0, 0.0), (-1e-3, 1e-6), (float("nan"), 1e-6), (0.4, 0.4)])
-def test_a_noise_profile_that_cannot_be_is_not_believed(
-    tmp_path: Path, seen: NDArray[np.float64], profile: tuple[float, float]
+def test_an_impossible_noise_profile_is_ignored(
+    tmp_path: Path, sensor: NDArray[np.float64], profile: tuple[float, float]
 ) -> None:
-    assert mosaic_in(write_dng(tmp_path / "a.dng", counts(seen), noise=profile)).noise is None
+    assert mosaic_in(write_dng(tmp_path / "a.dng", counts(sensor), noise=profile)).noise is None
 
 
-def test_a_sensor_that_saturates_below_the_white_given_is_found_out(
-    tmp_path: Path, seen: NDArray[np.float64]
+def test_a_sensor_saturating_below_the_stated_white_is_detected(
+    tmp_path: Path, sensor: NDArray[np.float64]
 ) -> None:
-    values = np.minimum(counts(2.5 * seen), 3600)
+    values = np.minimum(counts(2.5 * sensor), 3600)
     mosaic = mosaic_in(write_dng(tmp_path / "a.dng", values))
     np.testing.assert_array_equal(mosaic.light >= mosaic.white, values == 3600)
-    # Burnt-out highlights are white, not of the tint that white balance would give them.
+    # Clipped highlights are white rather than tinted by white balance.
     burnt = np.array([[1, 1], [1, 1]]) * 3600
     flat = write_dng(tmp_path / "b.dng", np.tile(burnt, (40, 40)).astype(np.uint16))
     assert read_image(flat).page(0).min() > 65000
 
 
 def test_other_sensors_and_pictures_are_refused_in_one_line(
-    tmp_path: Path, seen: NDArray[np.float64]
+    tmp_path: Path, sensor: NDArray[np.float64]
 ) -> None:
-    colours = np.repeat(counts(seen)[..., np.newaxis], 3, axis=2)
+    colours = np.repeat(counts(sensor)[..., np.newaxis], 3, axis=2)
     made = {
-        "too small to develop": write_dng(tmp_path / "t.dng", counts(seen), pattern=XTRANS),
+        "too small to develop": write_dng(tmp_path / "t.dng", counts(sensor), pattern=XTRANS),
         "linear DNG, sRAW, sNEF": write_dng(
             tmp_path / "l.dng", colours, meaning=LINEAR, black=(0,) * 3
         ),
-        "not a raw file that LibRaw": write_dng(tmp_path / "m.dng", counts(seen), meaning=GREY),
+        "not a raw file that LibRaw": write_dng(tmp_path / "m.dng", counts(sensor), meaning=GREY),
     }
     for what, path in made.items():
         with pytest.raises(InputError, match=what) as refused:
@@ -192,9 +192,9 @@ def test_other_sensors_and_pictures_are_refused_in_one_line(
 
 
 def test_damaged_files_are_refused_in_one_line(
-    tmp_path: Path, seen: NDArray[np.float64], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, sensor: NDArray[np.float64], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    whole = write_dng(tmp_path / "a.dng", counts(seen)).read_bytes()
+    whole = write_dng(tmp_path / "a.dng", counts(sensor)).read_bytes()
     damaged = {
         "cut.dng": whole[: len(whole) // 2],
         "head.dng": whole[:200],
@@ -213,13 +213,13 @@ def test_damaged_files_are_refused_in_one_line(
 
 @pytest.mark.release
 def test_flipped_bytes_cost_no_more_than_one_line(
-    tmp_path: Path, seen: NDArray[np.float64], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, sensor: NDArray[np.float64], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    whole = write_dng(tmp_path / "a.dng", counts(seen), noise=(1e-3, 1e-6)).read_bytes()
+    whole = write_dng(tmp_path / "a.dng", counts(sensor), noise=(1e-3, 1e-6)).read_bytes()
     with tifffile.TiffFile(tmp_path / "a.dng") as file:
         start = file.pages[0].dataoffsets[0]
-    # Tags stand before or after the pixels.
-    tags = [place for place in range(len(whole)) if not start <= place < start + 2 * seen.size]
+    # Positions of tags, before and after the pixels.
+    tags = [place for place in range(len(whole)) if not start <= place < start + 2 * sensor.size]
     rng = np.random.default_rng(0)
     for _ in range(60):
         data = bytearray(whole)
@@ -233,10 +233,10 @@ def test_flipped_bytes_cost_no_more_than_one_line(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_promise_of_more_pixels_than_there_are_is_refused_before_they_are_read(
-    tmp_path: Path, seen: NDArray[np.float64]
+def test_too_many_stated_pixels_are_rejected_before_reading(
+    tmp_path: Path, sensor: NDArray[np.float64]
 ) -> None:
-    path = write_dng(tmp_path / "a.dng", counts(seen))
+    path = write_dng(tmp_path / "a.dng", counts(sensor))
     for sides in ((60_000, 60_000), (16_000, 10_000)):
         with tifffile.TiffFile(path, mode="r+b") as file:
             for name, side in zip(("ImageLength", "ImageWidth"), sides, strict=True):
@@ -246,9 +246,9 @@ def test_a_promise_of_more_pixels_than_there_are_is_refused_before_they_are_read
 
 
 def test_a_raw_file_under_the_name_of_a_tiff_is_named(
-    tmp_path: Path, seen: NDArray[np.float64]
+    tmp_path: Path, sensor: NDArray[np.float64]
 ) -> None:
-    path = write_dng(tmp_path / "a.tif", counts(seen), meaning=CFA)
+    path = write_dng(tmp_path / "a.tif", counts(sensor), meaning=CFA)
     with pytest.raises(InputError, match=r"a\.tif: is a camera's raw file .* suffix \.dng"):
         read_image(path)
 
@@ -260,17 +260,17 @@ def test_a_finished_picture_under_the_name_of_a_raw_file_is_no_mosaic(tmp_path: 
         read_image(tmp_path / "a.nef")
 
 
-def test_a_file_without_white_balance_is_told(tmp_path: Path, seen: NDArray[np.float64]) -> None:
-    said = "It holds no white balance: that of daylight was taken."
-    path = write_dng(tmp_path / "a.dng", counts(seen), neutral=(0.0, 0.0, 0.0))
-    assert said in read_image(path).notes
-    assert said not in read_image(write_dng(tmp_path / "b.dng", counts(seen))).notes
+def test_a_missing_white_balance_is_reported(tmp_path: Path, sensor: NDArray[np.float64]) -> None:
+    note = "It holds no white balance: that of daylight was taken."
+    path = write_dng(tmp_path / "a.dng", counts(sensor), neutral=(0.0, 0.0, 0.0))
+    assert note in read_image(path).notes
+    assert note not in read_image(write_dng(tmp_path / "b.dng", counts(sensor))).notes
 
 
 def test_without_rawpy_the_extra_is_named(
-    tmp_path: Path, seen: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sensor: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write_dng(tmp_path / "a.dng", counts(seen))
+    path = write_dng(tmp_path / "a.dng", counts(sensor))
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "rawpy" else found(name)
@@ -291,7 +291,7 @@ def test_two_threads_put_standard_error_back() -> None:
     thread = threading.Thread(target=other)
     with _without_stderr():
         thread.start()
-        # Where both were let in, the other would keep, and put back, the void.
+        # A second thread admitted now would save, and later restore, the null device.
         assert not entered.wait(0.1)
     left.set()
     thread.join()

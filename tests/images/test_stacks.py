@@ -1,4 +1,4 @@
-"""Which pages are a stack, against files that tifffile writes."""
+"""Which pages form a stack, for files that tifffile writes."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def test_axes_of_imagej_and_ome(
     assert page_groups(path, int(np.prod(shape[:-2]))) == expected
 
 
-def test_nothing_is_said_of_plain_pages_or_of_axes_without_a_name(tmp_path: Path) -> None:
+def test_plain_pages_and_unnamed_axes_give_no_note(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     for metadata in (None, {}):
         pixels = np.zeros((3, 9, 8), np.uint8)
@@ -69,7 +69,7 @@ OME = (
         '<?xml version="1.0"?><OME>' + "<Pixels " * 20_000 + "</OME>",
     ],
 )
-def test_what_does_not_fit_the_pages_is_no_stack(tmp_path: Path, description: str) -> None:
+def test_axes_that_do_not_fit_the_pages_are_no_stack(tmp_path: Path, description: str) -> None:
     path, pixels = tmp_path / "a.tif", np.zeros((3, 9, 8), np.uint8)
     tifffile.imwrite(path, pixels, photometric="minisblack", metadata=None, description=description)
     assert page_groups(path, 3) == ()
@@ -80,7 +80,7 @@ def test_what_does_not_fit_the_pages_is_no_stack(tmp_path: Path, description: st
 def test_pixels_of_an_imagej_stack_follow_one_another(
     tmp_path: Path, shape: tuple[int, ...], dtype: str
 ) -> None:
-    """ImageJ reads them so, and looks at no page but the first."""
+    """ImageJ reads the pixels in one block and ignores all pages after the first."""
     volume = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
     tifffile.imwrite(tmp_path / "a.tif", volume, imagej=True, metadata={"axes": "ZYX"})
     target = tmp_path / "b.tif"

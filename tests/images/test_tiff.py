@@ -1,4 +1,4 @@
-"""TIFF strips and tiles, whatever packs them, are read whole or refused."""
+"""TIFF strips and tiles of any compression are read completely or rejected."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ PACKED = {
 
 @pytest.mark.parametrize("tile", [None, (16, 32)])
 @pytest.mark.parametrize("what", PACKED)
-def test_what_imagecodecs_packs_is_read_and_written_without_loss(
-    what: str, tile: tuple[int, int] | None
-) -> None:
+def test_compressions_of_imagecodecs_are_lossless(what: str, tile: tuple[int, int] | None) -> None:
     pixels, options = PACKED[what]
     rows = {} if tile else {"rowsperstrip": 16}
     image = read_tiff(tiff(pixels, tile=tile, **rows, **options), "a")
@@ -44,20 +42,20 @@ def test_what_imagecodecs_packs_is_read_and_written_without_loss(
 
 @pytest.mark.parametrize("options", [{"tile": (16, 16)}, {"rowsperstrip": 16}])
 @pytest.mark.parametrize("meaning", ["rgb", "ycbcr"])
-def test_jpeg_inside_is_read_as_tifffile_does(options: dict[str, object], meaning: str) -> None:
+def test_jpeg_in_tiff_is_read_like_tifffile(options: dict[str, object], meaning: str) -> None:
     smooth = np.add.outer(np.arange(40), np.arange(50))[..., np.newaxis] * [1, 2, 0.5]
     packed = {"compression": "jpeg", "photometric": "rgb"}
     if meaning == "ycbcr":
         packed = {"compression": "jpeg", "photometric": "rgb", "compressionargs": {"level": 90}}
     content = tiff(smooth.astype(np.uint8), **packed, **options)
-    seen = tifffile.imread(io.BytesIO(content))
-    np.testing.assert_array_equal(read_tiff(content, "a").page(0), seen)
+    expected = tifffile.imread(io.BytesIO(content))
+    np.testing.assert_array_equal(read_tiff(content, "a").page(0), expected)
     end = content.rindex(b"\xff\xd9")
     with pytest.raises(InputError):
         read_tiff(content[: end - 20] + b"\xff\xd9" + bytes(20) + content[end + 2 :], "a").page(0)
 
 
-def test_an_image_inside_of_more_pixels_than_its_tile_is_not_decoded() -> None:
+def test_an_embedded_image_larger_than_its_tile_is_not_decoded() -> None:
     large, small = (
         tiff(texture(side, side), compression="png", tile=(side, side), metadata=None)
         for side in (64, 16)
@@ -83,17 +81,17 @@ def test_strips_without_bytes_are_refused_and_not_filled() -> None:
             read_tiff(bytes(content), "a").page(0)
 
 
-def test_tiles_of_sides_below_0_are_refused() -> None:
+def test_tiles_of_negative_size_are_rejected() -> None:
     content = bytearray(tiff(texture(40, 50), tile=(16, 16)))
     with tifffile.TiffFile(io.BytesIO(content)) as file:
         places = [(number, file.pages[0].tags[number].offset) for number in (322, 323)]
-    for number, at in places:  # by a signed type: two of them make as many tiles
+    for number, at in places:  # a negative signed size: two of them give a plausible tile count
         content[at : at + 12] = struct.pack("<HHIi", number, 9, 1, -16)
     with pytest.raises(InputError, match="strips or tiles are damaged"):
         read_tiff(bytes(content), "it")
 
 
-def test_a_page_that_leads_to_pictures_without_end_is_read_without_them() -> None:
+def test_an_endless_chain_of_pages_is_ignored() -> None:
     content = tiff(texture(40, 50), extratags=[(330, 4, 100_000, [0] * 100_000, True)])
     began = time.process_time()
     image = read_tiff(content, "it")
@@ -101,7 +99,7 @@ def test_a_page_that_leads_to_pictures_without_end_is_read_without_them() -> Non
     assert (image.within, image.page(0).shape) == (((),), (40, 50))
 
 
-def test_bits_the_other_way_round_are_turned() -> None:
+def test_reversed_bit_order_is_corrected() -> None:
     content = saved(texture(9, 10), "TIFF", compression="tiff_lzw")
     image = read_tiff(content, "a")
     turned = bytearray(content)
@@ -111,19 +109,19 @@ def test_bits_the_other_way_round_are_turned() -> None:
         start, count = page.dataoffsets[0], page.databytecounts[0]
         entry = next(tag for tag in page.tags if tag.code == 284).offset
     turned[start : start + count] = bytes(packed[byte] for byte in content[start : start + count])
-    turned[entry : entry + 12] = b"\x0a\1\3\0\1\0\0\0\2\0\0\0"  # the fill order, for planes
+    turned[entry : entry + 12] = b"\x0a\1\3\0\1\0\0\0\2\0\0\0"  # a fill order instead of planes
     np.testing.assert_array_equal(read_tiff(bytes(turned), "a").page(0), image.page(0))
 
 
 def test_two_descriptions_are_both_kept() -> None:
     pixels = texture(40, 50)
-    # tifffile puts the shape of the array into a description of its own.
+    # tifffile writes the array's shape into a separate description.
     content = tiff(pixels, description="Scan 7", metadata={"note": "by hand"}, tile=(16, 16))
     image = read_tiff(content, "a")
     again = encoded(image)
     written = [
-        [tag.value for tag in tifffile.TiffFile(io.BytesIO(one)).pages[0].tags if tag.code == 270]
-        for one in (content, again)
+        [tag.value for tag in tifffile.TiffFile(io.BytesIO(data)).pages[0].tags if tag.code == 270]
+        for data in (content, again)
     ]
     assert len(written[0]) == 2
     assert written[0] == written[1]
@@ -177,7 +175,7 @@ def test_a_window_of_a_page_is_a_part_of_it(options: dict, planar: str) -> None:
 
 
 class _Watched(bytes):
-    """The bytes of a file, and how many of them were read at most at once."""
+    """A file's bytes, recording the largest single read."""
 
     most = 0
 
@@ -189,12 +187,12 @@ class _Watched(bytes):
 
 
 @pytest.mark.parametrize("options", [{"rowsperstrip": 90}, {"tile": (96, 48)}])
-def test_of_a_plain_strip_the_rows_alone_are_read(options: dict[str, object]) -> None:
+def test_only_the_rows_of_an_uncompressed_strip_are_read(options: dict[str, object]) -> None:
     pixels = texture(90, 40, 3)
     data = _Watched(tiff(pixels, photometric="rgb", **options))
     image = read_tiff(data, "a")
     assert image.window is not None
     data.most = 0
-    seen = image.window(0, slice(50, 54), slice(5, 9))
-    np.testing.assert_array_equal(seen, pixels[50:54, 5:9])
+    window = image.window(0, slice(50, 54), slice(5, 9))
+    np.testing.assert_array_equal(window, pixels[50:54, 5:9])
     assert data.most <= 4 * 48 * 3

@@ -1,4 +1,4 @@
-"""What tests of this room compare with."""
+"""Reference results and data shared by the tests of the papers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tests.engine.examples import ORACLES
 
 
 def misc_oracle() -> dict[str, Any]:
-    """Small cases worked out exactly."""
+    """Load small cases that were computed exactly."""
     return dict(json.loads((ORACLES / "misc_exact.json").read_text(encoding="utf-8")))
 
 
 def tiny_rows() -> tuple[np.ndarray, np.ndarray]:
-    """The seven training and three test points of the oracles."""
+    """Return the seven training and three test points of the reference results."""
     with np.load(ORACLES / "tiny_kpca_mp50.npz") as oracle:
         return oracle["X"], oracle["T"]
 
 
 def clouds(n=150, seed=0):
-    """Rows in three clouds of different size and width, in the plane."""
+    """Draw rows in three plane clouds of different size and width."""
     rng = np.random.default_rng(seed)
     centres = np.array([[0.0, 3.0], [2.6, -1.5], [-2.6, -1.5]])
     which = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])

@@ -12,7 +12,7 @@ from kpca_apps.papers.data import FILES, MissingDataError, PaperData, PaperFile
 
 
 def folder_with(tmp_path, monkeypatch, name, contents):
-    """A data folder whose files are as given, and known by their checksums."""
+    """Create a data folder with the given files and register their checksums."""
     files = []
     for path, content in contents.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ def nowhere(path):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (nothing, "not in the data folder; kpca papers fetch gets it"),
         (another_file, r"\(its SHA-256 differs\); remove it"),
@@ -79,10 +79,10 @@ def nowhere(path):
         (nowhere, r"\(it is a link that leads nowhere\); remove it"),
     ],
 )
-def test_what_is_no_file_to_read_is_named_and_left_alone(tmp_path, make, told):
+def test_unreadable_files_are_named_and_kept(tmp_path, make, message):
     (tmp_path / "hoffmann").mkdir()
     make(tmp_path / "hoffmann" / "cancer.csv")
-    with pytest.raises(MissingDataError, match=rf"^hoffmann/cancer\.csv: .*{told}"):
+    with pytest.raises(MissingDataError, match=rf"^hoffmann/cancer\.csv: .*{message}"):
         PaperData(tmp_path).require("cancer")
 
 
@@ -121,7 +121,7 @@ def test_every_file_has_a_checksum_and_an_address():
 
 
 def test_the_sets_themselves(papers_folder):
-    """The counts that the papers and their authors state."""
+    """The counts stated in the papers and by their authors."""
     data = PaperData(papers_folder)
     X, y, new, _ = data.usps()
     assert (X.shape, new.shape) == ((7291, 256), (2007, 256))

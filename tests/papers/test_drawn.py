@@ -20,7 +20,7 @@ def test_clusters_lie_around_a_circle_of_radius_four():
 
 
 def test_beans_and_circle_have_the_extent_of_the_recipe():
-    """The fixture was drawn from the recipe by another implementation."""
+    """An independent implementation drew the fixture from the recipe."""
     X, labels = cassini(rng(), 5000)
     with np.load(ORACLES / "gallery_fixtures.npz") as oracle:
         known, groups = oracle["cassini_X"], oracle["cassini_y"]

@@ -1,4 +1,4 @@
-"""The components behind the papers' figures, beside those of an independent implementation."""
+"""Components behind the papers' figures, against an independent implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of images, iterated kernels and the maps behind them, beside what they stand for."""
+"""Image kernels, iterated kernels and their feature maps, against their definitions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_at_half_the_resolution_points_are_means_of_four_pixels():
 
 
 def test_at_a_fine_resolution_the_product_is_the_integral():
-    """One row of pixels: the integral of the product of two broken lines, by quadrature."""
+    """One row of pixels: the integral of the product of two piecewise linear functions."""
     X = images(2, 1, 6)
     centres = (np.arange(6) + 0.5) / 6
     integral, _ = quad(
@@ -63,7 +63,7 @@ def test_smoothed_images_are_compared_through_a_gaussian_of_the_distance():
     # Away from the border this compares filtered images.
     inner = np.zeros((4, 46, 46))
     inner[:, 20:26, 20:26] = images(4, 6, 6).reshape(4, 6, 6)
-    flat = np.stack([gaussian_filter(one, 2.0, truncate=8.0) for one in inner]).reshape(4, -1)
+    flat = np.stack([gaussian_filter(image, 2.0, truncate=8.0) for image in inner]).reshape(4, -1)
     S = smoothed(inner.reshape(4, -1), 46, 46, 2.0 * np.sqrt(2.0))
     assert_allclose(S @ S.T, flat @ flat.T, rtol=1e-6)
 
@@ -86,7 +86,7 @@ def test_iterated_kernels_are_means_over_the_points_and_the_oracles_integral():
     kernel = Sigmoid(0.2, 0.3)
     expected = sum(kernel(X, p[None]) @ kernel(p[None], Z) for p in points) / 5
     assert_allclose(iterated(kernel, points, X, Z), expected, rtol=1e-12)
-    # The mean over a grid times its length is the trapezoid rule; the integrand dies out.
+    # Mean over a grid times its length: the trapezoid rule for a decaying integrand.
     oracle = misc_oracle()["iterated_rbf_1d"]
     x, grid = np.array(oracle["x"])[:, None], np.linspace(-12.0, 14.0, 400, endpoint=False)
     gram = 26.0 * iterated(RBF(oracle["g"]), grid[:, None], x, x)
@@ -111,7 +111,7 @@ def test_inner_products_are_the_kernel(degree):
 
 
 def test_coefficients_are_those_of_the_oracle():
-    """At a row of ones a monomial is its coefficient; the names tell the powers."""
+    """On a row of ones a monomial equals its coefficient; its name gives the powers."""
     oracle = misc_oracle()["poly_hom_d3_coeffs"]
     columns = list(combinations_with_replacement(range(3), 3))
     found = dict(zip(columns, monomials(np.ones((1, 3)), 3)[0], strict=True))
@@ -123,7 +123,7 @@ def test_coefficients_are_those_of_the_oracle():
 
 
 def test_a_square_times_another_factor_has_root_three():
-    """The report's B.1 says root two; the kernel decides."""
+    """The report's B.1 states root two; the kernel gives root three."""
     row = np.array([[1.0, 1.0, 0.0]])
     # x1^3, x1^2 x2, x1 x2^2, x2^3 of (1, 1, 0); every monomial with x3 is 0.
     found = monomials(row, 3)[0]

@@ -1,4 +1,4 @@
-"""``reports/papers.html`` is what its command makes now, but for times and rounding."""
+"""``reports/papers.html`` matches its command's current output, except times and rounding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = os.environ.get("KPCA_PAPERS")
 
 
 def words_of(page: str, name: str) -> list[str]:
-    """Words of the section of an experiment, without its drawings and what rounding decides."""
+    """Return the words of an experiment's section, without drawings and rounding-dependent text."""
     section = re.search(rf'<article class="experiment" id="{name}".*?</article>', page, re.DOTALL)
     assert section, f"{name} is not on the page"
     text = re.sub(r"<svg.*?</svg>|<[^>]+>", " ", section[0], flags=re.DOTALL)
@@ -27,7 +27,7 @@ def words_of(page: str, name: str) -> list[str]:
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", sorted(all_experiments().keys() - {TIMED}))
-def test_the_published_page_is_what_comes_out(name: str, repository: Path) -> None:
+def test_the_published_page_is_current(name: str, repository: Path) -> None:
     experiment, data = all_experiments()[name], PaperData(FOLDER and Path(FOLDER))
     try:
         for needed in experiment.data:
@@ -44,9 +44,9 @@ def test_the_published_page_is_what_comes_out(name: str, repository: Path) -> No
 def test_the_package_holds_code_and_templates_only(repository: Path) -> None:
     package = repository / "kpca_apps"
     files = [path for path in package.rglob("*") if path.is_file()]
-    # What Python, numba and jinja compiled is kept beside it, and in no wheel.
+    # Compiled files of Python, numba and jinja are excluded from the wheel.
     kinds = {path.suffix for path in files if path.parent.name != "__pycache__"}
-    # napari reads what a plugin offers from YAML; tables are what papers claim, and no data.
+    # The YAML file is napari's plugin manifest; the tables hold the papers' figures, not data.
     assert kinds == {".py", ".j2", ".css", ".js", ".typed", ".yaml", ".csv"}
     tables = {path.parent for path in files if path.suffix == ".csv"}
     assert tables == {package / "papers" / "tables"}

@@ -30,7 +30,7 @@ def test_every_experiment_can_be_found_and_names_known_data():
     assert chosen_experiments("clusters") == [known["clusters"]]
 
 
-def test_a_name_nobody_knows_is_answered_with_where_to_look():
+def test_an_unknown_name_gives_a_pointer_to_the_list():
     with pytest.raises(ConfigError, match=r'no experiment "fig-9"\. kpca papers list'):
         chosen_experiments("fig-9")
 

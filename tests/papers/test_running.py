@@ -10,7 +10,7 @@ from kpca_apps.papers.data import FILES, PaperData
 from kpca_apps.papers.registry import REFERENCES, all_experiments, gathered, not_run, reproduce
 from kpca_apps.papers.result import Claim, Experiment, Outcome
 
-# What the methods themselves are made of, or with.
+# Helpers that other methods are built from.
 SERVE_OTHERS = {"assembled", "feature_distances"}
 
 
@@ -27,16 +27,16 @@ def too_large(data):
     raise MemoryLimitError("needs 90 GB")
 
 
-def test_an_experiment_is_told_with_what_it_is_of():
+def test_a_result_names_paper_title_and_method():
     done = reproduce(experiment(outcome), PaperData(None))
     assert (done.name, done.paper, done.title) == ("name", "Author (2001), Fig. 1", "A title")
     assert not done.failed and done.files == {}
     assert [claim.verdict for claim in done.outcome.claims] == ["reproduced", "not reproduced"]
     assert done.method == "As the paper has it."
-    assert not_run(experiment(outcome), "gone").method == done.method
+    assert not_run(experiment(outcome), "lost").method == done.method
 
 
-def test_one_that_lacks_its_data_or_memory_does_not_stop_the_rest():
+def test_missing_data_or_memory_does_not_stop_other_experiments():
     lacking = reproduce(experiment(outcome, "usps"), PaperData(Path("nowhere")))
     large = reproduce(experiment(too_large), PaperData(None))
     assert "usps/zip.train.gz" in lacking.failed and large.failed == "needs 90 GB"
@@ -55,9 +55,9 @@ def test_the_checksums_of_the_data_go_along(monkeypatch):
 
 
 def test_every_method_and_kernel_is_reached_by_an_experiment():
-    """What nothing runs is not in the package: each function and kernel is named by one."""
+    """The package has no unused method: an experiment names each function and kernel."""
     room = Path(papers.__file__).parent
-    told = "\n".join(path.read_text("utf-8") for path in (room / "experiments").rglob("*.py"))
+    sources = "\n".join(path.read_text("utf-8") for path in (room / "experiments").rglob("*.py"))
     for path in (room / "kernels.py", *(room / "methods").glob("[!_]*.py")):
         name = ".".join(path.relative_to(room.parent).with_suffix("").parts)
         module = import_module(f"kpca_apps.{name}")
@@ -67,16 +67,16 @@ def test_every_method_and_kernel_is_reached_by_an_experiment():
             if getattr(value, "__module__", "") == module.__name__ and not name.startswith("_")
             if not isinstance(value, type)
         }
-        missing = {name for name in public if not re.search(rf"\b{name}\(", told)}
+        missing = {name for name in public if not re.search(rf"\b{name}\(", sources)}
         assert public and missing <= SERVE_OTHERS, (module.__name__, missing)
 
 
 def test_the_texts_are_named_in_full_and_as_the_experiments_cite_them():
     assert gathered([]).references == REFERENCES
-    told = {(text.authors, text.year) for text in REFERENCES}
-    assert len(told) == len(REFERENCES) == 8 and all(
+    cited = {(text.authors, text.year) for text in REFERENCES}
+    assert len(cited) == len(REFERENCES) == 8 and all(
         text.title and text.where for text in REFERENCES
     )
-    for one in all_experiments().values():
-        for author, year in re.findall(r"(\w+)(?: et al\.)? \((\d{4})\)", one.paper):
-            assert any(author in who and year == when for who, when in told), one.paper
+    for experiment in all_experiments().values():
+        for author, year in re.findall(r"(\w+)(?: et al\.)? \((\d{4})\)", experiment.paper):
+            assert any(author in who and year == when for who, when in cited), experiment.paper

@@ -1,4 +1,4 @@
-"""Pages in Chromium."""
+"""A fixture that opens pages in Chromium."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conftest import PATIENCE
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens pages; none has complained in the end, or asked for anything outside its folder."""
+    """Open pages; fail if any reports an error or requests anything outside its folder."""
     pages, complaints, known = [], list[str](), {"blob:", "data:image/"}
 
     def open_page(html: str | Path, width: int = 1280, height: int = 900, **options: Any) -> Any:
@@ -26,7 +26,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda asked: complaints.append(asked.url))
+        page.on("request", lambda request: complaints.append(request.url))
         known.add(path.parent.as_uri())
         page.goto(path.as_uri())
         pages.append(page)
@@ -35,4 +35,4 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     yield open_page
     for page in pages:
         page.close()
-    assert [one[:200] for one in complaints if not one.startswith((*known,))] == []
+    assert [c[:200] for c in complaints if not c.startswith((*known,))] == []

@@ -1,4 +1,4 @@
-"""Batches that were denoised, for tests of what is shown of them."""
+"""Denoised batches, for tests of their reports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS = {"quality": "fast", "noise": "auto"}
 
 
 def _clean() -> dict[str, np.ndarray]:
-    """Small pieces of photographs: grey and colour, 16 bits, wide and high."""
+    """Return small crops of photographs: grey, colour, 16 bits, wide and high."""
     astronaut, camera = data.astronaut(), data.camera()
     return {
         "camera.png": camera[100:240, 180:312],
@@ -50,7 +50,7 @@ def _clean() -> dict[str, np.ndarray]:
 
 @cache
 def real() -> DenoisingResult:
-    """A batch of every kind of image, run by the application itself, with clean images."""
+    """Run the application on a batch of every kind of image, with clean images."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
         noisy, clean = Path(name, "noisy"), Path(name, "clean")
@@ -80,7 +80,7 @@ def previews(seed: int = 0, shape: tuple[int, ...] = (40, 60)) -> ImagePreviews:
 
 
 def image(name: str = "a.png", sigma: float = 20.0, **changes: object) -> ImageOutcome:
-    """Return an image of which nothing is odd."""
+    """Return an image without anything unusual."""
     usual = ImageOutcome(
         name,
         "ok",
@@ -101,7 +101,7 @@ def image(name: str = "a.png", sigma: float = 20.0, **changes: object) -> ImageO
 
 
 def law(gain: float = 3.76, constant: float = -12.45, **changes: object) -> NoiseLaw:
-    """Return the law of counted light in an image of 8 bits."""
+    """Return the law of Poisson noise in an 8-bit image."""
     brightness = tuple(np.linspace(4.0, 80.0, 12).tolist())
     usual = NoiseLaw(
         gain,
@@ -119,7 +119,7 @@ def law(gain: float = 3.76, constant: float = -12.45, **changes: object) -> Nois
 
 
 def counted(name: str = "cells.tif", *laws: NoiseLaw, **changes: object) -> ImageOutcome:
-    """Return an image whose noise is that of counted light."""
+    """Return an image with Poisson noise."""
     evidence = Evidence(
         why="it is stronger where the image is brighter",
         runner_up="noise as strong everywhere",
@@ -144,13 +144,13 @@ def compared(noisy: float, denoised: float, **baselines: float) -> Comparison:
 
 
 def many(n: int = 500) -> DenoisingResult:
-    """A batch too large for one page."""
+    """Return a batch too large for one page."""
     images = [image(f"roll {i % 7}/{i:03d}.png", 5 + i % 40) for i in range(n)]
     return DenoisingResult((*images, *(failed(f"bad{i}.png") for i in range(20))), SETTINGS)
 
 
 def hostile() -> DenoisingResult:
-    """Names and notes meant to break a page."""
+    """Return names and notes chosen to break a page."""
     images = (
         image(HOSTILE, notes=(f"note {HOSTILE}",)),
         image(LONG),
@@ -165,7 +165,7 @@ def _tile(level: int) -> Preview:
 
 
 def with_dictionary() -> DenoisingResult:
-    """A batch denoised with a dictionary."""
+    """Return a batch denoised with a dictionary."""
     components = tuple(
         ComponentView(number, 0.5**number, _tile(40 * number), _tile(255 - 40 * number))
         for number in (1, 2, 3)
@@ -176,7 +176,7 @@ def with_dictionary() -> DenoisingResult:
 
 
 def trial() -> TrialResult:
-    """Three strengths tried on a crop."""
+    """Return a trial of three strengths on a crop."""
     seen = previews()
     trials = tuple(
         Trial(strength, f"--strength {strength}", seen.after, seen.residual, 20 * strength)

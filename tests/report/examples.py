@@ -1,4 +1,4 @@
-"""Hand-made results: what a screening may hand to the report, from the usual to the hostile."""
+"""Hand-made screening results for reports, from ordinary to hostile."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def component_map(flagged: np.ndarray, ranks: np.ndarray) -> ComponentMap:
 
 
 def column_plane(flagged: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> ColumnPlane:
-    """The oddest row lies far off to the right, the second lacks a value."""
+    """The oddest row lies far to the right; the second lacks a value."""
     rng, drawn = np.random.default_rng(6), drawn_rows(ranks)
     x, y = rng.normal(200, 14, len(drawn)), rng.normal(4200, 800, len(drawn))
     x[ranks[drawn] == 1] = 1950.0
@@ -385,7 +385,7 @@ def hidden() -> ScreeningResult:
 
 
 def together() -> ScreeningResult:
-    """Three columns that are odd as a set, one of them missing, and the patterns they make."""
+    """Three columns that are odd together, one of them missing, and their patterns."""
     names = ("Culmen Length (mm)", "Species", "Body Mass (g)")
     reasons = (
         Reason(names[0], 0.25, "0", "39.1", 0.0, 39.1, names),

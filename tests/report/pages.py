@@ -1,4 +1,4 @@
-"""What tests ask of a page."""
+"""Render examples and inspect pages."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 @cache
 def rendered(name: str) -> str:
-    """Render an example once; tests of repeatability render again."""
+    """Render an example once; tests of reproducibility render again."""
     return render_screening(examples.SCREENINGS[name]())
 
 
 def render_denoising(result: DenoisingResult) -> dict[str, str]:
-    """Render all pages of a batch, by their names."""
+    """Render all pages of a batch by name."""
     return dict(denoising_pages(result))
 
 
 def screening_drawings(result: ScreeningResult) -> dict[str, Drawing]:
-    """Draw every figure of a screening, by name."""
+    """Draw every figure of a screening by name."""
     all_drawn = ScreeningDrawings.of(result)
     first = [all_drawn.plane] if all_drawn.plane else []
-    folded = [one for *_, drawings in all_drawn.folds for one in drawings]
-    return {one.name: one for one in (*first, *folded)}
+    folded = [drawing for *_, drawings in all_drawn.folds for drawing in drawings]
+    return {drawing.name: drawing for drawing in (*first, *folded)}
 
 
 def drawn(draw: Callable[[ScreeningResult], Drawing | None], result: ScreeningResult) -> Drawing:
-    """Draw one figure of a screening in the house style."""
+    """Draw one figure of a screening in the report's style."""
     with house_style():
         drawing = draw(result)
     assert drawing is not None
@@ -49,7 +49,7 @@ def drawn(draw: Callable[[ScreeningResult], Drawing | None], result: ScreeningRe
 
 
 class Page(HTMLParser):
-    """Collects what a test asks of a page, and checks that every tag is closed."""
+    """Collects a page's content for tests, and checks that every tag is closed."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Page(HTMLParser):
         self.text = ""
         self.csp = ""
         self.scripts: list[str] = []
-        self.blocks: dict[str, str] = {}  # of data, by their ids
+        self.blocks: dict[str, str] = {}  # data blocks by id
         self.feed(html)
         self.close()
         assert self.open == []
@@ -102,7 +102,7 @@ class Page(HTMLParser):
 
 
 def check_sound(html: str) -> Page:
-    """Check what must hold of any page: its policy, no address outside, no name twice."""
+    """Check any page: content security policy, no external addresses, no duplicate ids."""
     page = Page(html)
     (script,) = page.scripts
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -133,7 +133,7 @@ def check_sound(html: str) -> Page:
 
 
 def check_isolated(html: str) -> None:
-    """Check that a right-to-left override stands in no text outside an element that isolates it."""
+    """Check that right-to-left overrides occur only inside elements that isolate them."""
     data = r'<script type="application/json".*?</script>'  # which the script puts into <bdi>
     rest = re.sub(rf"(?s){data}|<(title|code|dt)>.*?</\1>|<span>.*?</span>", "", html)
     for match in re.finditer("\u202e", rest):

@@ -1,4 +1,4 @@
-"""The report in a real browser: what a reader meets, with and without script."""
+"""The report in a real browser, with and without scripts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(opened: Opened, folder: Path) -> Opened:
-    """Opens pages by their names."""
+    """Open pages by name."""
 
     def open_named(name: str | Path, width: int = 1280, height: int = 800, **options: Any) -> Any:
         return opened(folder / f"{name}.html", width, height, **options)
@@ -73,13 +73,13 @@ def test_no_page_has_a_serious_fault_of_accessibility(opened: Opened, name: str)
         if (more := page.locator(".more")).count():
             more.first.click()
         found = axe.run(page).response["violations"]
-        faults = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in SEVERE]
+        faults = [(f["id"], f["nodes"][0]["html"]) for f in found if f["impact"] in SEVERE]
         assert faults == []
 
 
 def test_the_first_screen_holds_the_answer(opened: Opened) -> None:
     page = opened("usual")
-    # The oddest rows, and the cells that are odd whatever their row says.
+    # The oddest rows, and cells that are odd on their own.
     cells = "document.getElementById('odd-cells').closest('section')"
     assert page.evaluate(f"{cells}.getBoundingClientRect().bottom") <= 800
     assert (
@@ -98,7 +98,7 @@ def test_a_short_identifier_is_not_cut_on_its_card(opened: Opened, width: int) -
     widths = names.evaluate_all("all => all.map((one) => [one.scrollWidth, one.clientWidth])")
     assert widths
     assert all(needed <= there for needed, there in widths)
-    # A long one is cut, beside its rank.
+    # A long name is truncated, beside its rank.
     names.evaluate_all("all => all.forEach((one) => { one.textContent = 'MW'.repeat(60) })")
     tops = "all => all.map((one) => Math.round(one.getBoundingClientRect().bottom))"
     assert names.evaluate_all(tops) == page.locator(".card .who .rank").evaluate_all(tops)
@@ -250,14 +250,14 @@ def test_a_large_batch_sorts_filters_and_leads_on(opened: Opened) -> None:
     assert "30 of 50 images denoised" in page.locator("h1").inner_text()
 
 
-# What a notebook says of tables and lists, and of which our part must know nothing.
+# A notebook's styles for tables and lists, which must not affect our part.
 NOTEBOOK = """<!DOCTYPE html><meta charset="utf-8"><style>
 body { font: 14px serif; margin: 20px; } .of-notebook h1 { margin: 3em; }
 .of-notebook tbody tr:nth-child(odd) { background: rgb(1, 2, 3); }
 .of-notebook td { text-align: right; padding: 2em; } .of-notebook ul:not(.x) { padding-left: 9em; }
 </style><body %s><h1>mine</h1><p class="card">mine</p><div class="of-notebook">%s</div>
 <table class="ranked"><tr><td>mine</td></tr></table>"""
-# The mark of a notebook, what the system prefers, and whether the part is to be dark.
+# The notebook's theme marker, the system's preference, and whether our part must be dark.
 THEMES = {
     "jupyter light": ('data-jp-theme-light="true"', "dark", False),
     "jupyter dark": ('data-jp-theme-light="false"', "light", True),

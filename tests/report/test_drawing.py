@@ -41,7 +41,7 @@ def test_svg_fits_a_page(drawings: dict[str, Drawing], name: str) -> None:
     svg = str(to_svg(drawings[name]))
     root = ElementTree.fromstring(svg)
     assert root.tag == "svg"
-    assert "width" not in root.attrib  # the page decides
+    assert "width" not in root.attrib  # the page sets the width
     assert root.attrib["role"] == "img"
     assert not re.search(r"#[0-9a-f]{6}\b", svg), "a colour the theme cannot change"
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
@@ -60,7 +60,7 @@ def test_png_has_twice_the_pixels_of_the_screen() -> None:
     assert b"Software" not in png
 
 
-def test_the_users_own_settings_neither_matter_nor_change() -> None:
+def test_user_settings_neither_matter_nor_change() -> None:
     before = str(to_svg(screening_drawings(examples.screening())["scree"]))
     with mpl.rc_context({"lines.linewidth": 20.0, "font.size": 40.0}):
         assert str(to_svg(screening_drawings(examples.screening())["scree"])) == before
@@ -85,9 +85,9 @@ def test_axes_get_the_room_that_a_constrained_layout_gives_them(rows: int) -> No
     places = []
     for lay_out in (settle, lambda figure: figure.get_layout_engine().execute(figure)):
         figure, axes = new_axes(4.9, 3.5, rows=rows)
-        for number, one in enumerate(axes):
-            one.plot([0, 1, 2], [0, -1234.5 * (number + 1), 7])
-            one.set(xlabel="a column", ylabel="what it is\nin two lines", title="above" * number)
+        for number, ax in enumerate(axes):
+            ax.plot([0, 1, 2], [0, -1234.5 * (number + 1), 7])
+            ax.set(xlabel="a column", ylabel="what it is\nin two lines", title="above" * number)
         lay_out(figure)
-        places.append([one.get_window_extent().extents for one in axes])
+        places.append([ax.get_window_extent().extents for ax in axes])
     np.testing.assert_allclose(*places, atol=1.0)

@@ -1,4 +1,4 @@
-"""The list of a report is worked through in Firefox, on its own protocol, as in Chromium."""
+"""Work through a report's list in Firefox, driven by Marionette, as in Chromium."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def text_of(firefox: Any, selector: str) -> str:
 
 
 def saved(firefox: Any, button: str, downloads: Path) -> Path:
-    """Press a button of the bar, and wait for the file that it makes."""
+    """Press a button of the bar, and wait for the file it saves."""
     before = {*downloads.iterdir()}
-    for one in firefox.find_elements("css selector", ".workbar button"):
-        if one.text == button:
-            one.click()
+    for element in firefox.find_elements("css selector", ".workbar button"):
+        if element.text == button:
+            element.click()
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         new = {*downloads.iterdir()} - before
@@ -44,7 +44,7 @@ def saved(firefox: Any, button: str, downloads: Path) -> Path:
     raise AssertionError(f"{button} made no file: {sorted(downloads.iterdir())}")
 
 
-def test_what_a_page_must_not_do_is_seen_by_these_tests(firefox: Any, tmp_path: Path) -> None:
+def test_forbidden_behaviour_of_pages_is_detected(firefox: Any, tmp_path: Path) -> None:
     path = tmp_path / "bad.html"
     path.write_text(
         "<!DOCTYPE html><meta http-equiv='Content-Security-Policy' content=\"style-src 'none'\">"
@@ -53,13 +53,13 @@ def test_what_a_page_must_not_do_is_seen_by_these_tests(firefox: Any, tmp_path: 
     )
     watched(firefox, WATCH)
     firefox.navigate(path.as_uri())
-    asked, *errors = watched(firefox, COMPLAINTS)
-    assert asked == "http://127.0.0.1:39999/x.png"
-    assert any("slip" in one for one in errors)
-    assert any("Content-Security-Policy" in one for one in errors)
+    requested, *errors = watched(firefox, COMPLAINTS)
+    assert requested == "http://127.0.0.1:39999/x.png"
+    assert any("slip" in error for error in errors)
+    assert any("Content-Security-Policy" in error for error in errors)
 
 
-def test_what_is_marked_by_keys_in_firefox_is_saved_reopened_and_gone(
+def test_marks_made_in_firefox_are_saved_reopened_and_applied(
     firefox: Any, downloads: Path, tmp_path: Path
 ) -> None:
     frame = worked.table()

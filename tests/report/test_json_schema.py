@@ -1,4 +1,4 @@
-"""Schemas say what the types say, refuse what is damaged, and are made for every kind of JSON."""
+"""Schemas match the types, reject damaged data, and exist for every kind of JSON."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ OUTER = {
 
 def errors(document: Document, content: Any) -> list[str]:
     found = Draft202012Validator(schema_of(document)).iter_errors(content)
-    return sorted("/".join(map(str, one.absolute_path)) or one.validator for one in found)
+    return sorted("/".join(map(str, entry.absolute_path)) or entry.validator for entry in found)
 
 
 def written() -> dict[str, Any]:
     return dict(json.loads(to_json(DOCUMENT, OUTER)))
 
 
-def test_what_is_written_follows_the_schema_and_says_its_version() -> None:
+def test_written_json_follows_the_schema_and_states_its_version() -> None:
     schema = schema_of(DOCUMENT)
     Draft202012Validator.check_schema(schema)
     assert errors(DOCUMENT, written()) == []
@@ -90,7 +90,7 @@ def test_what_is_written_follows_the_schema_and_says_its_version() -> None:
         ("seconds", 0.0, "additionalProperties"),
     ],
 )
-def test_what_is_damaged_is_refused(key: str, value: Any, place: str) -> None:
+def test_damaged_json_is_rejected(key: str, value: Any, place: str) -> None:
     assert errors(DOCUMENT, written() | {key: value}) == [place]
 
 

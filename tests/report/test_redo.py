@@ -1,4 +1,4 @@
-"""Pages of a batch as a place to work, in a real browser and back in the tool."""
+"""Mark images of a batch page for another run, in a real browser and then in the command."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ NOISE = Residual(0.0, 0.0, 0.0, structured=False)
 
 
 def batch() -> DenoisingResult:
-    """Images of which one was left as it was, and one had options of its own."""
-    left = Evidence(why="may be fine texture", option="--sigma 4.2")
+    """Images, one of them left unchanged and one with its own options."""
+    doubtful = Evidence(why="may be fine texture", option="--sigma 4.2")
     colour = examples.previews(1, RGB)
     images = (
         examples.image(NAMES[0], 10.0, residual=replace(NOISE, sd=9.0)),
         examples.image(NAMES[1], 30.0, residual=replace(NOISE, sd=8.0), shape=RGB, previews=colour),
         examples.image(NAMES[2], 20.0, residual=replace(NOISE, sd=18.0)),
-        examples.image(NAMES[3], 4.2, established=False, evidence=left, residual=NOISE),
+        examples.image(NAMES[3], 4.2, established=False, evidence=doubtful, residual=NOISE),
         examples.image(
             NAMES[4], own_settings={"strength": 0.8, "sigma": None}, residual=replace(NOISE, sd=1.0)
         ),
@@ -53,19 +53,19 @@ def press(page: Any, *keys: str) -> None:
 
 
 def asked_of(path: Path) -> dict[str, dict[str, Any]]:
-    """Return what the batch reads in a table for ``--per-image``."""
+    """Return the options the batch reads from a table for ``--per-image``."""
     found = read_per_image(path, NAMES, GroupDenoiser(Options(luma=1.2)))
     return {name: dict(own) for name, own in found.items()}
 
 
 def with_chroma(before: Any, after: Any, chroma: float) -> Any:
-    """Return what is shown for colours smoothed by a part of the factor that they were."""
+    """Return the image shown for colours smoothed by a fraction of the original factor."""
     off = after.astype(float) - before
     grey = off.mean(axis=2, keepdims=True)
     return np.clip(before + grey + chroma**2 * (off - grey), 0, 255)
 
 
-def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
+def test_marks_made_by_keys_are_saved_reopened_and_read_by_the_batch(
     opened: Opened, tmp_path: Path
 ) -> None:
     page = opened(render_denoising(batch())["report.html"])
@@ -80,8 +80,8 @@ def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
     assert again.name == "report-marked.html"
     policy = 'http-equiv="Content-Security-Policy"'
     before, after = ((tmp_path / name).read_text() for name in ("report.html", again.name))
-    assert [one for one in before.splitlines() if policy in one] == [
-        one for one in after.splitlines() if policy in one
+    assert [line for line in before.splitlines() if policy in line] == [
+        line for line in after.splitlines() if policy in line
     ]
     reopened = opened(again)
     assert reopened.locator(".workbar").inner_text().startswith("4 images marked")
@@ -93,7 +93,7 @@ def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
         NAMES[1]: {"luma": 1.56, "chroma": 1.3, "quality": "high"},
         NAMES[2]: {"strength": 0.5},
         NAMES[3]: {"sigma": 4.2},
-        # What it had of its own goes on.
+        # Its own options are kept.
         NAMES[4]: {"strength": 0.8, "sigma": None},
     }
     with table.open(encoding="utf-8-sig", newline="") as file:
@@ -101,7 +101,7 @@ def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
     assert rows[f"'{NAMES[0]}"] == "'=too soft; see </script>, the eyes"
 
 
-def test_every_option_of_an_image_can_be_asked_for(opened: Opened, tmp_path: Path) -> None:
+def test_every_option_of_an_image_can_be_requested(opened: Opened, tmp_path: Path) -> None:
     page = opened(render_denoising(batch())["report.html"])
     colour = page.locator("article.image").nth(1)
     colour.get_by_role("button", name="options").click()
@@ -148,7 +148,7 @@ def test_images_of_a_large_batch_are_marked_in_the_list(opened: Opened, tmp_path
         names[27]: {"quality": "high"},
         names[28]: {"luma": 1.3},
     }
-    # Rows that were marked can be brought to the top.
+    # Marked rows can be sorted to the top.
     page.get_by_label("Filter").last.fill("")
     page.get_by_role("button", name="redo with", exact=True).click()
     rows = page.locator("table.batch tbody tr")
@@ -156,7 +156,7 @@ def test_images_of_a_large_batch_are_marked_in_the_list(opened: Opened, tmp_path
     assert rows.evaluate_all(marked) == [True] * 3 + [False] * 27
 
 
-def test_nothing_is_to_be_marked_where_images_have_no_options_of_their_own(
+def test_images_without_own_options_cannot_be_marked(
     opened: Opened,
 ) -> None:
     page = opened(render_denoising(examples.with_dictionary())["report.html"])
@@ -179,8 +179,8 @@ def test_images_are_ordered_by_change_or_level(opened: Opened) -> None:
 
 
 def places(page: Any, inside: str = ".views") -> list[tuple[float, float, float]]:
-    """Return of each picture of the first view its scale and the place of its middle, in its own
-    pixels: so pictures in frames of other sizes agree.
+    """Return scale and centre of each picture in the first view, in its own pixels, so that
+    pictures in frames of different sizes agree.
     """
     middle = """all => all.map(one => {
         const m = new DOMMatrix(getComputedStyle(one).transform), box = one.closest(".frame");
@@ -188,10 +188,10 @@ def places(page: Any, inside: str = ".views") -> list[tuple[float, float, float]
         return [shown, (box.clientWidth / 2 - m.e) / shown, (box.clientHeight / 2 - m.f) / shown];
     })"""
     found = page.locator(inside).first.locator(".frame img:last-child").evaluate_all(middle)
-    return [tuple(one) for one in found]
+    return [tuple(entry) for entry in found]
 
 
-def test_before_after_and_residual_are_seen_at_one_place_and_zoom(opened: Opened) -> None:
+def test_before_after_and_residual_share_position_and_zoom(opened: Opened) -> None:
     page = opened(render_denoising(examples.many(30))["details/0003.html"])
     view = page.locator(".views")
     for name, scale in (("2:1", 2), ("1:1", 1), ("4:1", 4)):
@@ -207,12 +207,12 @@ def test_before_after_and_residual_are_seen_at_one_place_and_zoom(opened: Opened
     assert first[1] > 31 and first[2] < 19
     for other in others:
         assert other == pytest.approx(first, abs=0.5)
-    # The picture does not leave its frame.
+    # The picture stays in its frame.
     press(page, *["Shift+ArrowRight"] * 20)
     box = view.locator(".over .frame").bounding_box()
     edge = places(page)[0]
     assert edge[1] + box["width"] / 2 / edge[0] == pytest.approx(60, abs=0.05)
-    # The line still moves by arrows alone.
+    # Arrow keys without Shift still move the line.
     line = view.locator(".stage input")
     line.focus()
     press(page, "ArrowRight")
@@ -235,7 +235,7 @@ def test_the_pointer_drags_the_picture_or_the_line_and_zooms_with_the_wheel(
     page.wait_for_function("document.querySelector('.magnified')")
     shown, middle, _ = places(page)[0]
     assert shown == pytest.approx(2 * fitted[0], rel=0.01)
-    # What was under the pointer is still there: at a quarter of the picture.
+    # The point under the pointer stays there, at a quarter of the picture.
     assert middle - 0.25 * box["width"] / shown == pytest.approx(15, abs=0.1)
     box = page.locator(".over .frame").bounding_box()
     x, y = box["x"] + 0.25 * box["width"], box["y"] + 0.5 * box["height"]
@@ -263,16 +263,14 @@ def test_the_pictures_of_a_trial_move_together(opened: Opened) -> None:
         assert other == pytest.approx(first, abs=0.6)
 
 
-def test_a_weaker_result_is_shown_as_a_mixture_and_can_be_asked_for(
-    opened: Opened, tmp_path: Path
-) -> None:
+def test_a_weaker_result_is_previewed_and_can_be_requested(opened: Opened, tmp_path: Path) -> None:
     page = opened(render_denoising(batch())["report.html"])
     own = page.locator("article.image").nth(4)
     slider = own.locator(".viewer input")
     assert (slider.get_attribute("max"), slider.input_value()) == ("0.8", "0.8")
     slider.fill("0.6")
     opacity = "all => all.map(one => getComputedStyle(one).opacity)"
-    # Three quarters of what was removed, over the picture before.
+    # Three quarters of the removed noise, over the original picture.
     assert own.locator(".over img").evaluate_all(opacity) == ["1", "0.75"]
     assert own.locator(".residual img").evaluate_all(opacity) == ["0.75"]
     sources = own.locator(".over img:first-child, .under img").evaluate_all(
@@ -284,11 +282,11 @@ def test_a_weaker_result_is_shown_as_a_mixture_and_can_be_asked_for(
     assert asked_of(saved(page, "per-image.csv", tmp_path)) == {
         NAMES[4]: {"strength": 0.6, "sigma": None}
     }
-    # Nothing is to be seen of a strength where nothing was removed.
+    # An image without removed noise has no strength to preview.
     assert page.locator("article.image").nth(3).locator(".viewer input").count() == 0
 
 
-def test_colours_smoothed_less_are_shown_and_can_be_asked_for(
+def test_less_smoothed_colours_are_previewed_and_can_be_requested(
     opened: Opened, tmp_path: Path
 ) -> None:
     page = opened(render_denoising(batch())["report.html"])
@@ -298,7 +296,7 @@ def test_colours_smoothed_less_are_shown_and_can_be_asked_for(
     chroma.fill("0.5")
     assert "0.5, a preview" in own.locator("output").nth(1).inner_text()
     own.locator(".viewer input").first.fill("0.7")
-    # The pixels of the pictures as the browser decodes them, and of what it shows for them.
+    # Pixels of the pictures as the browser decodes them, and of the previews.
     pixels = """all => all.map(one => {
         const canvas = document.createElement("canvas");
         Object.assign(canvas, { width: 60, height: 40 });
@@ -307,21 +305,21 @@ def test_colours_smoothed_less_are_shown_and_can_be_asked_for(
         return [...pen.getImageData(0, 0, 60, 40).data];
     })"""
     pictures = own.locator(".under img, .over img:last-child, .over canvas").evaluate_all(pixels)
-    before, shown, after = (np.array(one).reshape(40, 60, 4)[..., :3] for one in pictures)
+    before, shown, after = (np.array(pixels).reshape(40, 60, 4)[..., :3] for pixels in pictures)
     assert np.abs(shown - with_chroma(before, after, 0.5)).max() <= 0.51
     opacity = "all => all.map(one => getComputedStyle(one).opacity)"
     assert own.locator(".over canvas").evaluate_all(opacity) == ["0.7"]
     own.get_by_role("button", name="Redo with these").click()
     found = asked_of(saved(page, "per-image.csv", tmp_path))
     assert found[NAMES[1]] == {"strength": 0.7, "chroma": 0.5}
-    # As it was denoised the pictures of the batch are shown themselves.
+    # At the original setting the batch's own pictures are shown.
     chroma.press("End")
     assert own.locator("canvas").count() == 0
     assert page.locator("article.image").first.locator(".viewer input").count() == 1
 
 
 @pytest.mark.parametrize("chroma", [0.0, 0.3, 0.5, 0.75])
-def test_a_preview_is_like_what_the_option_gives(chroma: float) -> None:
+def test_a_preview_resembles_the_options_result(chroma: float) -> None:
     clean = data.coffee()[100:196, 200:296]
     noise = np.random.default_rng(0).normal(scale=20, size=clean.shape)
     noisy = np.clip(clean + noise, 0, 255).round().astype(np.uint8)
@@ -330,7 +328,7 @@ def test_a_preview_is_like_what_the_option_gives(chroma: float) -> None:
     found, previewed = denoise(chroma=chroma), with_chroma(noisy, denoised, chroma)
     removed = np.std(noisy - found)
     assert np.std(previewed - found) < 0.3 * removed
-    # Nearer than what stands in the report already.
+    # Closer than the picture already in the report.
     assert np.std(previewed - found) < 0.7 * np.std(denoised - found)
 
 
@@ -355,7 +353,7 @@ def test_no_word_of_the_list_is_broken(opened: Opened, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_without_script_and_on_paper_all_is_as_it_was(opened: Opened) -> None:
+def test_without_script_and_on_paper_nothing_changes(opened: Opened) -> None:
     page = opened(render_denoising(batch())["report.html"], java_script_enabled=False)
     assert page.locator("button, input, select").count() == 0
     assert page.locator(".stage img:visible").count() == 2 * len(NAMES)

@@ -60,8 +60,8 @@ def test_every_batch_becomes_json(make: Callable[[], DenoisingResult]) -> None:
     assert content["sentence"] == writable("".join(headline(result)))
     assert content["n_images"] == len(result.images)
     assert content["n_failed"] == result.n_failed
-    for told in content["images"]:
-        assert not {"previews", "seconds", "resumed"} & set(told)
+    for image in content["images"]:
+        assert not {"previews", "seconds", "resumed"} & set(image)
     assert len(text) < 4000 * (1 + len(result.images))
 
 

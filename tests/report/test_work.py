@@ -1,4 +1,4 @@
-"""The list of a report as a place to work, in a real browser and back in the tool."""
+"""Mark rows of a report's list in a real browser, then read the marks in the command."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_notes_are_written_out_as_other_texts_are(browser: Any) -> None:
     assert shown == list(map(visible, texts))
 
 
-def test_what_is_marked_by_keys_is_saved_reopened_and_gone(
+def test_marks_made_by_keys_are_saved_reopened_and_applied(
     opened: Opened, frame: pl.DataFrame, tmp_path: Path
 ) -> None:
     first = worked.screened(frame)
@@ -79,15 +79,15 @@ def test_rows_are_chosen_by_kind_column_and_mark(
     assert rows.evaluate_all(shown) == expected
     columns.select_option("")
     page.get_by_label("one row a kind").check()
-    kinds = list(dict.fromkeys(one.kind_of_reason for one in result.ranked))
+    kinds = list(dict.fromkeys(row.kind_of_reason for row in result.ranked))
     assert len(rows.evaluate_all(shown)) == len(kinds)
     page.get_by_label("one row a kind").uncheck()
     rows.first.get_by_role("button", name="fine").click()
     page.get_by_label("marked").select_option("fine")
     assert rows.evaluate_all(shown) == [result.ranked[0].row]
     page.get_by_label("marked").select_option("none")
-    assert rows.evaluate_all(shown) == [one.row for one in result.ranked[1:]]
-    # Sorted by what is marked, rows without a mark come last.
+    assert rows.evaluate_all(shown) == [r.row for r in result.ranked[1:]]
+    # Sorted by mark, rows without a mark come last.
     page.get_by_label("marked").select_option("")
     page.get_by_role("button", name="mark", exact=True).click()
     assert rows.evaluate_all(shown)[0] == result.ranked[0].row
@@ -133,7 +133,7 @@ def test_all_rows_of_a_card_are_marked_at_once(opened: Opened, tmp_path: Path) -
 
 
 def long_list(n: int) -> ScreeningResult:
-    """Return a screening with so many rows to list."""
+    """Return a screening that lists the given number of rows."""
     usual = examples.SCREENINGS["usual"]()
     row = usual.ranked[0]
     ordinary = tuple(
@@ -149,7 +149,7 @@ def test_a_long_list_opens_a_part_at_a_time_and_soon_as_a_whole(
     path = tmp_path / "report.html"
     path.write_text(render_screening(long_list(900)), encoding="utf-8")
     page = opened(path)
-    # What a row takes is bounded, or a list of 2,000 would not open at once.
+    # Elements per row are bounded, so that a list of 2,000 opens at once.
     assert page.locator("table.ranked *").count() < 35 * 900
     laid_out = "document.querySelectorAll('table.ranked tbody tr:not(.later)').length"
     assert page.evaluate(laid_out) == 200
@@ -157,7 +157,7 @@ def test_a_long_list_opens_a_part_at_a_time_and_soon_as_a_whole(
     page.locator("tr.later").first.wait_for(state="detached")
     assert page.evaluate(laid_out) == 900
     assert page.locator("table.ranked tbody tr:visible").count() == 900
-    # A row that is sought by words is found, whether or not it was laid out.
+    # A row is found by its words whether or not it was laid out.
     again = opened(path)
     again.evaluate("document.querySelector('table.ranked').closest('details').open = true")
     again.get_by_label("Filter").first.fill("N899")
@@ -169,7 +169,7 @@ def test_two_thousand_rows_make_a_page_of_bounded_size() -> None:
     wide = examples.huge()
     marks = (RowMark(7, "fine", f"v01234567-{7:016x}"),)
     many = tuple(replace(wide.ranked[0], rank=i, row=i, nearest=()) for i in range(1, 3_001))
-    # Wide cells of signs that are written longer: fewer rows are listed.
+    # Wide cells with escaped characters: fewer rows are listed.
     page = render_screening(changed(wide, ranked=many, marks=marks))
     assert len(page.encode()) < 2_200_000
     assert 200 < page.count("<tr data-row=") < MAX_LISTED

@@ -1,4 +1,4 @@
-"""What Firefox tells of the pages that it shows: what they ask for, and what goes wrong in them."""
+"""Watch pages in Firefox: their requests and their errors."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from typing import Any
 
 import pytest
 
-# Marks of tests that drive it, which leaves the sockets open with which it waits for the browser.
+# Marks for tests that drive Firefox; the driver leaves sockets open after waiting for it.
 WITH_FIREFOX = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-# In the process of the browser: errors of pages, refusals of their policy among them, and what
-# pages ask for.
+# Runs in the browser process: page errors, including policy violations, and requests.
 WATCH = """
     Services.console.reset();
-    window.asked = [];
+    window.requested = [];
     Services.obs.addObserver((channel) => {
         const { loadInfo, URI } = channel.QueryInterface(Ci.nsIChannel);
-        if (loadInfo.triggeringPrincipal.schemeIs("file")) window.asked.push(URI.spec);
+        if (loadInfo.triggeringPrincipal.schemeIs("file")) window.requested.push(URI.spec);
     }, "http-on-opening-request");
 """
 COMPLAINTS = """
     const errors = Services.console.getMessageArray().filter((one) =>
         one instanceof Ci.nsIScriptError && /^(file|data|blob):/.test(one.sourceName));
-    return [...window.asked, ...errors.map((one) => one.errorMessage)];
+    return [...window.requested, ...errors.map((one) => one.errorMessage)];
 """
 
 

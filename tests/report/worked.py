@@ -1,4 +1,4 @@
-"""A list worked through by keys, whichever browser it is in, and what must come of it."""
+"""Mark a list by keyboard in any browser, and check the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POLICY = 'http-equiv="Content-Security-Policy"'
 
 
 def table() -> pl.DataFrame:
-    """Make a table of which the first rows are odd, with hostile and hidden columns."""
+    """Make a table whose first rows are odd, with hostile and hidden columns."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=200)
     columns = {
@@ -38,12 +38,12 @@ def table() -> pl.DataFrame:
 
 
 def screened(frame: pl.DataFrame, **judged: Path) -> ScreeningResult:
-    """Screen the table, with marks or not."""
+    """Screen the table, optionally with marks."""
     return screen_table(frame, count=4, id="name", hide="=secret", **judged)
 
 
 def saved(page: Any, button: str, folder: Path) -> Path:
-    """Press a button of a page in Chromium that saves a file."""
+    """Save a file with a button of a page in Chromium."""
     with page.expect_download() as download:
         page.get_by_role("button", name=button).click()
     path = folder / str(download.value.suggested_filename)
@@ -52,17 +52,17 @@ def saved(page: Any, button: str, folder: Path) -> Path:
 
 
 def names(rows: Any) -> list[str]:
-    return [str(one.id) for one in rows]
+    return [str(row.id) for row in rows]
 
 
 def check_saved(first: ScreeningResult, path: Path, again: Path) -> None:
-    """Check the page that was saved with marks: these are what the tool reads, all else is kept."""
+    """Check a page saved with marks: the command reads them, and everything else is unchanged."""
     assert again.name == "report-marked.html"
     expected = zip(first.ranked, ("fine", "known", "wrong"), ("", NOTE, ""), strict=False)
-    assert {(one.id, one.mark, one.note) for one in read_marks(again).marks} == {
-        (one.id, mark, note) for one, mark, note in expected
+    assert {(m.id, m.mark, m.note) for m in read_marks(again).marks} == {
+        (row.id, mark, note) for row, mark, note in expected
     }
-    before, after = (one.read_text("utf-8").splitlines() for one in (path, again))
+    before, after = (file.read_text("utf-8").splitlines() for file in (path, again))
     policies = [line for line in before if POLICY in line]
     assert len(policies) == 1 and policies == [line for line in after if POLICY in line]
 
@@ -70,7 +70,7 @@ def check_saved(first: ScreeningResult, path: Path, again: Path) -> None:
 def check_screened_again(
     frame: pl.DataFrame, first: ScreeningResult, again: Path, accepted: Path
 ) -> None:
-    """Check that exactly the rows that are fine or known are off the next list."""
+    """Check that exactly the fine and known rows are absent from the next list."""
     top = names(first.ranked[:3])
     for judged in ({"marks": again}, {"accept": accepted}):
         result = screened(frame, **judged)
@@ -80,7 +80,7 @@ def check_screened_again(
 
 
 def check_lists(first: ScreeningResult, accepted: Path, to_fix: Path) -> None:
-    """Check the lists for the next run and for who mends the table."""
+    """Check the lists for the next run and for the person who corrects the table."""
     with to_fix.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["id"] for row in rows} == {str(first.ranked[2].id)}
@@ -90,6 +90,6 @@ def check_lists(first: ScreeningResult, accepted: Path, to_fix: Path) -> None:
 
 
 def check_nothing_hidden(*written: Path) -> None:
-    """Check that what was hidden stands in none of some files."""
+    """Check that hidden values occur in none of the given files."""
     for path in written:
         assert not any(secret in path.read_text("utf-8") for secret in SECRETS)

@@ -1,4 +1,4 @@
-"""A cluster whose workers share no folder: in the mounts that one sees, others' are empty."""
+"""A cluster whose workers share no folder: in each mount namespace the others' are empty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-# Folders that are hidden, a folder for temporary files, and what is run there.
+# Arguments: folders to hide, a temporary folder, and the command to run.
 _APART = """
 mount --make-rprivate / || exit 9
 own=$1; shift
@@ -25,7 +25,7 @@ TMPDIR=$own exec "$@"
 
 @dataclass
 class Cluster:
-    """A scheduler and its workers, whose processes can be killed."""
+    """A scheduler and workers whose processes can be killed."""
 
     folder: Path
     hidden: tuple[Path, ...]
@@ -35,7 +35,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Where the scheduler listens."""
+        """Return the scheduler's address."""
         return str(self.client.scheduler.address)
 
     def join(self, n_workers: int = 1) -> None:
@@ -58,7 +58,7 @@ class Cluster:
                     stderr=subprocess.DEVNULL,
                 )
             )
-        self.client.wait_for_workers(sum(one.poll() is None for one in self.processes), 60)
+        self.client.wait_for_workers(sum(process.poll() is None for process in self.processes), 60)
 
     def kill(self) -> None:
         """Kill a worker."""
@@ -69,7 +69,7 @@ class Cluster:
 def apart(
     folder: Path, *hidden: Path, n_workers: int = 3, options: tuple[str, ...] = ()
 ) -> Iterator[Cluster]:
-    """Start a cluster whose workers find some folders, and those of each other, empty."""
+    """Start a cluster whose workers see the given folders, and each other's, as empty."""
     distributed = pytest.importorskip("distributed")
     words = ["unshare", "-m", "sh", "-c", "mount --make-rprivate / && mount -t tmpfs tmpfs /mnt"]
     if shutil.which("unshare") is None or subprocess.run(words, capture_output=True).returncode:

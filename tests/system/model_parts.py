@@ -1,4 +1,4 @@
-"""Model files taken apart and put together by the libraries alone, whatever the package checks."""
+"""Take model files apart and reassemble them without the package's own checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Model = TypeVar("Model")
 
 
 def read_parts(path: Path) -> tuple[Document, Arrays]:
-    """The JSON part and the arrays of a file."""
+    """Read the JSON part and the arrays of a file."""
     with np.load(path, allow_pickle=False) as parts:
         document = json.loads(parts["model.json"])
         return document, {name: parts[name] for name in parts.files if name != "model.json"}
@@ -37,7 +37,7 @@ def write_parts(path: Path, document: Document, arrays: Mapping[str, NDArray[Any
 
 
 def parts_of(model: object) -> tuple[Document, Arrays]:
-    """What a file holds of a model: the JSON of the model itself, and the arrays."""
+    """Return a model file's content: the JSON of the model itself, and the arrays."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "m.kpca")
         save_model_file(path, "test", model)
@@ -46,7 +46,7 @@ def parts_of(model: object) -> tuple[Document, Arrays]:
 
 
 def model_from(make: type[Model], model: Document, arrays: Mapping[str, NDArray[Any]]) -> Model:
-    """The model of which a file holds these parts."""
+    """Load a model from these parts."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "m.kpca")
         document = {
@@ -60,5 +60,5 @@ def model_from(make: type[Model], model: Document, arrays: Mapping[str, NDArray[
 
 
 def from_file(model: Model) -> Model:
-    """The same model, by way of a file."""
+    """Save and load a model."""
     return model_from(type(model), *parts_of(model))

@@ -1,4 +1,4 @@
-"""Rows cut into parts, for tests that hand parts to workers."""
+"""Ranges of rows, for tests that pass parts to workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compilation that is interrupted, and compiled code that is out of date."""
+"""Interrupted compilation, and outdated compiled code."""
 
 import ctypes
 import os
@@ -24,7 +24,7 @@ def test_an_interrupt_in_a_callback_of_the_compiler_is_not_lost(
     compiles: list[Any] = []
 
     def interrupted(dispatcher: Any, signature: Any) -> None:
-        # What is raised in a callback of C is printed, and lost.
+        # An exception in a C callback is printed and dropped.
         ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
         compiles.append(signature)
 
@@ -40,7 +40,7 @@ def test_an_interrupt_in_a_callback_of_the_compiler_is_not_lost(
     assert compiled(plus_one)(1.0) == 2
 
 
-# Python's own cache goes by whole seconds and sizes.
+# Python's own cache compares modification times in seconds and sizes.
 ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 CALLED = """
 from kpca_apps.system.compiling import compiled
@@ -64,15 +64,15 @@ from between import shifted
 from kpca_apps.system.compiling import compiled
 
 @compiled
-def asked(x):
+def shifted_again(x):
     return shifted(x)
 
-print(asked(1.0), len(asked.stats.cache_hits))
+print(shifted_again(1.0), len(shifted_again.stats.cache_hits))
 """
 
 
-def test_what_another_file_now_says_is_compiled_again(tmp_path: Path) -> None:
-    def told(factor: float, shift: float) -> str:
+def test_a_change_in_another_file_triggers_compilation(tmp_path: Path) -> None:
+    def run(factor: float, shift: float) -> str:
         texts = {
             "called": CALLED.format(factor),
             "constant": CONSTANT.format(shift),
@@ -81,13 +81,13 @@ def test_what_another_file_now_says_is_compiled_again(tmp_path: Path) -> None:
         }
         for name, text in texts.items():
             file = tmp_path / f"{name}.py"
-            # Files of the same text keep their date, as those that an upgrade leaves alone.
+            # Keep the date of unchanged files, as an upgrade does.
             if not file.exists() or file.read_text() != text:
                 file.write_text(text)
         command = [sys.executable, str(tmp_path / "calling.py")]
         return subprocess.check_output(command, env=ENVIRONMENT, text=True).strip()
 
-    assert told(2.0, 0.0) == "2.0 0"
-    assert told(2.0, 0.0) == "2.0 1"
-    assert told(2.0, 1.0) == "3.0 0"
-    assert told(3.0, 1.0) == "4.0 0"
+    assert run(2.0, 0.0) == "2.0 0"
+    assert run(2.0, 0.0) == "2.0 1"
+    assert run(2.0, 1.0) == "3.0 0"
+    assert run(3.0, 1.0) == "4.0 0"

@@ -1,4 +1,4 @@
-"""What is done of parts is found again as it was, or not at all, and nothing of it is left."""
+"""Finished parts are restored unchanged or not at all, and their files are removed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def of_numbers(parts: FinishedParts, key: str = "key") -> FinishedPass[np.ndarra
     return FinishedPass(parts, key, np.ndarray)
 
 
-def test_results_are_found_by_all_they_depend_on(tmp_path: Path) -> None:
+def test_results_are_looked_up_by_all_their_inputs(tmp_path: Path) -> None:
     with work_folder(tmp_path, on_dask=True) as parts:
         assert parts is not None
         scores = np.array([0.1, np.nan, -0.0])
@@ -50,10 +50,10 @@ def test_files_of_another_run_and_those_of_one_that_failed_stay(tmp_path: Path) 
     assert len(list((tmp_path / "kpca-finished").iterdir())) == 1
 
 
-def test_old_files_are_found_by_the_run_that_goes_on_and_removed_at_its_end(tmp_path: Path) -> None:
-    """Those of a run that was killed long ago, or just before the clock was set forward."""
+def test_old_files_are_used_by_the_resumed_run_and_removed_at_its_end(tmp_path: Path) -> None:
+    """Files of a run that was killed long ago, or just before the clock was set forward."""
     parts = FinishedParts(tmp_path / "kpca-finished")
-    for key in ("gone on with", "long ago", "of late"):
+    for key in ("resumed", "long ago", "of late"):
         of_numbers(parts, key).put(0, 1, np.zeros(1))
     late = parts._path("of late 0 1")
     (parts.folder / f".{late.name[:40]}.{'0' * 16}-{'1' * 16}.partial").touch()
@@ -63,12 +63,12 @@ def test_old_files_are_found_by_the_run_that_goes_on_and_removed_at_its_end(tmp_
         os.utime(path, (0, time.time() - 40 * 86400))
     with work_folder(tmp_path, on_dask=True) as later:
         assert later is not None
-        assert of_numbers(later, "gone on with").get(0, 1) is not None
+        assert of_numbers(later, "resumed").get(0, 1) is not None
     assert {*parts.folder.iterdir()} == {late, of_others}
 
 
 def in_a_bucket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Take a folder for a bucket; unlike one, it must have the folders of its objects."""
+    """Use a folder as a bucket; unlike a bucket, it needs parent folders of its objects."""
     (folder / "work" / "kpca-finished").mkdir(parents=True)
     monkeypatch.setattr(
         buckets, "_s3", lambda *_: SubTreeFileSystem(str(folder), LocalFileSystem())
@@ -142,7 +142,7 @@ def test_a_folder_that_another_run_removes_is_made_again(
 
 
 @given(cut=st.integers(0, 600), flipped=st.integers(0, 600))
-def test_a_damaged_file_is_not_looked_at(
+def test_a_damaged_file_is_ignored(
     tmp_path_factory: pytest.TempPathFactory, cut: int, flipped: int
 ) -> None:
     parts = FinishedParts(tmp_path_factory.mktemp("finished"))
@@ -156,7 +156,7 @@ def test_a_damaged_file_is_not_looked_at(
     assert found is None or found.tobytes() == np.arange(8.0).tobytes()
 
 
-def test_what_is_said_of_cells_comes_back_the_same(tmp_path: Path) -> None:
+def test_findings_on_cells_are_restored_unchanged(tmp_path: Path) -> None:
     value = (0, 0, "far above", "9é", 3.5, np.nan, 2, [1, 7], [2, 8])
     odd = pl.DataFrame([value], schema=ODD, orient="row")
     says = "ZIP says Roma."
@@ -178,8 +178,8 @@ def test_what_is_said_of_cells_comes_back_the_same(tmp_path: Path) -> None:
 def test_a_work_folder_is_for_clusters_and_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--work-dir is a folder that the workers of a cluster"):
         work_folder(tmp_path, on_dask=False).__enter__()
-    with pytest.raises(InputError, match=r"gone: no such folder; make it where all workers"):
-        work_folder(tmp_path / "gone", on_dask=True).__enter__()
+    with pytest.raises(InputError, match=r"missing: no such folder; make it where all workers"):
+        work_folder(tmp_path / "missing", on_dask=True).__enter__()
     with work_folder(None, on_dask=False) as none:
         assert none is None
 
@@ -198,7 +198,7 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
             work_folder(tmp_path, on_dask=True).__enter__()
 
 
-def test_what_is_no_file_of_arrays_is_not_looked_at(tmp_path: Path) -> None:
+def test_files_without_arrays_are_ignored(tmp_path: Path) -> None:
     parts = FinishedParts(tmp_path / "kpca-finished")
     of_numbers(parts).put(0, 1, np.zeros(1))
     for content in (b"", b"PK\x03\x04 of a zip", b"\x93\xa3<f8\x91\x02\xc4\x01x"):

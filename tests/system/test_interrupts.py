@@ -11,10 +11,10 @@ import pytest
 from kpca_apps.system.interrupts import ENDING, heard_while, interrupts_held
 
 
-def test_an_interrupt_before_the_wait_began_gives_the_call_up(
+def test_an_interrupt_before_the_wait_abandons_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It may come as soon as the other thread goes on, before this one waits for it."""
+    """It may arrive once the other thread runs, before this one waits for it."""
     start, may_end = threading.Thread.start, threading.Event()
     given_up: list[Future[bool]] = []
 

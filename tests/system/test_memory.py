@@ -15,7 +15,7 @@ _ASKED = "from kpca_apps.system.memory import available_bytes; print(available_b
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder of the files a system tells its memory in; empty: a system that tells nothing."""
+    """A folder of the system's memory files; if empty, the system reports nothing."""
     monkeypatch.setattr(memory, "_CGROUPS", str(tmp_path / "groups"))
     monkeypatch.setattr(memory, "_OWN_CGROUP", str(tmp_path / "own"))
     monkeypatch.setattr(memory, "_MEMINFO", str(tmp_path / "meminfo"))
@@ -24,14 +24,14 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_machine_tells_what_is_available(machine: Path) -> None:
+def test_available_memory_is_read_from_the_system(machine: Path) -> None:
     (machine / "meminfo").write_text("MemTotal:  900 kB\nMemAvailable:    500 kB\n")
     assert memory.available_bytes() == 500 * 1024
 
 
 @pytest.mark.parametrize("place", [".", "job", "job/step"])
 def test_a_container_or_a_job_bounds_the_machine(machine: Path, place: str) -> None:
-    """The group that limits may be the process's own, or any around it."""
+    """The limiting group may be the process's own, or any that contains it."""
     (machine / "meminfo").write_text("MemAvailable: 500 kB\n")
     (machine / "own").write_text("4:cpu:/other\n0::/job/step\n")
     group = machine / "groups" / place
@@ -51,7 +51,7 @@ def test_a_limit_of_addresses_bounds_the_machine() -> None:
 
 @pytest.mark.release
 @pytest.mark.parametrize("n_threads", [2, 16])
-def test_what_is_laid_claim_to_is_enough(
+def test_claimed_addresses_are_sufficient(
     n_threads: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(memory, "n_cores", lambda: n_threads)
@@ -76,7 +76,7 @@ def _told(limit: int, program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
 
 
-def test_half_of_all_memory_where_nothing_says_what_is_free(machine: Path) -> None:
+def test_half_of_all_memory_if_free_memory_is_unknown(machine: Path) -> None:
     assert memory.available_bytes() == 4096 * 1000 // 2
     (machine / "meminfo").write_bytes(b"MemTotal: 900 kB\nMemAvailable:\n\xff\n")
     assert memory.available_bytes() == 4096 * 1000 // 2
@@ -84,7 +84,7 @@ def test_half_of_all_memory_where_nothing_says_what_is_free(machine: Path) -> No
     assert memory.available_bytes() == 4096 * 1000 // 2
 
 
-def test_a_small_machine_is_assumed_where_nothing_is_said(
+def test_a_small_machine_is_assumed_without_information(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "sysconf", raising=False)

@@ -1,4 +1,4 @@
-"""Registers against the same in numpy, in both precisions."""
+"""Registers against numpy in both precisions."""
 
 from __future__ import annotations
 

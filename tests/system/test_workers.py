@@ -39,12 +39,12 @@ from tests.engine.examples import normal_rows
 from tests.system.parts import row_parts
 
 PROCESSES = ["processes", pytest.param("dask", marks=pytest.mark.release)]
-# Workers of Dask are closed while their connections still speak.
+# Dask workers are closed while their connections are still in use.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 
 def sums_of(part, basis):
-    """Read the rows of a part where the work is done, and sum them."""
+    """Read the rows of a part in the worker, and sum them."""
     X = normal_rows(900)[part.start : part.stop]
     return CovarianceSums.of_rows(basis, X, precision="float32")
 
@@ -68,7 +68,7 @@ def add_start(part, number):
 
 
 def dies_once(part, marker):
-    """End the worker half-way, the first time."""
+    """Kill the worker in the middle of its first task."""
     if part.number == 3 and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -122,7 +122,7 @@ def test_bits_are_the_same_for_any_number_of_threads(serial, n_workers):
 
 @pytest.fixture
 def absent(monkeypatch):
-    """A module that this process has and no worker can import."""
+    """A module that this process can import and workers cannot."""
     module = types.ModuleType("absent")
     exec("class Thing:\n    def __call__(self, part, *shared):\n        return 1", vars(module))
     monkeypatch.setitem(sys.modules, "absent", module)
@@ -134,7 +134,7 @@ def same_part(part, *shared):
 
 
 @pytest.mark.parametrize("executor", PROCESSES)
-def test_what_workers_cannot_read_ends_in_one_line_and_they_go_on(executor, absent, request):
+def test_an_unreadable_part_gives_one_line_and_workers_continue(executor, absent, request):
     workers, thing = request.getfixturevalue(executor), absent.Thing()
     for arguments in ((thing, [1]), (same_part, [thing]), (same_part, [1], thing)):
         with pytest.raises(RefusedError, match=r"cannot read .*absent.*modules of this program"):
@@ -145,7 +145,7 @@ def test_what_workers_cannot_read_ends_in_one_line_and_they_go_on(executor, abse
     assert list(workers.map_partitions(same_part, [1, 2])) == [1, 2]
 
 
-def test_what_is_sent_is_read_without_the_package():
+def test_messages_are_read_without_the_package():
     code = """
 import pickle, sys
 sys.modules["kpca_apps"] = None
@@ -170,7 +170,7 @@ def test_other_processes_agree(executor, serial, request):
 
 
 @pytest.mark.parametrize("executor", PROCESSES)
-def test_a_process_lost_half_way_loses_nothing(executor, tmp_path, request):
+def test_a_process_killed_in_a_task_loses_nothing(executor, tmp_path, request):
     marker, workers = tmp_path / "died", request.getfixturevalue(executor)
     starts = list(workers.map_partitions(dies_once, row_parts(900, 100), marker))
     assert starts == list(range(0, 900, 100))
@@ -225,25 +225,25 @@ def identity_of(part, thing):
     return os.getpid(), id(thing), float(thing[part.number])
 
 
-def test_what_is_large_is_sent_to_each_process_once(tmp_path, monkeypatch):
+def test_large_arguments_are_sent_to_each_process_once(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     thing = np.arange(200_000.0)
     with Workers("processes", n_workers=2) as workers:
         found = list(workers.map_partitions(identity_of, row_parts(80, 10), thing))
         assert [value for *_, value in found] == list(range(8))
-        assert len({one[:2] for one in found}) == len({process for process, *_ in found})
+        assert len({entry[:2] for entry in found}) == len({process for process, *_ in found})
     assert list(tmp_path.iterdir()) == []
 
 
 def first_waits(part, marker):
-    """Return from the first part when the others were heard of, and in any case at last."""
+    """Delay the first part until the others have started, within a time limit."""
     patience = iter(range(600))
     while part.number == 0 and not marker.exists() and next(patience, None) is not None:
         time.sleep(0.1)
     return part.start
 
 
-def test_results_may_come_as_they_are_done(processes, tmp_path):
+def test_results_may_arrive_in_order_of_completion(processes, tmp_path):
     marker = tmp_path / "heard"
     results = processes.map_partitions(first_waits, row_parts(30, 10), marker, ordered=False)
     assert {next(results), next(results)} == {10, 20}
@@ -266,12 +266,12 @@ def test_processes_end_with_the_one_that_started_them():
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout.readline() == "begun\n"
         run.kill()
-        # The end of what the processes could write to is the end of the last of them.
+        # The pipe closes when the last process that can write to it ends.
         assert run.communicate(timeout=60)[0] == ""
 
 
 @pytest.mark.release
-def test_the_only_worker_lost_gets_what_is_shared_anew_and_leaves_no_files(tmp_path, monkeypatch):
+def test_a_replaced_worker_gets_shared_data_again_and_leaves_no_files(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     marker, files = tmp_path / "died", tmp_path / "files"
     files.mkdir()
@@ -285,14 +285,14 @@ def test_the_only_worker_lost_gets_what_is_shared_anew_and_leaves_no_files(tmp_p
 
 
 class Insistent:
-    """A future whose user interrupts once more while it is let go of."""
+    """A future whose user interrupts again while it is being cancelled."""
 
     def cancel(self):
         signal.raise_signal(signal.SIGINT)
         self.cancelled = True
 
 
-def test_a_second_interrupt_does_not_stop_the_end_in_order():
+def test_a_second_interrupt_does_not_stop_the_orderly_shutdown():
     with pytest.raises(KeyboardInterrupt), Workers("threads", n_workers=1) as workers:
         closing = Insistent()
         workers._opened.callback(closing.cancel)
@@ -324,13 +324,13 @@ def test_all_parts_that_cannot_be_read_are_carried_where_a_worker_is_lost_too(n_
     )
     flight = _Flight(workers, None, (), carried="carried {}".format)
     assert [*flight.results("abc")] == ["carried a", "carried b", "carried c"]
-    flight = _Flight(workers, None, (), carried=str)  # of no use
+    flight = _Flight(workers, None, (), carried=str)  # unusable
     with pytest.raises(UnreachableError):
         [*flight.results("abc")]
 
 
-def test_work_that_is_left_lying_ends_with_the_interpreter_without_a_word():
-    # A circle of references, as a traceback makes one, lasts until the signals are gone.
+def test_abandoned_work_ends_silently_with_the_interpreter():
+    # A reference cycle, as a traceback creates, outlives the signal handlers.
     script = (
         "import gc\n"
         "from kpca_apps.system.workers import Workers\n"
@@ -345,7 +345,7 @@ def test_work_that_is_left_lying_ends_with_the_interpreter_without_a_word():
     assert done.stderr == ""
 
 
-def test_parts_are_taken_as_they_are_needed(workers):
+def test_parts_are_requested_as_needed(workers):
     taken = []
 
     def parts():
@@ -361,14 +361,14 @@ def test_parts_are_taken_as_they_are_needed(workers):
 
 
 @pytest.mark.parametrize("executor", ["serial", "threads"])
-def test_who_takes_results_one_by_one_keeps_the_threads_of_linear_algebra(executor):
+def test_consuming_results_keeps_the_linear_algebra_threads(executor):
     def threads():
-        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     with threadpool_limits(2, user_api="blas"), Workers(executor, n_workers=1) as workers:
         results = workers.map_partitions(add_start, row_parts(20, 10), 5)
         assert next(results) == 5
-        if executor == "threads":  # until the part that is under way is done
+        if executor == "threads":  # until the running part is done
             workers._close_pool()
         assert set(threads()) == {2}
         results.close()
@@ -381,7 +381,7 @@ def test_a_part_that_fails_is_named(workers):
         list(workers.map_partitions(refuses, row_parts(50, 10)))
 
 
-def test_what_is_known_is_not_worked_on(workers):
+def test_known_parts_are_not_computed(workers):
     known = {0: "none", 20: "two"}
     found = workers.map_partitions(
         add_start, row_parts(50, 10), 5, known=lambda part: known.get(part.start)
@@ -392,7 +392,7 @@ def test_what_is_known_is_not_worked_on(workers):
 @pytest.mark.release
 def test_a_cluster_on_this_machine_listens_to_it_alone(dask):
     sockets = dask._client.cluster.scheduler.http_server._sockets.values()
-    assert {one.getsockname()[0] for one in sockets} == {"127.0.0.1"}
+    assert {sock.getsockname()[0] for sock in sockets} == {"127.0.0.1"}
 
 
 @pytest.mark.release
@@ -416,11 +416,11 @@ def test_the_folder_of_a_killed_cluster_is_removed_by_the_next(tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == [alive.path]
 
 
-# Without certificates tls:// cannot be spoken; the last is of a port that says nothing.
+# tls:// needs certificates; the last address belongs to a silent port.
 @pytest.mark.parametrize(
     "address", ["tcp://127.0.0.1:9", "nowhere://", "tls://127.0.0.1:9", "tcp://127.0.0.1:{}"]
 )
-def test_what_does_not_answer_as_a_scheduler_is_told_in_one_line(address, monkeypatch):
+def test_an_address_without_a_scheduler_is_reported_in_one_line(address, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -429,22 +429,22 @@ def test_what_does_not_answer_as_a_scheduler_is_told_in_one_line(address, monkey
             Workers("dask", scheduler=address)
 
 
-def test_a_scheduler_without_workers_is_an_error_of_one_line_and_let_go_of(monkeypatch):
+def test_a_scheduler_without_workers_gives_one_line_and_is_closed(monkeypatch):
     distributed = pytest.importorskip("distributed")
-    seen = []
+    clients = []
     opened = distributed.Client
 
     def noted(*words, **more):
-        seen.append(opened(*words, **more))
-        # The scheduler has answered; workers there are none to wait for.
+        clients.append(opened(*words, **more))
+        # The scheduler has answered, and there are no workers to wait for.
         monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.1)
-        return seen[-1]
+        return clients[-1]
 
     with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster:
         monkeypatch.setattr(distributed, "Client", noted)
         with pytest.raises(RefusedError, match="has no workers: start some"):
             Workers("dask", scheduler=cluster.scheduler_address)
-        assert [client.status for client in seen] == ["closed"]
+        assert [client.status for client in clients] == ["closed"]
 
 
 def test_workers_that_cannot_be_started_here_are_an_error_of_one_line(monkeypatch):
@@ -458,7 +458,7 @@ def test_workers_that_cannot_be_started_here_are_an_error_of_one_line(monkeypatc
         Workers("dask", n_workers=2)
 
 
-def test_a_client_is_taken_and_left_open_and_no_other_thing(client_of_its_own):
+def test_a_client_is_accepted_and_left_open_and_nothing_else_is(client_of_its_own):
     with Workers("dask", scheduler=client_of_its_own) as workers:
         assert list(workers.map_partitions(add_start, row_parts(30, 10), 5)) == [5, 15, 25]
     assert client_of_its_own.status == "running"
@@ -467,7 +467,7 @@ def test_a_client_is_taken_and_left_open_and_no_other_thing(client_of_its_own):
 
 
 @pytest.mark.release
-def test_a_cluster_that_is_gone_is_told_in_one_line():
+def test_a_stopped_cluster_is_reported_in_one_line():
     pytest.importorskip("distributed")
     words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -494,7 +494,7 @@ def test_a_cluster_that_is_gone_is_told_in_one_line():
 
 @pytest.fixture
 def client_of_its_own():
-    """A client of a cluster in this process."""
+    """Connect a separate client to a cluster in this process."""
     distributed = pytest.importorskip("distributed")
     at = {"n_workers": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**at) as cluster, distributed.Client(cluster) as client:
@@ -519,6 +519,6 @@ def test_a_tree_combines_everything_once_and_in_order(n):
     assert tree_reduce(add, iter(pieces)) == list(range(n))
 
 
-def test_nothing_cannot_be_combined():
+def test_an_empty_list_cannot_be_combined():
     with pytest.raises(ValueError, match="nothing to combine"):
         tree_reduce(add, [])

@@ -1,4 +1,4 @@
-"""Workers that see no folder of the batch give the same bytes as this machine."""
+"""Workers without access to the batch's folders produce the same bytes as this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DENOISER = GroupDenoiser(Options(quality="draft", n_jobs=1), sigma=20.0)
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of the driver's with noisy images, clean ones, and files that are no images."""
+    """The driver's folder with noisy images, clean ones, and files that are not images."""
     place = tmp_path_factory.mktemp("cluster")
     images = place / "driver" / "in"
     for number in range(5):
@@ -72,11 +72,11 @@ def test_images_on_workers_are_the_same_bytes_and_a_batch_goes_on(
         there = run(driver / "there", workers=workers, progress=kill_first)
         assert there == here
         assert contents(driver / "there") == contents(driver / "here")
-        assert [one.status for one in there.images].count("failed") == 2
-        # One that is lost is done again, the others are not.
+        assert [image.status for image in there.images].count("failed") == 2
+        # Only the missing result is computed again.
         (driver / "there" / "sub" / "1.png").unlink()
         again = run(driver / "there", workers=workers)
     assert again.n_resumed == 5
     assert contents(driver / "there") == contents(driver / "here")
-    assert [one.previews for one in again.images] == [one.previews for one in here.images]
+    assert [image.previews for image in again.images] == [image.previews for image in here.images]
     assert not list(driver.rglob("*.partial"))

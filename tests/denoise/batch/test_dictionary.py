@@ -32,16 +32,16 @@ def test_components_are_numbered_with_their_share_and_differ_by_side(
     model: DictionaryDenoiser,
 ) -> None:
     view = view_dictionary(model, "d.kpca")
-    assert [one.number for one in view.components] == list(range(1, 13))
+    assert [component.number for component in view.components] == list(range(1, 13))
     bandwidth = model.choices_[len(model.choices_) // 2].bandwidth
     other = KernelPCA(kernel="rbf", gamma=1 / bandwidth).fit(DIGITS[:60].reshape(60, -1))
     shares = other.eigenvalues_ / other.eigenvalues_.sum()
-    assert [one.share for one in view.components] == pytest.approx(shares[:12].tolist())
-    for one in view.components:
-        assert np.abs(pixels(one.below) - pixels(one.above)).max() > 50
+    assert [component.share for component in view.components] == pytest.approx(shares[:12].tolist())
+    for component in view.components:
+        assert np.abs(pixels(component.below) - pixels(component.above)).max() > 50
 
 
-def test_the_level_described_is_the_one_met(model: DictionaryDenoiser) -> None:
+def test_the_described_level_is_the_measured_one(model: DictionaryDenoiser) -> None:
     for choice, subspace in zip(model.choices_, model.subspaces_, strict=True):
         met = ImageOutcome("a", "ok", sigma=255 * choice.level, data_range=255.0)
         odd = replace(met, sigma=None, status="failed")
@@ -55,13 +55,13 @@ def test_patches_are_drawn_around_middle_grey() -> None:
     model = DictionaryDenoiser(4, patch_size=5, sigma=0.1, max_examples=40).fit([photo])
     view = view_dictionary(model, "p.kpca")
     assert (view.patch_size, view.shape, len(view.components)) == (5, (5, 5, 3), 4)
-    drawn = [pixels(side) for one in view.components for side in (one.below, one.above)]
+    drawn = [pixels(side) for c in view.components for side in (c.below, c.above)]
     assert np.mean(drawn) == pytest.approx(127.5, abs=1)
-    assert max(np.abs(one - 127.5).max() for one in drawn) == 127.5
+    assert max(np.abs(picture - 127.5).max() for picture in drawn) == 127.5
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "pattern"),
     [
         ({}, "and the number of components are what denoised held-out examples best at each of 4"),
         ({"sigma": 0.2}, "examples best at the noise level given."),
@@ -71,8 +71,8 @@ def test_patches_are_drawn_around_middle_grey() -> None:
         ({"bandwidth": 9.0, "n_components": 5}, "components are as given."),
     ],
 )
-def test_the_rule_is_said_after_loading_too(
-    options: dict[str, float], said: str, tmp_path_factory: pytest.TempPathFactory
+def test_the_rule_is_reported_after_loading_too(
+    options: dict[str, float], pattern: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("model") / "m.kpca"
     n_components = options.pop("n_components", None)
@@ -80,4 +80,4 @@ def test_the_rule_is_said_after_loading_too(
     fitted.save(path)
     sentence = choice_sentence(DictionaryDenoiser.load(path))
     assert sentence == choice_sentence(fitted)
-    assert re.search(said, sentence)
+    assert re.search(pattern, sentence)

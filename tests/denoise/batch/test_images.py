@@ -1,4 +1,4 @@
-"""One image of a batch: its unfinished file, its pages, and bugs met in it."""
+"""One image of a batch: its temporary file, its pages, and exceptions raised on it."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from tests.quick import quick
 __all__ = ["folder"]
 
 
-def test_a_page_is_let_go_after_its_last_copy(tmp_path: Path) -> None:
+def test_a_page_is_released_after_its_last_copy(tmp_path: Path) -> None:
     whole, half = (Page(side, side, 1, np.dtype("f4")) for side in (16, 8))
     pages, copies = (whole, half, half, whole, half), {1: 0, 2: 0, 4: 3}
     image = ImageFile("a", "tiff", pages, lambda n: np.ones(pages[n].shape, "f4"), copies=copies)
-    seen = []
+    calls = []
 
     def watched(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         result = pixels.copy()
-        seen.append(weakref.ref(result))
+        calls.append(weakref.ref(result))
         return result, Info()
 
     found = _singly(image, PageDenoiser(watched), tmp_path)
     shapes = [next(found)[0].shape for _ in range(3)]
     assert shapes == [(16, 16), (8, 8), (8, 8)]
-    assert next(found)[0].shape == (16, 16) and seen[0]() is None
+    assert next(found)[0].shape == (16, 16) and calls[0]() is None
     assert next(found)[0].shape == (8, 8)
 
 
 @pytest.mark.parametrize("jobs", quick([1, 2], 1))
-def test_long_names_that_begin_alike_are_told_apart(jobs: int, tmp_path: Path) -> None:
+def test_long_names_with_a_common_start_are_distinguished(jobs: int, tmp_path: Path) -> None:
     names = [
         f"Experiment_2024-03-17_plate_B_well_C07_channel_DAPI_field{n:02}.png" for n in range(8)
     ]
@@ -83,14 +83,14 @@ def test_a_file_in_the_way_of_an_unfinished_one_is_kept(
 
 
 def choosy(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
-    """Have a bug with grey images."""
+    """A denoiser that raises on grey images."""
     if pixels.ndim == 2:
         raise TypeError("unsupported operand")
     return smooth(pixels, channel_axis)
 
 
 @pytest.mark.parametrize("jobs", quick([1, 2], 1))
-def test_a_bug_is_told_with_its_place_and_costs_one_image(folder: Path, jobs: int) -> None:
+def test_an_exception_costs_one_image_and_is_located(folder: Path, jobs: int) -> None:
     result = run(folder, denoise=choosy, jobs=jobs)
     assert [image.name for image in result.failed] == ["grey.png"]
     (failed,) = result.failed
@@ -100,7 +100,7 @@ def test_a_bug_is_told_with_its_place_and_costs_one_image(folder: Path, jobs: in
 
 
 def killed(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
-    """End the process on grey images, as the system does for want of memory."""
+    """Kill the process on grey images, as the kernel's out-of-memory killer does."""
     if pixels.ndim == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return smooth(pixels, channel_axis)
@@ -108,7 +108,7 @@ def killed(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, In
 
 @pytest.mark.release
 @pytest.mark.skipif(sys.platform == "win32", reason="no signal that cannot be caught")
-def test_a_killed_worker_costs_one_image_and_is_told_in_one_line(folder: Path) -> None:
+def test_a_killed_worker_costs_one_image_and_is_reported_in_one_line(folder: Path) -> None:
     result = run(folder, denoise=killed, jobs=2)
     (lost,) = result.failed
     assert lost.reason == (
@@ -116,12 +116,12 @@ def test_a_killed_worker_costs_one_image_and_is_told_in_one_line(folder: Path) -
         "use fewer --jobs, or cut the image."
     )
     assert list(contents(folder / "out")) == ["sub/colour.png", "sub/deeper/photo.jpg"]
-    # What was done beside it is kept, and nothing unfinished is left.
+    # Finished images are kept, and no temporary files remain.
     again = run(folder)
     assert (again.n_failed, again.n_resumed) == (0, 2)
 
 
-def test_an_error_of_denoising_is_none_of_writing(folder: Path) -> None:
+def test_an_error_in_denoising_is_not_reported_as_one_in_writing(folder: Path) -> None:
     def unlucky(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         if pixels.ndim == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -161,7 +161,7 @@ def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> No
     assert 19 < image.comparison.denoised.psnr < 22
 
 
-def test_levels_of_pages_of_speckle_are_shares_and_go_with_no_others(tmp_path: Path) -> None:
+def test_levels_of_speckle_pages_are_fractions_and_not_mixed_with_others(tmp_path: Path) -> None:
     def by_light(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         is_dark = pixels.max() < 100
         return pixels, Info(noise="speckle", sigma=0.2) if is_dark else Info(sigma=10.0)
@@ -175,14 +175,14 @@ def test_levels_of_pages_of_speckle_are_shares_and_go_with_no_others(tmp_path: P
     assert "on 1 page of speckle it is 0.2 of the intensity" in " ".join(image.notes)
 
 
-def test_an_image_left_as_it_was_is_the_same_file(tmp_path: Path) -> None:
+def test_an_unchanged_image_is_the_same_file(tmp_path: Path) -> None:
     def leave(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         return pixels.astype(np.float32), Info(established=False)
 
     colours = picture(0, (24, 30, 3))
-    save(tmp_path / "in", "a.jpg", colours, quality=60)  # which encoding anew would change
+    save(tmp_path / "in", "a.jpg", colours, quality=60)  # encoding it again would change the pixels
     folder = tmp_path / "in"
-    Image.fromarray(colours).quantize(16).save(folder / "b.png")  # of a palette
+    Image.fromarray(colours).quantize(16).save(folder / "b.png")  # with a palette
     result = run(tmp_path, denoise=leave)
     assert [image.notes for image in result.images] == [(), ()]
     found = contents(tmp_path / "out")
@@ -217,7 +217,7 @@ def test_pages_of_a_stack_that_are_noisier_than_its_level_are_named() -> None:
     blocks = np.kron(1000.0 * rng.integers(0, 2, (6, 6)), np.ones((16, 16)))
     wave = np.sin(np.arange(96) * 1.3)
     left = [blocks + rng.normal(0, level, (96, 96)) for level in (20, 20, 500, 20, 450)]
-    left[3] += 1000 * np.outer(wave, wave)  # texture, which no noise is
+    left[3] += 1000 * np.outer(wave, wave)  # texture, not noise
     info = DenoiseInfo("gaussian", 100.0, (100.0,), True, False, 1.0, 65535.0)
     page = Page(96, 96, 1, np.dtype("u2"))
     image = ImageFile("a", "tiff", (page,) * 5, lambda n: (left[n] + 3000).astype(np.uint16))
@@ -238,7 +238,7 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
     assert "remains on page 2, where" in note
 
 
-def test_a_batch_warns_of_no_single_image() -> None:
+def test_a_batch_does_not_warn_about_single_images() -> None:
     denoiser = GroupDenoiser(Options(quality="fast"), sigma=0.5)
-    # Warnings are errors in these tests; the command says once what is to be doubted of a level.
+    # Warnings are errors in these tests; the command reports a doubtful level once for all images.
     assert denoiser.clean(picture(0).astype(np.uint8)).info.sigma == 0.5

@@ -1,4 +1,4 @@
-"""Which files a batch takes, and what it calls their results."""
+"""Which files a batch accepts, and how it names their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def names(tree: Path, *inputs: str, **options: str) -> dict[str, str]:
-    planned, _ = plan_outputs([tree / one for one in inputs], tree / "out", **options)
+    planned, _ = plan_outputs([tree / name for name in inputs], tree / "out", **options)
     return {image.name: image.output for image in planned}
 
 
@@ -46,28 +46,28 @@ def test_relative_patterns(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "array", "said"),
+    ("group", "array", "content"),
     [(".zgroup", ".zarray", "{}"), ("zarr.json", "zarr.json", '{"node_type": "array"}')],
 )
 def test_an_array_of_an_image_names_the_image(
-    group: str, array: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    group: str, array: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image = tmp_path / "vol.ome.zarr"
     (image / "0").mkdir(parents=True)
     (image / group).write_text('{"node_type": "group"}')
-    (image / "0" / array).write_text(said)
+    (image / "0" / array).write_text(content)
     with pytest.raises(InputError, match=r"0: this is an array of .*; name .*vol\.ome\.zarr\.$"):
         names(tmp_path, "vol.ome.zarr/0")
     monkeypatch.chdir(image)
     with pytest.raises(InputError, match=r"^0: this is an array of .*; name .*vol\.ome\.zarr\.$"):
         find_images(["0"])
-    # A group in a group may be an image.
+    # A group inside a group may be an image.
     (image / "0" / array).unlink()
     (image / "0" / group).write_text('{"node_type": "group"}')
     assert list(names(tmp_path, "vol.ome.zarr/0")) == ["0"]
 
 
-def test_what_is_packed_is_to_be_unpacked(tmp_path: Path) -> None:
+def test_packed_files_are_reported_as_to_be_unpacked(tmp_path: Path) -> None:
     (tmp_path / "sky.fits.gz").write_bytes(gzip.compress(b"SIMPLE  =" + bytes(1000)))
     (planned,), _ = plan_outputs([tmp_path / "sky.fits.gz"], tmp_path / "out")
     assert planned.refused == "is packed by gzip, which is not read; unpack it first (gunzip)."
@@ -94,15 +94,15 @@ def test_hidden_files_and_linked_folders_are_passed_over(tree: Path) -> None:
 def test_content_tells_an_image_without_a_suffix(tree: Path) -> None:
     save(tree / "in", "photo", picture(0), format="PNG")
     found, notes = find_images([tree / "in"])
-    assert "photo" in {one.name for one in found}
+    assert "photo" in {entry.name for entry in found}
     assert notes == ("1 file is not an image and was passed over.",)
 
 
-def test_what_is_no_image_is_taken_when_named(tree: Path) -> None:
+def test_other_files_are_accepted_when_named(tree: Path) -> None:
     assert list(names(tree, "in/x/notes.txt")) == ["notes.txt"]
 
 
-def test_nothing_to_do_is_said(tree: Path) -> None:
+def test_an_empty_batch_is_reported(tree: Path) -> None:
     (tree / "empty").mkdir()
     with pytest.raises(InputError, match="no image there"):
         names(tree, "empty")
@@ -125,7 +125,7 @@ def test_another_format_changes_suffixes_without_a_clash(tree: Path) -> None:
     assert names(tree, "in/x", format="tiff")["c.tif"] == "c.tif"
 
 
-def test_an_image_under_the_suffix_of_another_kind_is_renamed_and_said(tree: Path) -> None:
+def test_an_image_with_a_wrong_suffix_is_renamed_and_reported(tree: Path) -> None:
     save(tree / "in", "x/b.jpg", picture(0), format="PNG")
     save(tree / "in", "photo.JPG", picture(0), format="TIFF")
     save(tree / "in", "scan.dat", picture(0), format="PNG")
@@ -139,7 +139,7 @@ def test_an_image_under_the_suffix_of_another_kind_is_renamed_and_said(tree: Pat
     assert names(tree, "in", format="tiff")["photo.JPG"] == "photo.tif"
 
 
-def test_kinds_that_are_not_read_are_images_all_the_same(tree: Path) -> None:
+def test_unreadable_image_formats_count_as_images(tree: Path) -> None:
     np.save(tree / "in" / "a.npy", np.zeros((4, 4)))
     (tree / "in" / "b.fits").write_bytes(b"SIMPLE  =                    T")
     (tree / "in" / "c").write_bytes(b"SIMPLE  =                    T")
@@ -147,7 +147,7 @@ def test_kinds_that_are_not_read_are_images_all_the_same(tree: Path) -> None:
     (tree / "in" / "e").write_bytes(bytes(128) + b"DICM")
     (tree / "in" / "participants.txt").write_bytes(b"P1 23\nP2 41\n")
     found, notes = find_images([tree / "in"])
-    assert {"a.npy", "b.fits", "c", "d.ppm", "e"} <= {one.name for one in found}
+    assert {"a.npy", "b.fits", "c", "d.ppm", "e"} <= {entry.name for entry in found}
     assert notes == ("2 files are not images and were passed over.",)
 
 

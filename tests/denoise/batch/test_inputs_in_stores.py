@@ -1,4 +1,4 @@
-"""Objects of a store whose names, or sizes, no file here can have fail alone; without a store."""
+"""Only objects whose name or size fits no local file fail; uses a fake object store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.denoise.toy import SETTINGS, picture, save, smooth
 
 
 class Objects:
-    """A bucket as pyarrow shows one: folders are implied by the names of objects."""
+    """A bucket as pyarrow presents it: object names imply the folders."""
 
     type_name = "s3"
 
@@ -29,13 +29,13 @@ class Objects:
         self.objects, self.sizes = objects, {name: len(data) for name, data in objects.items()}
         self.n_read = self.n_asked = 0
 
-    def get_file_info(self, asked: Any) -> Any:
+    def get_file_info(self, query: Any) -> Any:
         self.n_asked += 1
-        if isinstance(asked, str):
-            is_folder = any(name.startswith(f"{asked}/") for name in self.objects)
-            return self._info(asked, is_folder=is_folder and asked not in self.objects)
-        below = [name for name in self.objects if name.startswith(f"{asked.base_dir}/")]
-        start = len(asked.base_dir) + 1
+        if isinstance(query, str):
+            is_folder = any(name.startswith(f"{query}/") for name in self.objects)
+            return self._info(query, is_folder=is_folder and query not in self.objects)
+        below = [name for name in self.objects if name.startswith(f"{query.base_dir}/")]
+        start = len(query.base_dir) + 1
         ends = [(name, end) for name in below for end, c in enumerate(name) if c == "/"]
         folders = {name[:end] for name, end in ends if end > start}
         found = [self._info(name) for name in below]
@@ -76,7 +76,7 @@ def hold(monkeypatch: pytest.MonkeyPatch, **objects: bytes) -> Objects:
 
 def outcomes(out: Path, given: str = "s3://box/in") -> dict[str, tuple[str, str]]:
     result = run_batch([given], out, denoise=smooth, settings=SETTINGS)
-    return {one.name: (one.status, one.reason) for one in result.images}
+    return {image.name: (image.status, image.reason) for image in result.images}
 
 
 def test_an_odd_name_fails_alone(
@@ -85,7 +85,7 @@ def test_an_odd_name_fails_alone(
     odd = ["../y.png", "abs//etc/x.png", "c.png/d.png", "up/../x.png"]
     fine = ["c.png", "q?a=b.png", "sub/ok.png"]
     hold(monkeypatch, **dict.fromkeys([*odd, *fine, "up/../readme.txt"], png))
-    for _ in "12":  # and when it is run again
+    for _ in "12":  # a second run gives the same
         found = outcomes(tmp_path / "out")
         assert [name for name, (status, _) in found.items() if status == "failed"] == odd
         assert {name for name, (status, _) in found.items() if status == "ok"} == {*fine}
@@ -102,20 +102,20 @@ def test_a_file_beside_a_folder_of_its_name_is_kept(
     hold(monkeypatch, **{"c.png": png, "c.png/d.png": png})
     for recursive in (False, True):
         items = place_of("s3://box/in").items(recursive=recursive)
-        assert {one.name: one.is_folder for one in items}["c.png"] is False
+        assert {item.name: item.is_folder for item in items}["c.png"] is False
 
 
 def test_images_are_listed_by_few_requests(png: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    counts = []
     for n_images in (1, 9):
         system = hold(monkeypatch, **{f"{number}.png": png for number in range(n_images)})
         planned, _ = plan_outputs(["s3://box/in"], "out")
-        assert [one.n_bytes for one in planned] == [len(png)] * n_images
-        asked.append(system.n_asked)
-    assert asked[0] == asked[1]  # beside the beginning of each
+        assert [item.n_bytes for item in planned] == [len(png)] * n_images
+        counts.append(system.n_asked)
+    assert counts[0] == counts[1]  # besides reading the start of each object
 
 
-def test_what_is_too_large_is_not_fetched(
+def test_objects_that_are_too_large_are_not_fetched(
     tmp_path: Path, png: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system = hold(monkeypatch, **{"a.png": png, "b.png": png})
@@ -123,7 +123,7 @@ def test_what_is_too_large_is_not_fetched(
     found = outcomes(tmp_path / "out")
     assert "which do not take its" in found["a.png"][1]
     assert found["b.png"][0] == "ok"
-    # Nor what there is no room for.
+    # An object larger than the free disk space is not fetched either.
     system.sizes["box/in/a.png"] = FRONT
     monkeypatch.setattr(
         spools.shutil, "disk_usage", lambda _: SimpleNamespace(free=spools._RESERVE + FRONT - 1)
@@ -131,7 +131,7 @@ def test_what_is_too_large_is_not_fetched(
     system.n_read = 0
     (status, reason) = outcomes(tmp_path / "out", "s3://box/in/a.png")["a.png"]
     assert (status, "has no room" in reason) == ("failed", True)
-    assert system.n_read < 2 * len(png)  # its beginning tells its kind
+    assert system.n_read < 2 * len(png)  # the first bytes show the file type
 
 
 def test_an_address_with_a_signature_is_refused_still(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The record of a batch survives a stop at any byte, and knows what is not its own."""
+"""A batch record survives an interruption at any byte and ignores foreign entries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def written(tmp_path: Path) -> bytes:
     return (tmp_path / MANIFEST).read_bytes()
 
 
-def test_cut_at_any_byte_it_keeps_every_whole_line(written: bytes, tmp_path: Path) -> None:
+def test_a_record_cut_at_any_byte_keeps_every_complete_line(written: bytes, tmp_path: Path) -> None:
     names = ("a.png", "b\u00e9\n.png")
     ends = [at + 1 for at, byte in enumerate(written) if byte == ord("\n")]
     assert len(ends) == 3
@@ -49,7 +49,7 @@ def test_a_damaged_line_costs_that_line_alone(written: bytes, tmp_path: Path) ->
             assert len(manifest.records("b\u00e9\n.png")) == 1
 
 
-def test_a_settled_record_holds_what_stands_in_the_order_of_names(tmp_path: Path) -> None:
+def test_a_final_record_is_in_order_of_names(tmp_path: Path) -> None:
     orders = [["b", "a"], ["a", "b", "a"]]
     written = []
     for order in orders:
@@ -61,8 +61,8 @@ def test_a_settled_record_holds_what_stands_in_the_order_of_names(tmp_path: Path
             manifest.settle({"a": "k", "b": "k"})
         written.append((tmp_path / MANIFEST).read_bytes())
         with Manifest(tmp_path) as manifest:
-            assert [one["key"] for one in manifest.records("a")] == ["k"]
-            assert [one["key"] for one in manifest.records("of another batch")] == ["other"]
+            assert [record["key"] for record in manifest.records("a")] == ["k"]
+            assert [record["key"] for record in manifest.records("of another batch")] == ["other"]
         (tmp_path / MANIFEST).unlink()
     assert written[0] == written[1]
 

@@ -1,4 +1,4 @@
-"""Image files parts of which are no data, or not wanted: the same bits come back there."""
+"""Masked and missing pixels of image files keep their exact bits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_holes_of_three_kinds_stay_as_they_are(tmp_path: Path) -> None:
     assert np.array_equal(found["alpha"][~DATA], colours[~DATA])
     assert np.array_equal(found["masked"][~DATA], NOISY[~DATA])
     assert np.array_equal(np.isnan(found["nan"]), ~DATA)
-    # However it was said, the same was done.
+    # Masks and NaN give the same result.
     assert np.abs(np.rint(found["nan"][DATA]) - found["masked"][DATA]).max() <= 1
     assert np.mean(found["masked"][DATA] != NOISY[DATA]) > 0.8
     assert all(np.isfinite(image.residual.sd) for image in result.images if image.residual)
@@ -66,7 +66,7 @@ def test_a_mask_may_have_one_bit_a_pixel(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_a_named_pipe_is_no_mask_and_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_named_pipe_is_rejected_as_a_mask_without_waiting(tmp_path: Path) -> None:
     save(tmp_path / "in", "noisy.png", NOISY)
     os.mkfifo(tmp_path / "mask.png")
     (image,) = run(tmp_path, mask=tmp_path / "mask.png").images
@@ -126,17 +126,17 @@ def test_holes_are_left_out_of_measuring_and_of_a_preview(tmp_path: Path) -> Non
     tifffile.imwrite(path, noisy.astype(np.float32))
     assert measure_file(path, "nan.tif")[0].sigma == pytest.approx(5, rel=0.1)
     trial = try_strengths(read_image(path), GroupDenoiser(Options(quality="draft")))
-    assert all(np.isfinite(one.residual_sd) for one in trial.trials)
+    assert all(np.isfinite(t.residual_sd) for t in trial.trials)
 
 
-def test_of_jpeg_it_is_said_that_the_rest_is_encoded_anew(tmp_path: Path) -> None:
+def test_reencoding_the_rest_of_a_jpeg_is_reported(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     Image.fromarray(NOISY).save(tmp_path / "in" / "a.jpg")
     save(tmp_path / "in", "b.png", NOISY)
-    notes = [" ".join(one.notes) for one in run(tmp_path, region=(10, 10, 30, 30)).images]
-    assert ["--format png keeps it" in one for one in notes] == [True, False]
-    for one in ("in/b.png", "out/a.jpg"):
-        (tmp_path / one).unlink()
+    notes = [" ".join(image.notes) for image in run(tmp_path, region=(10, 10, 30, 30)).images]
+    assert ["--format png keeps it" in note for note in notes] == [True, False]
+    for name in ("in/b.png", "out/a.jpg"):
+        (tmp_path / name).unlink()
     assert "encoded again" not in " ".join(run(tmp_path).images[0].notes)
 
 

@@ -1,4 +1,4 @@
-"""Settings of single images are read from a table, refused by row and column, and applied."""
+"""Per-image settings are read from a table, checked by row and column, and applied."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_row_of_a_typed_table_is_named_by_its_number(tmp_path: Path) -> None:
         read_per_image(tmp_path / "own.parquet", NAMES, FAST)
 
 
-def test_noise_that_is_not_for_stacks_is_refused(tmp_path: Path) -> None:
+def test_noise_models_without_stacks_are_rejected(tmp_path: Path) -> None:
     stacked = GroupDenoiser(Options(), stack=True)
     with pytest.raises(InputError, match=r'column "noise": .* stack'):
         read(tmp_path, "file,noise\na.png,camera\n", stacked)
@@ -159,7 +159,7 @@ def test_only_images_whose_settings_changed_are_done_again(folder: Path) -> None
     assert (after["a.png"] == before["a.png"], after["b.png"] == before["b.png"]) == (True, False)
 
 
-def test_what_the_batch_asks_for_anyway_changes_nothing(folder: Path) -> None:
+def test_settings_equal_to_the_batchs_change_nothing(folder: Path) -> None:
     run(folder, {})
     result = run(folder, {"a.png": {"sigma": 20.0, "strength": 1.0}})
     assert [image.resumed for image in result.images] == [True, True]

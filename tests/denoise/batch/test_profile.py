@@ -1,4 +1,4 @@
-"""The noise of a set, kept in a file: what was found is what is used, and nothing else passes."""
+"""A noise profile file stores a measured noise model for later runs; invalid files are rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STRONG = kept_law(replace(law_of_nothing(0.0), gain=300.0))
 
 
 def photograph(seed: int, *, counts: float = 0.0, sigma: float = 0.0) -> np.ndarray:
-    """An even slope with noise of light, of so much for a count, or white noise."""
+    """A smooth gradient with Poisson noise at a given gain, or with white noise."""
     rng, light = np.random.default_rng(seed), np.add.outer(np.arange(160), np.arange(160)) * 0.5
     noisy = counts * rng.poisson(light / counts) if counts else light
     noisy = noisy + sigma * rng.standard_normal(SIZE)
@@ -42,31 +42,31 @@ def stored(path: Path, same: tuple[KindNoise, ...], **changed: Any) -> Path:
 
 def found_in(folder: Path) -> tuple[KindNoise, ...]:
     known = [measure_file(path, path.name)[1] for path in sorted(folder.iterdir())]
-    return pooled(one for one in known if one is not None)
+    return pooled(noise for noise in known if noise is not None)
 
 
 @pytest.mark.parametrize("noise", [{"sigma": 9.0}, {"counts": 4.0}])
-def test_noise_that_was_kept_is_taken_out_of_an_image_that_does_not_show_it(
+def test_a_saved_profile_denoises_an_image_that_does_not_show_its_noise(
     tmp_path: Path, noise: dict[str, float]
 ) -> None:
     for seed in range(3):
         save(tmp_path / "set", f"{seed}.png", photograph(seed, **noise))
-    (one,) = same = read_profile(stored(tmp_path / "profile.json", found_in(tmp_path / "set")))
-    assert (one.images, one.n_images) == ("160 x 160, 1 x uint8", 3)
-    if one.sigma:
-        assert one.sigma[0] == pytest.approx(9.0, rel=0.1)
+    (profile,) = same = read_profile(stored(tmp_path / "profile.json", found_in(tmp_path / "set")))
+    assert (profile.images, profile.n_images) == ("160 x 160, 1 x uint8", 3)
+    if profile.sigma:
+        assert profile.sigma[0] == pytest.approx(9.0, rel=0.1)
     else:
-        assert one.laws[0].gain == pytest.approx(4.0, rel=0.15)
+        assert profile.laws[0].gain == pytest.approx(4.0, rel=0.15)
     save(tmp_path / "in", "other.png", photograph(9, **noise))
     denoiser = GroupDenoiser(Options(quality="draft"), same=same, from_profile=True)
     result = run_batch([tmp_path / "in"], tmp_path / "out", denoiser.settings, denoise=denoiser)
     (image,) = result.images
-    assert image.noise == ("gaussian" if one.sigma else "poisson")
+    assert image.noise == ("gaussian" if profile.sigma else "poisson")
     assert image.notes[-1] == "The noise is that of images of its kind, by --profile."
     with Image.open(tmp_path / "out" / "other.png") as opened:
         change = np.std(np.asarray(opened).astype(float) - photograph(9, **noise))
     assert change > 4
-    # As in a run that found it.
+    # The run that measured the profile gives the same.
     again = GroupDenoiser(Options(quality="draft"), same=found_in(tmp_path / "set"))
     run_batch([tmp_path / "in"], tmp_path / "again", again.settings, denoise=again)
     first, second = (read_image(tmp_path / name / "other.png").page(0) for name in ("out", "again"))
@@ -87,7 +87,7 @@ def test_images_of_another_kind_are_not_denoised(tmp_path: Path) -> None:
     assert small.reason.startswith("small.png: is of a kind (160 x 96, 1 x uint8)")
 
 
-def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
+def test_noise_curves_of_raw_files_are_saved(tmp_path: Path) -> None:
     pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
     from tests.images.dng import exposed, mosaic_of, write_dng
 
@@ -98,14 +98,14 @@ def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
         write_dng(
             tmp_path / "set" / f"{seed}.dng", np.clip(np.rint(counts), 0, 4095).astype(np.uint16)
         )
-    (one,) = read_profile(stored(tmp_path / "p", found_in(tmp_path / "set")))
-    a, b = one.curves[0]
+    (profile,) = read_profile(stored(tmp_path / "p", found_in(tmp_path / "set")))
+    a, b = profile.curves[0]
     truth = np.sqrt(65535**2 * (0.4 / 200 + 1e-4))
     assert np.sqrt(a * 0.4 * 65535 + b) == pytest.approx(truth, rel=0.15)
-    denoiser = GroupDenoiser(Options(quality="draft"), same=(one,), from_profile=True)
+    denoiser = GroupDenoiser(Options(quality="draft"), same=(profile,), from_profile=True)
     image = read_image(tmp_path / "set" / "0.dng")
     assert image.mosaic is not None
-    cleaned = denoiser.of_kind(one.images).clean_mosaic(image.mosaic())
+    cleaned = denoiser.of_kind(profile.images).clean_mosaic(image.mosaic())
     assert not cleaned.info.estimated
     assert np.std(cleaned.light - cleaned.mosaic.light) > 0.5 * truth
 
@@ -130,7 +130,7 @@ def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
         ({"kinds": 2 * [{"images": "a", "n_images": 1, "sigma": [1.0]}]}, "noise that cannot be"),
     ],
 )
-def test_what_is_no_profile_is_refused(
+def test_other_files_are_rejected_as_profiles(
     tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
     path = stored(tmp_path / "p.json", (KindNoise("a", 1, sigma=(1.0,)),), **changed)
@@ -139,7 +139,7 @@ def test_what_is_no_profile_is_refused(
     assert "measure it again" in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_json_is_rejected(tmp_path: Path) -> None:
     for content, what in (
         (b"", "is not a noise profile"),
         (b"\xff\xfe", "is not a noise profile"),

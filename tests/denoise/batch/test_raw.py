@@ -30,19 +30,19 @@ FAST = GroupDenoiser(Options(quality="fast"))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A noisy raw file, one turned, its clean development, a damaged one and a PNG."""
+    """A noisy raw file, a rotated one, its clean development, a damaged one and a PNG."""
     made = tmp_path_factory.mktemp("raw")
     (made / "in").mkdir()
     (made / "clean").mkdir()
-    seen = mosaic_of((astronaut()[:144, 140:300] / 255.0) ** 2.2 * NEUTRAL)
+    mosaic = mosaic_of((astronaut()[:144, 140:300] / 255.0) ** 2.2 * NEUTRAL)
 
     def counts(light: NDArray[np.float64]) -> NDArray[np.uint16]:
         return np.clip(np.rint(256 + 3839 * light), 0, 4095).astype(np.uint16)
 
-    noisy = counts(exposed(seen, A, B))
+    noisy = counts(exposed(mosaic, A, B))
     write_dng(made / "in" / "a.dng", noisy, noise=(A, B))
     write_dng(made / "in" / "turned.dng", noisy, orientation=6)
-    write_dng(made / "clean" / "a.dng", counts(seen))
+    write_dng(made / "clean" / "a.dng", counts(mosaic))
     (made / "in" / "cut.dng").write_bytes((made / "in" / "a.dng").read_bytes()[:9000])
     Image.fromarray(astronaut()[:32, :32]).save(made / "in" / "b.png")
     return made
@@ -57,14 +57,14 @@ def batch(
 def test_raw_files_become_denoised_pictures(folder: Path, tmp_path: Path) -> None:
     result = batch(folder, tmp_path / "out", reference=folder / "clean")
     a, b, cut, turned = result.images
-    assert [one.status for one in result.images] == ["ok", "ok", "failed", "ok"]
+    assert [image.status for image in result.images] == ["ok", "ok", "failed", "ok"]
     assert (a.output, b.output, turned.output) == ("a.tif", "b.png", "turned.tif")
     assert cut.reason.startswith("cut.dng: its pixels are damaged or cut short")
     assert (a.format, a.dtype, a.shape, a.noise) == ("tiff", "uint16", (144, 160, 3), "raw")
     assert turned.shape == (160, 144, 3) and turned.orientation == 1
     assert a.comparison is not None
     assert a.comparison.denoised.psnr > a.comparison.noisy.psnr + 4
-    # A noise profile of the file is believed; without one the noise is measured, and much the same.
+    # The file's noise profile is used; without one, the noise is measured, with a similar result.
     assert (a.estimated, turned.estimated) == (False, True)
     assert a.sigma is not None and a.data_range == pytest.approx(65535)
     assert turned.sigma == pytest.approx(a.sigma, rel=0.1)
@@ -90,16 +90,16 @@ def test_raw_files_become_denoised_raw_files(folder: Path, tmp_path: Path) -> No
     files = [folder / "in" / "a.dng", folder / "in" / "b.png"]
     for kind in ("tiff", "dng"):
         result = run_batch(files, tmp_path / kind, FAST.settings, denoise=FAST, raw_out=kind)
-        assert [one.reason for one in result.images] == ["", ""]
+        assert [image.reason for image in result.images] == ["", ""]
     a, b = result.images
     assert (a.output, a.format, b.output) == ("a.dng", "dng", "b.png")
-    # Developed from the file it is what it is from memory.
+    # Developing the written file gives the same picture as developing from memory.
     pictures = [read_image(tmp_path / name).page(0) for name in ("tiff/a.tif", "dng/a.dng")]
     np.testing.assert_array_equal(*pictures)
     again = run_batch(files, tmp_path / "dng", FAST.settings, denoise=FAST, raw_out="dng")
     assert again.n_resumed == 2
     planned, _ = plan_outputs([folder / "in"], folder / "out", raw_out="dng")
-    assert [one.output for one in planned] == ["a.dng", "b.png", "cut.dng", "turned.dng"]
+    assert [item.output for item in planned] == ["a.dng", "b.png", "cut.dng", "turned.dng"]
 
 
 @pytest.mark.release
@@ -140,7 +140,7 @@ def test_a_level_a_kind_of_noise_and_a_range_are_refused(folder: Path, tmp_path:
         assert a.status == "failed" and not a.bug
 
 
-def test_what_denoises_pictures_alone_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_options_for_pictures_only_are_rejected(folder: Path, tmp_path: Path) -> None:
     def denoise(pixels: NDArray[np.uint8], channel_axis: int | None) -> None:
         raise AssertionError
 
@@ -159,8 +159,8 @@ def test_the_noise_of_a_raw_file_is_measured(folder: Path) -> None:
 @pytest.mark.release
 def test_strengths_are_tried_on_the_mosaic(folder: Path) -> None:
     trial = try_strengths(read_image(folder / "in" / "turned.dng"), FAST)
-    weaker, asked, stronger = (one.residual_sd for one in trial.trials)
-    assert 0 < weaker < asked < stronger
+    weaker, given, stronger = (t.residual_sd for t in trial.trials)
+    assert 0 < weaker < given < stronger
     assert (trial.noise, trial.width, trial.height) == ("raw", 144, 160)
 
 
@@ -168,22 +168,22 @@ def test_strengths_are_tried_on_the_mosaic(folder: Path) -> None:
 @pytest.mark.parametrize("pattern", ["RGGB", XTRANS], ids=["Bayer", "X-Trans"])
 def test_denoising_before_development_is_better_than_after(tmp_path: Path, pattern: str) -> None:
     picture = np.tile(astronaut(), (2, 2, 1))[:514, :514]
-    seen = mosaic_of((picture / 255.0) ** 2.2 * NEUTRAL, pattern)
+    scene = mosaic_of((picture / 255.0) ** 2.2 * NEUTRAL, pattern)
     files = []
-    for name, light in (("clean", seen), ("noisy", exposed(seen, A, B))):
+    for name, light in (("clean", scene), ("noisy", exposed(scene, A, B))):
         counts = np.clip(np.rint(256 + 3839 * light), 0, 4095).astype(np.uint16)
         files.append(read_image(write_dng(tmp_path / f"{name}.dng", counts, pattern=pattern)))
     clean, noisy = (image.page(0).astype(float) for image in files)
     assert files[1].mosaic is not None
     before = FAST.clean_mosaic(files[1].mosaic()).at(1.0)
     after = denoise_kpca(files[1].page(0), noise="camera", channel_axis=-1, quality="fast")
-    errors = [np.sqrt(np.mean(np.square(one - clean))) for one in (noisy, after, before)]
-    # In decibels: 3.6 and 5 better than the noisy one, and 1.1 between the two.
+    errors = [np.sqrt(np.mean(np.square(image - clean))) for image in (noisy, after, before)]
+    # 3.6 and 5 dB better than the noisy image, and 1.1 dB between the two.
     assert errors[1] < 0.66 * errors[0] and errors[2] < 0.563 * errors[0]
     assert errors[2] < 0.885 * errors[1]
 
 
 def test_results_of_raw_files_are_named_as_pictures(folder: Path) -> None:
     planned, notes = plan_outputs([folder / "in"], folder / "out")
-    assert [one.output for one in planned] == ["a.tif", "b.png", "cut.tif", "turned.tif"]
-    assert not notes and not any(one.refused for one in planned)
+    assert [item.output for item in planned] == ["a.tif", "b.png", "cut.tif", "turned.tif"]
+    assert not notes and not any(item.refused for item in planned)

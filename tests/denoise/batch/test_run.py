@@ -1,4 +1,4 @@
-"""A batch goes on past bad files, never overwrites, and can be stopped anywhere."""
+"""A batch continues past bad files, never overwrites foreign files, and can resume anywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kpca_apps.denoise.batch.manifest import MANIFEST, Manifest
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
+from tests.denoise.killing import N_IMAGES, all_files, kill_and_resume, make_inputs
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.hostile.images import NAMES
 from tests.interrupts import HEARS_INTERRUPTS
@@ -30,7 +30,7 @@ def run(folder: Path, out: str = "out", **options: object) -> DenoisingResult:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three images in a small tree, and a file that is no image."""
+    """Three images in a small tree, and a file that is not an image."""
     save(tmp_path / "in", "grey.png", picture(0))
     save(tmp_path / "in", "sub/colour.png", picture(1, (24, 30, 3)))
     save(tmp_path / "in", "sub/deeper/photo.jpg", picture(2, (24, 32, 3)), quality=95)
@@ -54,9 +54,9 @@ def test_results_mirror_the_tree_and_hold_what_was_denoised(folder: Path) -> Non
 
 @pytest.mark.release
 def test_one_result_for_any_number_of_workers(folder: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    alone = run(folder, progress=lambda done, total, outcome: seen.append((done, total)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    calls: list[tuple[int, int]] = []
+    alone = run(folder, progress=lambda done, total, outcome: calls.append((done, total)))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
     for jobs in (2,):
         together = run(folder, f"out{jobs}", jobs=jobs)
         assert together == alone
@@ -109,7 +109,7 @@ def test_values_beyond_the_type_are_cut_not_wrapped(folder: Path) -> None:
         np.testing.assert_array_equal(np.array(seen), expected)
 
 
-def test_going_on_does_nothing_again(folder: Path) -> None:
+def test_resuming_repeats_nothing(folder: Path) -> None:
     first = run(folder)
     stamps = {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*.*")}
 
@@ -122,7 +122,7 @@ def test_going_on_does_nothing_again(folder: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
 
-def test_a_lost_result_is_made_again_and_a_changed_input_is_noticed(folder: Path) -> None:
+def test_a_missing_result_and_a_changed_input_are_processed_again(folder: Path) -> None:
     run(folder)
     whole = contents(folder / "out")
     (folder / "out" / "grey.png").unlink()
@@ -145,11 +145,11 @@ def test_other_settings_need_another_folder_or_force(folder: Path) -> None:
     assert contents(folder / "out") == whole
     run(folder, **other, force=True)
     assert contents(folder / "out")["grey.png"] != whole["grey.png"]
-    # The same call goes on from there, and does not begin anew.
+    # The same call resumes from there instead of starting over.
     assert run(folder, **other, force=True).n_resumed == 3
 
 
-def test_nothing_foreign_is_overwritten(folder: Path) -> None:
+def test_foreign_files_are_not_overwritten(folder: Path) -> None:
     (folder / "out" / "sub").mkdir(parents=True)
     (folder / "out" / "sub" / "colour.png").write_bytes(b"precious")
     with pytest.raises(RefusedError, match=r"sub/colour\.png: exists"):
@@ -184,7 +184,7 @@ def test_inputs_are_never_overwritten(folder: Path) -> None:
     run(folder, "in/clean")
     after = contents(folder / "in")
     assert {name: after[name] for name in before} == before
-    # Results inside the input folder are no inputs of the next run.
+    # Results inside the input folder are not inputs of the next run.
     assert run(folder, "in/clean").n_resumed == 3
 
 
@@ -199,7 +199,7 @@ def test_a_link_in_the_output_folder_is_not_followed(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
-    """A folder of inputs, and what a batch that is never stopped makes of them."""
+    """A folder of inputs, and the results of an uninterrupted batch on it."""
     folder = tmp_path_factory.mktemp("killed")
     return folder, make_inputs(folder)
 
@@ -211,7 +211,7 @@ def test_a_killed_batch_ends_with_the_same_bytes(
     folder, expected = whole
     name = f"out{seed}"
     n_before, n_resumed = kill_and_resume(folder, name, jobs=1 + seed // 4, seed=seed)
-    assert everything(folder / name) == expected
+    assert all_files(folder / name) == expected
     assert n_resumed == n_before <= N_IMAGES
 
 
@@ -241,12 +241,12 @@ def test_an_interrupt_leaves_nothing_partial(folder: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals to hold back")
 def test_workers_leave_an_interrupt_to_the_run(folder: Path) -> None:
-    # In a process of its own: what starts workers here may have been started by other tests.
+    # Use a fresh process: earlier tests may have started the process that forks workers.
     code = HEARS_INTERRUPTS + (
         "import sys\n"
         "from kpca_apps.denoise.batch.run import run_batch\n"
-        "from tests.denoise.toy import SETTINGS, deaf\n"
-        "result = run_batch([sys.argv[1]], sys.argv[2], SETTINGS, denoise=deaf, jobs=2)\n"
+        "from tests.denoise.toy import SETTINGS, unheard\n"
+        "result = run_batch([sys.argv[1]], sys.argv[2], SETTINGS, denoise=unheard, jobs=2)\n"
         "assert not result.failed, result.failed\n"
         "assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
     )
@@ -283,7 +283,7 @@ def test_references_are_found_and_compared(folder: Path) -> None:
     assert set(compared.baselines) == {"nl_means"}
     assert result.mean_comparison == compared
     assert any("2 images have no clean image" in note for note in result.notes)
-    # Compared anew only when something else is asked.
+    # Results are compared again only if the comparison's options change.
     assert run(folder, reference=folder / "clean", baselines=("nl_means",)) == result
     other = run(folder, reference=folder / "clean").images[0].comparison
     assert other is not None
@@ -295,12 +295,12 @@ def test_a_reference_that_does_not_fit_costs_the_comparison_alone(folder: Path) 
     save(folder / "clean", "sub/colour.png", picture(0, (24, 30, 3)))
     result = run(folder, reference=folder / "clean")
     assert not result.failed
-    of = {image.name: image for image in result.images}
-    assert of["grey.png"].comparison is None
-    assert [note for note in of["grey.png"].notes if "24 x 31 and the image 24 x 30" in note]
-    assert of["sub/colour.png"].comparison is not None
+    images = {image.name: image for image in result.images}
+    assert images["grey.png"].comparison is None
+    assert [note for note in images["grey.png"].notes if "24 x 31 and the image 24 x 30" in note]
+    assert images["sub/colour.png"].comparison is not None
     assert run(folder, reference=folder / "clean").images == result.images
-    # Told no more once it fits.
+    # The note disappears once the reference fits.
     save(folder / "clean", "grey.png", picture(0, (24, 30)))
     again = run(folder, reference=folder / "clean").images[0]
     assert (again.comparison is not None, again.notes) == (True, run(folder).images[0].notes)

@@ -1,4 +1,4 @@
-"""A file's pages denoised as one stack by a batch, against the same array from Python."""
+"""Pages of a file denoised as one stack by a batch, against the same array from Python."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from kpca_apps.denoise.denoiser import clean_image, denoise_kpca
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError
 
-# Its loops take long to compile.
+# The loops take long to compile.
 pytestmark = pytest.mark.release
 
 RUNNER = CliRunner()
@@ -63,14 +63,14 @@ def test_a_stack_of_counted_light_is_denoised_by_its_law() -> None:
     assert max(errors) < 0.5 * np.std(stack[0] - clean)
 
 
-def test_pages_of_a_volume_are_not_taken_together_unasked_but_it_is_said(tmp_path: Path) -> None:
+def test_pages_of_a_volume_are_stacked_only_on_request_with_a_note(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", pages(3), imagej=True, metadata={"axes": "ZYX"})
     code, output = run(tmp_path, "--sigma", "15", "--quality", "fast")
     assert code == 0, output
     report = (tmp_path / "out/report/report.html").read_text()
     assert "its pages are a volume or film: --stack denoises them together" in report
-    one = denoise_kpca(pages(3)[1], sigma=15, quality="fast")
-    np.testing.assert_array_equal(tifffile.imread(tmp_path / "out/images/a.tif")[1], np.round(one))
+    page = denoise_kpca(pages(3)[1], sigma=15, quality="fast")
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "out/images/a.tif")[1], np.round(page))
 
 
 def test_the_level_of_each_channel_and_of_light_is_that_of_the_array(tmp_path: Path) -> None:
@@ -92,14 +92,14 @@ def test_the_level_of_each_channel_and_of_light_is_that_of_the_array(tmp_path: P
         assert np.std(found - truth) < 0.3 * np.std(noisy - truth)
 
 
-def test_black_pages_between_do_not_hide_the_noise(tmp_path: Path) -> None:
+def test_black_pages_do_not_hide_the_noise(tmp_path: Path) -> None:
     film = pages(16)
     film[::2] = 0
     tifffile.imwrite(tmp_path / "a.tif", film, photometric="minisblack", metadata=None)
     code, output = run(tmp_path, "--stack")
     assert code == 0, output
     found = tifffile.imread(tmp_path / "out/images/a.tif")
-    assert np.std(np.diff(found[1::2].astype(float), axis=0)) < 10  # 21 as they came
+    assert np.std(np.diff(found[1::2].astype(float), axis=0)) < 10  # 21 in the input
 
 
 def of_several_sizes(path: Path) -> None:
@@ -127,7 +127,7 @@ def with_a_hole(path: Path) -> None:
         (with_a_hole, "page 13 holds inf at row 3, column 4"),
     ],
 )
-def test_what_is_no_stack_fails_in_one_line(
+def test_other_files_fail_as_stacks_in_one_line(
     make: Callable[[Path], None], words: str, tmp_path: Path
 ) -> None:
     make(tmp_path / "a.tif")
@@ -137,7 +137,7 @@ def test_what_is_no_stack_fails_in_one_line(
 
 
 @pytest.mark.parametrize("options", [["--noise", "impulse"], ["--noise", "camera"], ["--preview"]])
-def test_what_stacks_are_not_denoised_for_is_refused(options: list[str], tmp_path: Path) -> None:
+def test_options_without_stacks_are_rejected(options: list[str], tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", pages(2), photometric="minisblack")
     command = ["denoise", "run", str(tmp_path / "a.tif"), "--stack", *options]
     result = RUNNER.invoke(app, [*command, "--out", str(tmp_path / "out")])
@@ -145,7 +145,7 @@ def test_what_stacks_are_not_denoised_for_is_refused(options: list[str], tmp_pat
     assert "--stack" in str(result.exception)
 
 
-def test_memory_is_looked_at_before_a_stack_is_denoised(
+def test_memory_is_checked_before_a_stack_is_denoised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.available_bytes", lambda: 10**5)

@@ -1,4 +1,4 @@
-"""Images from a store, and results in one: the bytes of a run on disk, and nothing done twice."""
+"""Images and results in an object store: the same bytes as on disk, and no repeated work."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def store() -> Iterator[Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path, store: Any) -> Path:
-    """A folder with images, and a bucket with the same ones, and nothing else."""
+    """A folder with images, and a bucket with copies of them."""
     for seed, name in enumerate(NAMES):
         save(tmp_path / "in", name, picture(seed))
     save(tmp_path / "clean", "a.png", picture(9))
     (tmp_path / "in" / "readme.txt").write_text("not an image")
-    for one in store.list_objects_v2(Bucket=BUCKET).get("Contents", []):
-        store.delete_object(Bucket=BUCKET, Key=one["Key"])
+    for item in store.list_objects_v2(Bucket=BUCKET).get("Contents", []):
+        store.delete_object(Bucket=BUCKET, Key=item["Key"])
     put(store, tmp_path, "in", "clean")
     return tmp_path
 
@@ -67,7 +67,7 @@ def never(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Inf
 IN, OUT = f"s3://{BUCKET}/in", f"s3://{BUCKET}/out"
 
 
-def test_a_batch_from_a_bucket_goes_on_here(
+def test_a_batch_from_a_bucket_resumes_here(
     folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(IN, folder / "out").n_failed == 0
@@ -83,9 +83,9 @@ def test_a_batch_from_a_bucket_goes_on_here(
     put(store, folder, "in")
     monkeypatch.setattr(Place, "chunks", counted)
     again = run(IN, folder / "out", denoise=never)
-    # Each is fetched once, and one that is denied, or was changed, fails alone.
+    # Each object is fetched once; one that is denied or was changed fails alone.
     assert fetched == NAMES
-    assert [one.status for one in again.images] == ["ok", "failed", "failed"]
+    assert [image.status for image in again.images] == ["ok", "failed", "failed"]
     assert again.n_resumed == 1
     assert "access is denied (403)" in again.images[1].reason
     assert "was made from another input" in again.images[2].reason
@@ -96,7 +96,7 @@ def test_a_batch_from_a_bucket_goes_on_here(
 
 
 @release
-def test_a_bucket_gives_and_takes_what_a_folder_does(folder: Path, store: Any) -> None:
+def test_a_bucket_behaves_like_a_folder(folder: Path, store: Any) -> None:
     here = run(folder / "in", folder / "out", reference=folder / "clean")
     record = (folder / "out" / MANIFEST).read_bytes()
     assert run(IN, folder / "fetched", reference=f"s3://{BUCKET}/clean") == here
@@ -106,7 +106,7 @@ def test_a_bucket_gives_and_takes_what_a_folder_does(folder: Path, store: Any) -
     again = run(folder / "in", OUT, denoise=never, reference=folder / "clean")
     assert (again, again.n_resumed) == (here, 3)
     assert held(store)[MANIFEST] == record
-    # Results in the same bucket are no inputs.
+    # Results in the same bucket are not inputs.
     assert run(f"s3://{BUCKET}", f"s3://{BUCKET}/out").images[0].name == "clean/a.png"
 
 
@@ -117,7 +117,7 @@ def test_workers_of_a_cluster_read_and_write_the_bucket_themselves(
     here = run(folder / "in", folder / "out")
     with Workers("dask", n_workers=2) as workers:
         workers.map_partitions(len, ["x"])
-        # Nothing of an image passes through the command.
+        # No image bytes pass through the command's process.
         for name in ("upload", "chunks"):
             monkeypatch.setattr(Place, name, lambda *_: pytest.fail("read or written here"))
         assert run(IN, OUT, workers=workers) == here
@@ -152,10 +152,10 @@ def test_a_batch_that_was_killed_goes_on(
             killed = partial(killed_at, name, before)
             patched.setattr(Place, "upload", lambda place, path, killed=killed: killed(place, path))
             run(IN, OUT)
-        assert {one for one in held(store) if not one.startswith(RECORDS)} == left
+        assert {name for name in held(store) if not name.startswith(RECORDS)} == left
     assert (run(IN, OUT, denoise=never).n_resumed, MANIFEST in held(store)) == (3, True)
-    assert {one for one in held(store) if one.startswith(RECORDS)} == set()
-    assert contents(folder / "out") == {one: held(store)[one] for one in NAMES}
+    assert {name for name in held(store) if name.startswith(RECORDS)} == set()
+    assert contents(folder / "out") == {name: held(store)[name] for name in NAMES}
     assert here.images[0].sigma == 5.0
 
 
@@ -172,7 +172,7 @@ def test_a_second_run_into_a_folder_is_refused_while_one_writes(
         return smooth(pixels, channel_axis)
 
     assert run(IN, OUT, denoise=second).n_failed == 0
-    # One that was killed is known by its process that is no more, or else by its age.
+    # A killed run is recognised by its dead process, or else by its age.
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     name = f"{output._MACHINE}-{ended.pid}-cafe-1"
@@ -193,12 +193,12 @@ def test_what_is_another_is_replaced_by_force_alone(folder: Path, store: Any) ->
     other = partial(run, IN, OUT, settings={"weight": 0.25}, denoise=partial(smooth, weight=0.25))
     with pytest.raises(RefusedError, match=r"a\.png: was made from another input or with other"):
         other()
-    # An input that was changed, and a result that was, are found by who works on them.
+    # The worker detects a changed input or result.
     save(folder / "in", "a.png", picture(7))
     put(store, folder, "in")
     store.put_object(Bucket=BUCKET, Key="out/sub/b.png", Body=before["sub/b.png"][:-1])
     changed = run(IN, OUT)
-    assert [one.status for one in changed.images] == ["failed", "failed", "ok"]
+    assert [image.status for image in changed.images] == ["failed", "failed", "ok"]
     assert "was made from another input" in changed.images[0].reason
     assert held(store)["a.png"] == before["a.png"]
     assert run(IN, OUT, force=True).n_failed == 0
@@ -224,10 +224,10 @@ def test_an_object_that_cannot_be_read_fails_alone(
             raise InputError("access is denied (403).", place.address)
         yield from chunks(place)
 
-    seen: list[ImageOutcome] = []
+    reported: list[ImageOutcome] = []
     monkeypatch.setattr(Place, "chunks", denied)
-    result = run(IN, OUT, progress=lambda done, total, one: seen.append(one))
-    assert [one.status for one in result.images] == ["ok", "failed", "failed", "ok"]
+    result = run(IN, OUT, progress=lambda done, total, one: reported.append(one))
+    assert [image.status for image in result.images] == ["ok", "failed", "failed", "ok"]
     assert "access is denied (403)" in result.images[2].reason
     assert "\n" not in result.images[2].reason
     assert {*held(store)} == {"a.png", "sub/deep/c.png", MANIFEST}
@@ -248,7 +248,7 @@ def test_a_result_that_cannot_be_uploaded_fails_alone(
 
     monkeypatch.setattr(Place, "upload", failing)
     result = run(IN, OUT)
-    assert [one.status for one in result.images] == ["failed", "ok", "ok"]
+    assert [image.status for image in result.images] == ["failed", "ok", "ok"]
     assert {*held(store)} == {"sub/b.png", "sub/deep/c.png", MANIFEST}
     assert list(temporary.iterdir()) == []
 
@@ -270,7 +270,7 @@ def test_an_image_that_is_a_folder_of_objects(folder: Path, store: Any) -> None:
     stored = held(store, "done")
     assert contents(folder / "done") == {k: v for k, v in stored.items() if k != MANIFEST}
     assert run(f"{there}/one.zarr", f"s3://{BUCKET}/done", denoise=never).n_resumed == 1
-    # What marks it as an image is missing where an upload was killed: it is done again.
+    # A killed upload lacks the metadata that marks an image, so it is repeated.
     store.delete_object(Bucket=BUCKET, Key="done/one.zarr/.zgroup")
     assert run(there, f"s3://{BUCKET}/done").n_resumed == 0
     assert held(store, "done") == stored
@@ -279,14 +279,14 @@ def test_an_image_that_is_a_folder_of_objects(folder: Path, store: Any) -> None:
 @release
 def test_patterns_and_single_objects(folder: Path, store: Any) -> None:
     planned, _ = plan_outputs([f"{IN}/sub/*.png"], folder / "out")
-    assert [(one.name, one.output) for one in planned] == [("b.png", "b.png")]
+    assert [(item.name, item.output) for item in planned] == [("b.png", "b.png")]
     for pattern in ("**/*.png", "**"):
         planned, _ = plan_outputs([f"{IN}/{pattern}"], folder / "out")
-        assert [one.name for one in planned] == NAMES
+        assert [item.name for item in planned] == NAMES
     planned, _ = plan_outputs([f"{IN}/su*"], folder / "out")
-    assert [one.name for one in planned] == NAMES[1:]
+    assert [item.name for item in planned] == NAMES[1:]
     planned, _ = plan_outputs([f"{IN}/a.png", f"{IN}/sub"], folder / "out")
-    assert [one.name for one in planned] == ["a.png", "b.png", "deep/c.png"]
+    assert [item.name for item in planned] == ["a.png", "b.png", "deep/c.png"]
     with pytest.raises(InputError, match=r"there is no such object \(404\)"):
         plan_outputs([f"{IN}/none.png"], folder / "out")
     with pytest.raises(InputError, match=r"no object has such a name"):
@@ -302,5 +302,5 @@ def test_a_bucket_of_google(folder: Path) -> None:
         assert run(f"{bucket}/in", f"{bucket}/out").images == here.images
         assert run(f"{bucket}/in", f"{bucket}/out", denoise=never).n_resumed == 3
         written = place_of(f"{bucket}/out").items(recursive=True)
-        assert {one.name for one in written if not one.is_folder} == {*NAMES, MANIFEST}
+        assert {item.name for item in written if not item.is_folder} == {*NAMES, MANIFEST}
         assert run(f"{bucket}/out/sub", folder / "again").n_failed == 0

@@ -22,7 +22,7 @@ FAST = GroupDenoiser(Options(quality="fast", noise="auto"))
 
 
 def with_detail(folder: Path, shape: tuple[int, int], top: int, left: int) -> ImageFile:
-    """An even image with noise and one chequered corner."""
+    """A constant image with noise and one chequered corner."""
     rng = np.random.default_rng(0)
     pixels = np.full(shape, 100.0)
     rows, columns = np.mgrid[: shape[0] - top, : shape[1] - left]
@@ -45,13 +45,13 @@ def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
     pixels = image.page(0)
     crop = np.s_[:, 330 - CROP :]
     tried = list(zip(trial.trials, strengths_of(mode.options, colour=False), strict=True))
-    # The weaker one is a mixture, whatever the noise.
-    for one, options in tried if noise == "gaussian" else tried[1:]:
+    # The weaker result is a mixture, whatever the noise.
+    for result, options in tried if noise == "gaussian" else tried[1:]:
         whole, info = GroupDenoiser(options[2])(pixels, channel_axis=None)
         after = np.clip(np.rint(whole[crop]), 0, 255).astype(np.uint8)
-        assert one.residual_sd == np.std(pixels[crop].astype(float) - after)
-        assert one.after == make_previews(pixels[crop], after).after
-        if one.strength == 1:
+        assert result.residual_sd == np.std(pixels[crop].astype(float) - after)
+        assert result.after == make_previews(pixels[crop], after).after
+        if result.strength == 1:
             assert trial.sigma == info.sigma
 
 
@@ -79,7 +79,7 @@ def test_the_weaker_one_is_a_mixture_and_the_stronger_one_smoother(tmp_path: Pat
     weaker, middle, stronger = trial.trials
     assert weaker.residual_sd == pytest.approx(0.6 * middle.residual_sd, rel=0.02)
     assert stronger.residual_sd > middle.residual_sd
-    assert [one.option for one in trial.trials] == ["--strength 0.6", "--strength 1", "--luma 1.3"]
+    assert [t.option for t in trial.trials] == ["--strength 0.6", "--strength 1", "--luma 1.3"]
     assert (trial.before.width, middle.after.width, middle.residual.height) == (72, 72, 64)
     assert trial.estimated
 
@@ -105,4 +105,4 @@ def test_a_given_level_and_strength_are_kept(tmp_path: Path) -> None:
     trial = try_strengths(with_detail(tmp_path, (40, 40), 20, 20), mode)
     assert (trial.sigma, trial.estimated, trial.noise) == (7.0, False, "gaussian")
     options = ["--strength 0.3", "--strength 0.5", "--luma 2.6"]
-    assert [one.option for one in trial.trials] == options
+    assert [t.option for t in trial.trials] == options

@@ -59,7 +59,7 @@ def best_linear(examples, clean, noisy):
 
 
 @pytest.mark.release
-def test_digits_come_out_better_than_from_the_best_linear_pca(digits, model):
+def test_digits_are_denoised_better_than_by_the_best_linear_pca(digits, model):
     _, clean, noisy = digits
     ratio = squared_error(model.denoise_stack(noisy, SIGMA), clean) / best_linear(*digits)
     assert ratio < 0.6
@@ -83,12 +83,12 @@ def test_the_choice_from_noisy_examples_is_near_that_from_clean_ones(digits):
     options = {"examples_sigma": SIGMA, "bandwidth": 4.0}
     (blind,) = choose(noisy, np.random.default_rng(0), **options)
     assert blind.level == pytest.approx(level)
-    # Less than the noise was, and of the clean rows alone though none was seen.
+    # The error is below the noise, although the denoiser never saw the clean rows.
     assert 0.0 < blind.error < level**2
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "impulse"])
-def test_one_by_one_or_together_is_the_same(digits, model, noise):
+def test_images_give_the_same_result_alone_and_together(digits, model, noise):
     noisy = digits[2][:7]
     together = model.denoise_stack(noisy, SIGMA, noise=noise)
     alone = [model.denoise(image, sigma=SIGMA, noise=noise) for image in noisy]
@@ -96,7 +96,7 @@ def test_one_by_one_or_together_is_the_same(digits, model, noise):
 
 
 @pytest.mark.release
-def test_impulses_are_found_out_by_what_the_examples_say(digits, model):
+def test_impulses_are_detected_by_the_examples(digits, model):
     _, clean, _ = digits
     rng = np.random.default_rng(3)
     hit = rng.random(clean.shape) < 0.25
@@ -145,7 +145,7 @@ def test_units_and_types_follow_the_image(digits, model):
     assert_allclose(ranged, result * 7.0, atol=1e-9)
 
 
-def test_no_noise_no_change(digits, model):
+def test_without_noise_nothing_changes(digits, model):
     image = digits[2][0]
     before = image.copy()
     assert_array_equal(model.denoise(image, sigma=0.0), image)
@@ -186,11 +186,11 @@ def test_memory_grows_by_a_few_images_only(waves):
         model.denoise(image, sigma=0.1)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    # All patches of an image at once would be 16 of it.
+    # All patches of an image at once would take 16 times the image.
     assert peaks[1] - peaks[0] < 8 * 300 * 200 * 8
 
 
-def test_patches_taken_apart_and_averaged_are_the_image():
+def test_extracted_and_averaged_patches_give_the_image():
     image = np.random.default_rng(0).normal(size=(23, 140, 2))
     seen = []
 
@@ -208,14 +208,14 @@ def test_patches_taken_apart_and_averaged_are_the_image():
 @pytest.mark.release
 def test_workers_change_no_bit(waves):
     options = {"patch_size": 6, "n_components": 20, "max_examples": 200, "stride": 1}
-    one = DictionaryDenoiser(**options).fit(waves[:3])
+    model = DictionaryDenoiser(**options).fit(waves[:3])
     two = DictionaryDenoiser(**options, n_jobs=2).fit(waves[:3])
     noisy = waves[3] + np.random.default_rng(1).normal(0.0, 0.2, waves[3].shape)
-    assert_array_equal(one.denoise(noisy, sigma=0.2), two.denoise(noisy, sigma=0.2))
+    assert_array_equal(model.denoise(noisy, sigma=0.2), two.denoise(noisy, sigma=0.2))
 
 
 @pytest.mark.parametrize("patch_size", [None, 6])
-def test_a_file_gives_back_the_same_model(tmp_path, waves, digits, patch_size):
+def test_a_file_restores_the_same_model(tmp_path, waves, digits, patch_size):
     images = digits[0][:100] if patch_size is None else waves
     image = digits[2][0] if patch_size is None else waves[0]
     model = DictionaryDenoiser(patch_size=patch_size, max_examples=60).fit(images)
@@ -227,7 +227,7 @@ def test_a_file_gives_back_the_same_model(tmp_path, waves, digits, patch_size):
     assert_array_equal(loaded.denoise(image), model.denoise(image))
 
 
-def test_other_models_and_damaged_ones_are_refused(tmp_path, model):
+def test_other_and_damaged_models_are_rejected(tmp_path, model):
     file = tmp_path / "m.kpca"
     model.save(file)
     meta, arrays = read_parts(file)

@@ -1,4 +1,4 @@
-"""The law of the noise, against detectors whose law is known, and pictures that have none."""
+"""Noise laws against detectors with known parameters, and pictures without a law."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from kpca_apps.denoise.result import NoiseLaw
 
 
 def scene(size: int = 192, seed: int = 0) -> np.ndarray:
-    """Smooth light with a few edges, from 0 to 1."""
+    """A smooth scene with a few edges, in 0..1."""
     rng = np.random.default_rng(seed)
     light = gaussian_filter(rng.standard_normal((size, size)), 12)
     light = (light - light.min()) / np.ptp(light)
@@ -22,7 +22,7 @@ def scene(size: int = 192, seed: int = 0) -> np.ndarray:
 
 
 def seen(gain: float, read: float, offset: float, peak: float, seed: int = 1) -> np.ndarray:
-    """Counts of a detector: Poisson light of so many photons, gain, readout noise and offset."""
+    """Simulated detector counts: Poisson noise at a photon level, gain, read noise and offset."""
     rng = np.random.default_rng(seed)
     light = rng.poisson(peak * scene())
     return np.asarray(gain * light + offset + read * rng.standard_normal(light.shape))
@@ -38,7 +38,7 @@ def law_of(image: np.ndarray, step: float = 0.0) -> NoiseLaw:
     ("gain", "read", "offset", "peak"),
     [(2.0, 0.0, 0.0, 100), (0.5, 3.0, 100.0, 400), (20, 9, 0, 60)],
 )
-def test_the_law_of_a_detector_is_found(
+def test_the_law_of_a_detector_is_estimated(
     gain: float, read: float, offset: float, peak: float
 ) -> None:
     law = law_of(seen(gain, read, offset, peak))
@@ -49,7 +49,7 @@ def test_the_law_of_a_detector_is_found(
 
 
 @pytest.mark.parametrize("blur", [0.5, 0.7])
-def test_a_blur_that_neighbours_share_is_found_with_what_it_leaves_of_the_noise(
+def test_a_blur_is_estimated_with_the_remaining_noise(
     blur: float,
 ) -> None:
     clean = 20 + 200 * scene()
@@ -63,7 +63,7 @@ def test_a_blur_that_neighbours_share_is_found_with_what_it_leaves_of_the_noise(
     np.testing.assert_allclose([*map(law.variance, brightness)], left * 4 * brightness, rtol=0.25)
 
 
-def test_white_noise_is_as_strong_in_the_light() -> None:
+def test_white_noise_does_not_rise_with_brightness() -> None:
     law = law_of(200 * scene() + 5 * np.random.default_rng(2).standard_normal((192, 192)))
     assert law.established and not law.rises and law.blur <= 0.3
     np.testing.assert_allclose(np.sqrt([law.variance(20), law.variance(180)]), 5, rtol=0.1)
@@ -74,11 +74,11 @@ def test_texture_has_no_law(name: str) -> None:
     assert not law_of(getattr(data, name)(), 1.0).established
 
 
-def test_an_even_picture_says_nothing_of_brightness() -> None:
+def test_a_constant_picture_has_no_law_of_brightness() -> None:
     assert not law_of(np.random.default_rng(3).poisson(400.0, (128, 128))).rises
 
 
-def test_rounding_is_no_noise_of_the_picture() -> None:
+def test_rounding_is_not_noise_of_the_picture() -> None:
     rounded = np.round(8 * scene())
     cleaned, info = denoise_with_info(rounded.astype(np.uint8), quality="fast")
     assert not info.established
@@ -97,14 +97,14 @@ def test_the_spectrum_is_that_of_blurred_noise(blur: float) -> None:
 def test_the_law_follows_the_units(scale: float, shift: float) -> None:
     image = seen(2.0, 1.0, 0.0, 80)
     law, other = law_of(image), law_of(image * scale + shift * scale * 100)
-    # To single precision, in which patches are compared.
+    # Within single precision, in which patches are compared.
     np.testing.assert_allclose(other.gain, law.gain * scale, rtol=1e-2)
     back = law.in_units(1 / scale, shift * scale * 100)
     np.testing.assert_allclose(other.variance(scale * 80), back.variance(scale * 80), rtol=1e-2)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float64"])
-def test_auto_takes_out_the_noise_of_light(dtype: str) -> None:
+def test_auto_removes_poisson_noise(dtype: str) -> None:
     offset, gain = (100.0, 4.0) if dtype == "uint16" else (0.0, 4.0)
     clean = offset + gain * 50 * scene()
     noisy = np.clip(np.round(seen(gain, 1.0, offset, 50)), 0, 32767).astype(dtype)
@@ -117,7 +117,7 @@ def test_auto_takes_out_the_noise_of_light(dtype: str) -> None:
     assert law.variance(middle) == pytest.approx(gain * (middle - offset) + 1, rel=0.15)
 
 
-def test_auto_takes_out_noise_that_neighbours_share() -> None:
+def test_auto_removes_correlated_noise() -> None:
     clean = 20 + 200 * scene()
     noise = np.random.default_rng(5).standard_normal(clean.shape) * np.sqrt(6 * clean)
     noisy = clean + gaussian_filter(noise, 0.7)
@@ -129,10 +129,10 @@ def test_auto_takes_out_noise_that_neighbours_share() -> None:
     assert errors["auto"] <= 1.15 * min(errors.values())
 
 
-def test_noise_that_neighbours_share_is_none_of_counts_whatever_its_variance() -> None:
+def test_correlated_noise_is_not_poisson_noise_whatever_its_variance() -> None:
     light = 100 + 40 * scene()
     noise = gaussian_filter(np.random.default_rng(6).standard_normal(light.shape), 0.6)
-    # In fine detail as strong as that of as many counts.
+    # Fine detail as strong as the noise of that many counts.
     shared = np.round(light + 14 * noise / noise.std())
     law = law_of(shared, 1.0)
     assert law.blur == 0.6
@@ -140,13 +140,13 @@ def test_noise_that_neighbours_share_is_none_of_counts_whatever_its_variance() -
     assert (law_of(counts, 1.0).gain, law_of(counts, 1.0).blur) == (1.0, 0.0)
 
 
-def test_a_level_that_is_given_has_no_law() -> None:
+def test_a_given_level_has_no_law() -> None:
     image = seen(4.0, 1.0, 20.0, 50)
     assert denoise_with_info(image, sigma=5.0, quality="fast")[1].laws == ()
     assert measure_noise(np.zeros((8, 8), np.uint8)).laws == ()
 
 
-def test_pages_share_the_noise_of_neighbours_within_themselves_alone() -> None:
+def test_noise_is_correlated_within_pages_only() -> None:
     rng = np.random.default_rng(6)
     clean = np.stack([20 + level * scene(128) for level in (60, 200, 60, 200)])
     noise = rng.standard_normal(clean.shape) * np.sqrt(4 * clean)
@@ -154,24 +154,24 @@ def test_pages_share_the_noise_of_neighbours_within_themselves_alone() -> None:
     cleaned, info = denoise_with_info(pages, stack_axis=0, data_range=255, quality="fast")
     assert info.noise == "poisson" and info.laws[0].blur >= 0.6
     errors = np.sqrt(np.mean(np.square(cleaned - clean), axis=2))
-    # Nothing of the page above or below comes in at the edges.
+    # Margins contain nothing of the page above or below.
     assert errors[:, [0, -1]].mean() < 2.5 * errors.mean()
 
 
-def test_empty_channels_have_no_noise_and_their_place() -> None:
+def test_empty_channels_keep_their_position_without_noise() -> None:
     image = np.zeros((192, 192, 3))
     image[..., 1] = seen(4.0, 1.0, 20.0, 50)
     cleaned, info = denoise_with_info(image, channel_axis=-1, data_range=255, quality="fast")
     assert info.noise == "poisson" and len(info.laws) == 3
     assert [law.gain > 0 for law in info.laws] == [False, True, False]
     alone = denoise_with_info(image[..., 1], data_range=255, quality="fast")[0]
-    # But for single pixels: where a component lies at the edge, rounding decides.
+    # Except at single pixels where rounding decides about a component at the threshold.
     difference = np.abs(cleaned[..., 1] - alone)
     assert np.quantile(difference, 0.999) < 0.5 and difference.max() < 3
     assert not cleaned[..., ::2].any()
 
 
-def test_counted_light_of_three_colours_is_taken_out() -> None:
+def test_poisson_noise_of_three_colours_is_removed() -> None:
     clean = np.stack([20 + peak * scene(seed=k) for k, peak in enumerate((200, 120, 60))], axis=-1)
     rng = np.random.default_rng(7)
     noisy = 20 + 4.0 * rng.poisson((clean - 20) / 4.0) + rng.standard_normal(clean.shape)
@@ -180,7 +180,7 @@ def test_counted_light_of_three_colours_is_taken_out() -> None:
     assert np.std(cleaned - clean) < 0.3 * np.std(noisy - clean)
 
 
-def test_salt_and_pepper_is_no_law() -> None:
+def test_salt_and_pepper_has_no_law() -> None:
     rng = np.random.default_rng(8)
     noisy = data.camera()[:256, :256] + 5 * rng.standard_normal((256, 256))
     hit = rng.random(noisy.shape) < 0.1
@@ -200,8 +200,8 @@ def test_grey_saved_as_three_colours_is_denoised_as_grey(sigma: float | None) ->
     assert len(same.laws) == 3 * len(info.laws)
 
 
-def test_a_law_is_claimed_no_closer_than_its_points_lie_on_it() -> None:
-    # Near areas whose noise no line explains beside that of the rest, as of a camera of depth.
+def test_the_interval_of_a_law_covers_the_scatter_of_its_points() -> None:
+    # Nearby regions whose noise does not fit the line of the rest, as with shallow depth of field.
     depth = np.full((256, 256), 3200.0) + np.linspace(0, 400, 256)[:, None]
     depth[80:220, 60:140], depth[45:135, 145:235] = 1500, 2100
     rng = np.random.default_rng(0)

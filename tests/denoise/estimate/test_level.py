@@ -1,4 +1,4 @@
-"""The noise level against noise put in, on pictures and without them."""
+"""The estimated noise level against the noise added to pictures and to constant images."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_clipping_at_white_does_not_hide_the_noise() -> None:
     assert estimate_noise(noisy).sigma == pytest.approx(10, rel=0.1)
 
 
-def test_noise_shared_by_neighbours_is_called_correlated() -> None:
+def test_noise_of_blurred_pixels_is_called_correlated() -> None:
     clean = data.camera()[:256, :256].astype(float)
     shared = gaussian_filter(noise(clean.shape), 0.7)
     estimate = estimate_noise(clean + 10 * shared / shared.std())
@@ -80,7 +80,7 @@ def crop(picture: str, size: int) -> np.ndarray:
 
 @pytest.mark.parametrize("picture", TEXTURED)
 @pytest.mark.parametrize("size", [48, 96])
-def test_clean_texture_is_left_as_it_is_and_that_is_said(picture: str, size: int) -> None:
+def test_clean_texture_is_unchanged_and_reported(picture: str, size: int) -> None:
     clean = crop(picture, size)
     denoised, info = denoise_with_info(clean, noise="auto", data_range=255, quality="fast")
     np.testing.assert_array_equal(denoised, clean)
@@ -101,7 +101,7 @@ def test_denoising_a_noisy_texture_never_makes_it_worse(picture: str) -> None:
 
 
 @pytest.mark.release
-def test_the_interval_holds_the_level_of_pure_noise_as_often_as_it_says() -> None:
+def test_the_interval_has_its_nominal_coverage_for_pure_noise() -> None:
     inside = 0
     for seed in range(40):
         estimate = estimate_noise(12 * noise((48, 64), seed))
@@ -133,7 +133,7 @@ def turned() -> np.ndarray:
 
 
 def disc() -> np.ndarray:
-    """A round mask at the mean of the picture: many patches lie half in it."""
+    """A round mask in the middle of the picture, whose rim cuts many patches."""
     clean = data.camera()[160:384, 160:384].astype(float)
     rows, columns = np.mgrid[:224, :224] - 112
     return np.where(rows**2 + columns**2 < 100**2, clean + 10 * noise(clean.shape), clean.mean())
@@ -148,7 +148,7 @@ def test_constant_areas_of_any_value_do_not_hide_the_noise(plane: np.ndarray) ->
     assert estimate.established
 
 
-def test_white_noise_of_the_colours_tells_that_of_a_textured_luminance() -> None:
+def test_white_noise_of_colours_gives_that_of_a_textured_luminance() -> None:
     texture = np.repeat(crop("gravel", 96)[..., np.newaxis], 3, axis=2)
     clean = measure_noise(texture, data_range=255, channel_axis=-1)
     assert not clean.established
@@ -160,7 +160,7 @@ def test_white_noise_of_the_colours_tells_that_of_a_textured_luminance() -> None
 
 @pytest.mark.release
 @pytest.mark.parametrize(("share", "value"), [(0.02, 255), (0.1, 255), (0.05, None), (0.3, None)])
-def test_impulses_are_not_passed_over_under_auto(share: float, value: float | None) -> None:
+def test_auto_detects_impulses(share: float, value: float | None) -> None:
     clean = data.camera()[:128, :128].astype(float)
     rng = np.random.default_rng(3)
     hit = rng.random(clean.shape) < share
@@ -172,7 +172,7 @@ def test_impulses_are_not_passed_over_under_auto(share: float, value: float | No
     assert not denoise_with_info(image, noise="impulse", data_range=255, strength=0)[1].impulses
 
 
-def test_thin_strokes_are_no_impulses() -> None:
+def test_thin_strokes_are_not_impulses() -> None:
     rows, columns = np.mgrid[:96, :96]
     strokes = np.where((rows % 12 == 3) | (columns % 17 == 5), 0.0, 255.0)
     assert not measure_noise(strokes, data_range=255).impulses
@@ -180,7 +180,7 @@ def test_thin_strokes_are_no_impulses() -> None:
 
 @pytest.mark.parametrize("sigma", [0, 10, 50])
 @pytest.mark.parametrize("picture", quick(["camera", "gravel", "moon", "page"], "gravel", "page"))
-def test_gaussian_noise_and_texture_are_no_impulses(picture: str, sigma: float) -> None:
+def test_gaussian_noise_and_texture_are_not_impulses(picture: str, sigma: float) -> None:
     clean = getattr(data, picture)()[:160, :160].astype(float)
     noisy = np.clip(np.rint(clean + sigma * noise(clean.shape)), 0, 255).astype(np.uint8)
     assert not measure_noise(noisy).impulses
@@ -190,7 +190,7 @@ def test_gaussian_noise_and_texture_are_no_impulses(picture: str, sigma: float) 
 @pytest.mark.parametrize("sigma", [10.0, 20.0])
 @pytest.mark.parametrize("dark", quick([0.0, 0.6], 0.6))
 def test_clipped_channels_do_not_hide_the_noise_of_colours(sigma: float, dark: float) -> None:
-    # Stripes of black and white beside grey: each is clipped in one or more of the channels.
+    # Black and white stripes beside grey: each is clipped in at least one channel.
     shape, rng = (160, 160), np.random.default_rng(3)
     grey = np.tile(np.linspace(60, 200, shape[1]), (shape[0], 1))
     colours = np.stack([grey, grey * 0.8 + 10, grey * 0.6 + 40], axis=-1)
@@ -202,7 +202,7 @@ def test_clipped_channels_do_not_hide_the_noise_of_colours(sigma: float, dark: f
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_areas_of_one_value_are_patches_whose_least_and_largest_value_are_equal(seed: int) -> None:
+def test_constant_areas_are_patches_with_equal_minimum_and_maximum(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shape = tuple(rng.integers(8, 40, 2))
     pixels = rng.integers(0, 200, shape).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A kind of noise is added as CONTRIBUTING says: a file of its own and an entry of its name."""
+"""Adding a noise model as CONTRIBUTING describes: a module, and an entry in the registry."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 import tifffile
 from skimage import data
 
-# Its file; a level is that of the root.
+# The model's module; the level is the standard deviation of the square root.
 MODEL = '''
 """Noise that is white in the square root of the intensity."""
 
@@ -44,7 +44,7 @@ sys.exit(main(["denoise", "run", *sys.argv[2:]]))
 """
 
 
-def test_a_kind_of_noise_in_a_file_of_its_own_is_denoised_by_the_command(tmp_path: Path) -> None:
+def test_a_noise_model_in_its_own_module_works_in_the_command(tmp_path: Path) -> None:
     clean = data.camera()[100:196, 170:266].astype(np.float64)
     noise = np.random.default_rng(0).normal(size=clean.shape)
     noisy = np.square(np.maximum(np.sqrt(clean) + 0.8 * noise, 0)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Correlated noise: found, and removed better than as white noise."""
+"""Correlated noise is detected and removed better than by a white-noise model."""
 
 import io
 
@@ -28,11 +28,11 @@ def db(image: np.ndarray) -> float:
 
 
 @pytest.mark.filterwarnings("ignore:No noise could be established")
-def test_correlated_noise_is_taken_out_better_than_by_white_noise_mode() -> None:
+def test_correlated_noise_is_removed_better_than_by_white_noise_mode() -> None:
     noisy = CLEAN + 15 * shared_noise(CLEAN.shape)
     image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
     camera, info = denoise_with_info(image, noise="camera", channel_axis=-1, quality="fast")
-    # It leans upwards: all of so small a picture is textured.
+    # The estimate is biased upwards: such a small picture is textured everywhere.
     assert 15 < info.sigma < 27
     assert (
         db(camera)
@@ -42,7 +42,7 @@ def test_correlated_noise_is_taken_out_better_than_by_white_noise_mode() -> None
 
 
 @pytest.mark.release
-def test_auto_chooses_camera_for_shared_noise_and_gaussian_for_white() -> None:
+def test_auto_chooses_camera_for_correlated_noise_and_gaussian_for_white() -> None:
     white = np.random.default_rng(1).standard_normal(CLEAN.shape)
     for noise, expected in ((shared_noise(CLEAN.shape), "camera"), (white, "gaussian")):
         image = CLEAN + 15 * noise
@@ -63,7 +63,7 @@ def test_level_given_in_camera_mode_is_the_one_used() -> None:
 
 
 @pytest.mark.release
-def test_white_noise_after_jpeg_is_called_shared_for_its_smoothed_colours() -> None:
+def test_white_noise_after_jpeg_is_called_correlated_for_its_smoothed_colours() -> None:
     noisy = CLEAN + 20 * np.random.default_rng(2).standard_normal(CLEAN.shape)
     image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
     assert not denoise_with_info(image, strength=0, channel_axis=-1)[1].correlated
@@ -80,7 +80,7 @@ def test_white_noise_after_jpeg_is_called_shared_for_its_smoothed_colours() -> N
 
 
 @pytest.mark.release
-def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() -> None:
+def test_noise_common_to_all_channels_is_called_correlated_and_noise_of_one_is_not() -> None:
     noise = 15 * np.random.default_rng(4).standard_normal(CLEAN.shape)
     for kept, shared in (([1, 1, 1], False), ([1, 0, 0], False), ([0, 1, 0], False)):
         image = CLEAN + noise * kept
@@ -91,19 +91,19 @@ def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() 
 
 
 @pytest.mark.parametrize("sigma", [4.0, 12.0])
-def test_the_spectrum_of_filtered_noise_is_found_at_each_frequency(sigma: float) -> None:
-    # Two pixels together, down and across: at frequency index k of 8, cos(pi k / 16) each.
+def test_the_spectrum_of_filtered_noise_is_estimated_at_each_frequency(sigma: float) -> None:
+    # Averaging two pixels down and across multiplies index k of 8 by cos(pi k / 16) each.
     raw = np.random.default_rng(6).standard_normal((3, 256, 256))
     noise = convolve1d(convolve1d(raw, [0.5, 0.5], axis=1), [0.5, 0.5], axis=2)
     noise *= sigma / noise.std()
     scene = data.astronaut()[:256, :256].transpose(2, 0, 1) * 0.6 + 40.0
     found = measure_camera((scene + noise).astype(np.float32))
-    # It leans upwards, the more so where noise is faint and may be texture.
+    # The estimate is biased upwards, more so if the noise is faint and may be texture.
     assert all(0.8 * sigma < level < 2 * sigma for level in found.levels)
     response = np.cos(np.pi * np.arange(8) / 16)
     shape = np.outer(response, response)
     expected = sigma * shape / np.sqrt(np.mean(shape**2))
-    # Where it is not next to nothing, in luminance and in colours.
+    # Only where it is not negligible, in luminance and in colours.
     for spectrum in found.spectra:
         ratio = np.sqrt(np.mean((spectrum / expected)[1:5, 1:5] ** 2))
         assert 0.7 < ratio < 2.5
@@ -122,19 +122,19 @@ def test_clean_pictures_are_left_alone(picture: str) -> None:
 
 
 def halves(kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Texture on the right, of which a share is kept, beside an even left; clean, given, kept."""
+    """Texture on the right, reduced to a fraction, and a constant left; clean, input, output."""
     texture = 9 * shared_noise((192, 320), 0.6, seed=5)
     texture[:, :128] = 0.0
     given = texture + 3 * shared_noise(texture.shape, seed=6)
-    clean, given, left = (one.astype(np.float32) for one in (texture, given, kept * texture))
+    clean, given, left = (image.astype(np.float32) for image in (texture, given, kept * texture))
     return clean, given, left
 
 
 @pytest.mark.parametrize("kept", [0.5, 0.7])
-def test_texture_that_went_with_the_noise_comes_back(kept: float) -> None:
+def test_texture_removed_with_the_noise_is_restored(kept: float) -> None:
     clean, given, left = halves(kept)
     restored = with_texture_back(given, left)
-    # The share of the texture that there is, by least squares.
+    # Fraction of the texture kept, by least squares.
     where = np.s_[:, 208:]
     (share,), *_ = np.linalg.lstsq(clean[where].reshape(-1, 1), restored[where].ravel())
     assert share > (1 + kept) / 2
@@ -142,13 +142,13 @@ def test_texture_that_went_with_the_noise_comes_back(kept: float) -> None:
     assert np.abs(restored[:, :32]).max() < 0.1
 
 
-def test_noise_that_was_all_that_was_taken_does_not_come_back() -> None:
+def test_pure_noise_that_was_removed_is_not_restored() -> None:
     clean, given, left = halves(1.0)
     assert np.std(with_texture_back(given, left) - clean) < 0.02 * np.std(given - clean)
     np.testing.assert_array_equal(with_texture_back(left, left), left)
 
 
-def test_the_trace_of_noise_that_was_left_does_not_bring_it_back() -> None:
+def test_remaining_noise_does_not_restore_removed_noise() -> None:
     noise = (6 * shared_noise((192, 256), seed=7)).astype(np.float32)
     assert np.std(with_texture_back(noise, np.float32(0.05) * noise)) < 0.1 * np.std(noise)
 
@@ -162,7 +162,7 @@ def test_the_smallest_planes_may_have_texture_too(shape: tuple[int, int]) -> Non
 
 
 @pytest.mark.parametrize("width", [1.0, 1.5])
-def test_more_work_never_leaves_more_of_noise_that_neighbours_share(width: float) -> None:
+def test_slower_presets_never_leave_more_correlated_noise(width: float) -> None:
     clean = data.camera()[100:228, 100:228].astype(float)
     noisy = np.clip(np.round(clean + 16 * shared_noise(clean.shape, width)), 0, 255)
     fast, balanced = (
@@ -174,7 +174,7 @@ def test_more_work_never_leaves_more_of_noise_that_neighbours_share(width: float
     assert balanced > fast - 0.02
 
 
-def test_the_lowest_frequency_of_a_blur_is_as_strong_as_the_others_say() -> None:
+def test_the_lowest_frequency_of_a_blur_follows_from_the_others() -> None:
     blur = np.sqrt(blurred_spectrum(0.6))[np.newaxis]
     seen = blur.copy()
     seen[:, 0, 0] = 0.0

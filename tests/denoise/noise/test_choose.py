@@ -1,4 +1,4 @@
-"""What is looked at, of an image of which something is known."""
+"""Which noise is measured in an image if some of it is known."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ IMAGE = 100 + 10 * np.random.default_rng(0).standard_normal((40, 44, 3))
 
 
 @pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One entry for each time that white noise was measured."""
+def measurements(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record one entry per measurement of white noise."""
     times: list[int] = []
 
     def measured(planes: Any) -> Any:
@@ -30,37 +30,37 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return times
 
 
-def test_white_noise_is_measured_where_its_level_or_the_kind_of_noise_is_asked(
-    looked: list[int],
+def test_white_noise_is_measured_only_if_level_or_kind_is_unknown(
+    measurements: list[int],
 ) -> None:
     for noise, sigma, times in (
         ("gaussian", 10.0, 0),
         ("camera", 10.0, 0),
         ("poisson", 10.0, 0),
-        ("auto", [10.0, 9.0, 11.0], 0),  # a level a channel is of white noise
+        ("auto", [10.0, 9.0, 11.0], 0),  # one level per channel for white noise
         ("auto", 10.0, 1),
         ("gaussian", None, 1),
         ("poisson", None, 1),
         ("camera", None, 0),
     ):
-        looked.clear()
+        measurements.clear()
         denoise_with_info(
             IMAGE, sigma=sigma, noise=noise, strength=0, data_range=255, channel_axis=-1
         )
-        assert len(looked) == times, (noise, sigma)
+        assert len(measurements) == times, (noise, sigma)
 
 
-def test_where_laws_are_known_nothing_is_measured(looked: list[int]) -> None:
+def test_known_laws_need_no_measurement(measurements: list[int]) -> None:
     grey = IMAGE[..., 0]
     picture = read_picture(grey[np.newaxis, np.newaxis], Axes.of(grey.shape, None, None), 255.0)
     seen = (0.0, 255.0)
     law = NoiseLaw(0.5, 1.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, seen, seen)
     found = choose.inspect(picture, Options(), None, [law])
     assert found.noise == "poisson"
-    assert not looked
+    assert not measurements
 
 
-def test_the_image_is_the_one_of_a_kind_that_was_found() -> None:
+def test_the_image_is_denoised_by_the_detected_kind() -> None:
     found, info = denoise_with_info(
         IMAGE, sigma=10, data_range=255, channel_axis=-1, quality="draft"
     )

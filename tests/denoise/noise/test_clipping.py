@@ -1,4 +1,4 @@
-"""White noise that was cut off at the ends of the range."""
+"""White noise clipped at the ends of the range."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from kpca_apps.denoise.noise.clipping import (
 
 
 def dark_scene(size: int = 160) -> np.ndarray:
-    """Light from 0 to 255, most of it dark."""
+    """A mostly dark scene in 0..255."""
     light = gaussian_filter(np.random.default_rng(0).standard_normal((size, size)), 10)
     light = np.clip((light - np.quantile(light, 0.4)) / np.ptp(light) * 2, 0, 1)
     return np.asarray(255 * light)
@@ -30,21 +30,21 @@ def test_moments_are_those_of_clipped_samples(ends: tuple[float, float]) -> None
     np.testing.assert_allclose(deviation, samples.std(axis=1), rtol=0.01)
 
 
-def test_noise_is_made_even_and_the_mean_comes_back() -> None:
+def test_the_transform_stabilises_the_variance_and_inverts_the_mean() -> None:
     rng = np.random.default_rng(2)
     steps = np.repeat([0.0, 30, 80, 150, 255], 200_000)
     noisy = np.clip(steps + 30 * rng.standard_normal(steps.shape), 0, 255).astype(np.float32)
     clipping = find_clipping(noisy, 30.0)
     assert clipping is not None
     even = clipping.stabilise(noisy).reshape(5, -1).astype(np.float64)
-    # To first order: cut off, it is .58 of 30 in the dark.
+    # To first order, clipping leaves .58 of 30 in the dark.
     np.testing.assert_allclose(even.std(axis=1), 30, rtol=0.22)
     back = clipping.restore(even.mean(axis=1).astype(np.float32))
     np.testing.assert_allclose(back, [0, 30, 80, 150, 255], atol=1.0)
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_what_was_removed_tells_how_bright_it_was_before_clipping(mirrored: bool) -> None:
+def test_the_removed_noise_gives_the_brightness_before_clipping(mirrored: bool) -> None:
     steps = np.repeat(np.float32([0, 10, 30, 80, 150]), 100_000)
     deviation = 20 + steps / 10
     noise = np.random.default_rng(5).standard_normal(steps.shape)
@@ -55,13 +55,13 @@ def test_what_was_removed_tells_how_bright_it_was_before_clipping(mirrored: bool
     np.testing.assert_allclose(before_clipping(given, mean), steps, atol=0.5)
 
 
-def test_nothing_is_brought_back_where_nothing_was_cut_off() -> None:
+def test_unclipped_values_are_not_corrected() -> None:
     mean = dark_scene().astype(np.float32)
     given = mean + np.float32(10) * np.random.default_rng(6).standard_normal(mean.shape)
     np.testing.assert_array_equal(before_clipping(given.astype(np.float32), mean), mean)
 
 
-def test_blacks_are_brought_back_beside_flat_areas() -> None:
+def test_clipped_blacks_are_restored_beside_flat_areas() -> None:
     clean = np.repeat([2.0, 100.0, 200.0, 200.0], 10_000).reshape(200, 200)
     noise = 5 * np.random.default_rng(9).standard_normal(clean.shape)
     given = np.clip(clean + noise, 0, 255).astype(np.float32)
@@ -70,18 +70,18 @@ def test_blacks_are_brought_back_beside_flat_areas() -> None:
 
 
 @pytest.mark.parametrize("width", [0.6, 0.9])
-def test_a_saturated_red_keeps_its_colour_in_noise_that_neighbours_share(width: float) -> None:
+def test_a_saturated_red_keeps_its_colour_in_correlated_noise(width: float) -> None:
     red = np.stack([60 + dark_scene() / 3, *2 * [np.full((160, 160), 3.0)]], axis=-1)
     noise = np.random.default_rng(7).standard_normal(red.shape)
     noise = gaussian_filter(noise, (width, width, 0))
     noisy = np.clip(np.round(red + 14 * noise / noise.std()), 0, 255).astype(np.uint8)
     cleaned = denoise_kpca(noisy, quality="fast", channel_axis=-1).astype(float)
-    washed, left = ((one - red)[..., 1:].mean() for one in (noisy, cleaned))
+    washed, left = ((image - red)[..., 1:].mean() for image in (noisy, cleaned))
     assert washed > 3.5
     assert abs(left) < washed / 3
 
 
-def test_a_dark_grey_picture_is_as_dark_where_neighbours_share_its_noise() -> None:
+def test_a_dark_grey_picture_stays_dark_in_correlated_noise() -> None:
     clean = 0.15 * dark_scene()
     noise = gaussian_filter(np.random.default_rng(8).standard_normal(clean.shape), 0.6)
     noisy = np.clip(np.round(clean + 12 * noise / noise.std()), 0, 255).astype(np.uint8)
@@ -89,13 +89,13 @@ def test_a_dark_grey_picture_is_as_dark_where_neighbours_share_its_noise() -> No
     assert abs(np.mean(cleaned - clean)) < 0.2 * np.mean(noisy - clean)
 
 
-def test_without_values_at_an_end_nothing_was_cut_off() -> None:
+def test_without_values_at_an_end_nothing_was_clipped() -> None:
     noisy = 100 + 10 * np.random.default_rng(3).standard_normal((64, 64))
     assert find_clipping(noisy.astype(np.float32), 10.0) is None
 
 
 @pytest.mark.parametrize("level", [1e-9, 1e-160, 1e-300])
-def test_noise_below_the_digits_of_the_pixels_was_not_cut_off(level: float) -> None:
+def test_noise_below_the_rounding_of_pixels_was_not_clipped(level: float) -> None:
     clipped = np.repeat(np.float32([0, 30, 255]), 100)
     assert find_clipping(clipped, 255 * level) is None
     image = np.tile(clipped, (16, 1)).reshape(-1, 60).astype(np.float64)
@@ -103,7 +103,7 @@ def test_noise_below_the_digits_of_the_pixels_was_not_cut_off(level: float) -> N
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(known: bool) -> None:
+def test_a_dark_picture_stays_dark_in_strong_noise(known: bool) -> None:
     clean = dark_scene()
     noise = 50 * np.random.default_rng(4).standard_normal(clean.shape)
     noisy = np.clip(np.round(clean + noise), 0, 255).astype(np.uint8)
@@ -112,13 +112,13 @@ def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(known: bool) -> Non
     dark = clean < 5
     assert noisy[dark].mean() > 15
     assert abs(cleaned[dark].mean() - clean[dark].mean()) < 5
-    # Unclipped, all of the noise there: the floats of the same noise.
+    # The unclipped float image has the same noise.
     unclipped = denoise_kpca(clean + noise, sigma=50.0, data_range=255, quality="fast")
     errors = [np.mean(np.square(np.clip(x, 0, 255) - clean)) for x in (cleaned, unclipped)]
     assert errors[0] < (1.3 if known else 2.0) * errors[1]
 
 
-def test_the_interval_holds_the_level_that_is_said() -> None:
+def test_the_interval_contains_the_reported_level() -> None:
     noisy = np.clip(camera() + 20 * np.random.default_rng(0).standard_normal((512, 512)), 0, 255)
     info = measure_noise(noisy, data_range=255)
     assert info.sigma_range is not None

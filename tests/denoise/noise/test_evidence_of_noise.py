@@ -1,4 +1,4 @@
-"""What is noise and what is not: bright spots, places, screens, what is cut off."""
+"""Noise against look-alikes: bright spots, varying levels, printing screens, clipping."""
 
 import numpy as np
 import pytest
@@ -26,10 +26,10 @@ def eight_bits(image: np.ndarray) -> np.ndarray:
 
 
 def gain_in_db(noisy: np.ndarray, clean: np.ndarray) -> float:
-    """Return by how many decibels denoising brings an image nearer to the clean one."""
+    """Return the PSNR gain in dB of denoising an image."""
     axis = -1 if noisy.ndim == 3 else None
     found, _ = denoise_with_info(noisy, quality="fast", channel_axis=axis)
-    before, after = (np.mean(np.square(one - clean)) for one in (noisy.astype(float), found))
+    before, after = (np.mean(np.square(image - clean)) for image in (noisy.astype(float), found))
     return float(10 * np.log10(before / after))
 
 
@@ -43,7 +43,7 @@ def test_a_bright_bead_does_not_hide_the_noise_elsewhere(side: int) -> None:
 
 
 @pytest.mark.parametrize("offset", [0.0, 7000.0])
-def test_noise_of_a_warm_scene_is_seen_whatever_the_zero_of_its_scale(offset: float) -> None:
+def test_noise_of_a_warm_scene_is_detected_for_any_zero_of_its_scale(offset: float) -> None:
     clean = offset + 1000 + gaussian_filter(picture("camera"), 1.5)
     clean[100:109, 90:98] = offset + 20000
     noisy = np.round(clean + 14 * white(2)).astype(np.uint16)
@@ -58,7 +58,7 @@ LEVELS = {
 
 
 @pytest.mark.parametrize("place", LEVELS)
-def test_noise_that_differs_from_place_to_place_is_taken_out_and_that_is_said(place: str) -> None:
+def test_spatially_varying_noise_is_removed_and_reported(place: str) -> None:
     clean, level = picture("camera"), LEVELS[place]
     noisy = eight_bits(clean + level * white(3))
     info = measure_noise(noisy)
@@ -71,13 +71,13 @@ def test_noise_that_differs_from_place_to_place_is_taken_out_and_that_is_said(pl
     assert gain_in_db(noisy, clean) > 3
 
 
-def test_a_noisy_quarter_is_not_taken_for_noise_of_its_light() -> None:
+def test_a_noisy_quarter_is_not_taken_for_poisson_noise() -> None:
     clean, level = picture("coins"), np.where((ROWS < 96) & (COLUMNS < 96), 20.0, 4.0)
     assert gain_in_db(eight_bits(clean + level * white(3)), clean) > 3
 
 
 @pytest.mark.parametrize("name", ["camera", "coins", "moon"])
-def test_even_noise_and_that_of_light_have_no_places(name: str) -> None:
+def test_constant_and_poisson_noise_do_not_vary_by_place(name: str) -> None:
     clean = picture(name)
     for level in (8.0, 20.0, np.sqrt(clean + 4)):
         assert measure_noise(eight_bits(clean + level * white(4))).place_range is None
@@ -85,7 +85,7 @@ def test_even_noise_and_that_of_light_have_no_places(name: str) -> None:
 
 @pytest.mark.parametrize("seed", [5, 6])
 @pytest.mark.parametrize("end", ["black", "white"])
-def test_noise_cut_off_at_an_end_is_as_strong_as_before(end: str, seed: int) -> None:
+def test_clipped_noise_has_its_level_before_clipping(end: str, seed: int) -> None:
     clean = 0.06 * picture("camera")
     noisy = clean + 10 * white(seed)
     noisy, clean = (noisy, clean) if end == "black" else (255 - noisy, 255 - clean)
@@ -96,7 +96,7 @@ def test_noise_cut_off_at_an_end_is_as_strong_as_before(end: str, seed: int) -> 
 
 
 def screened(grey: np.ndarray, frequency: float, angle: float = np.pi / 4) -> np.ndarray:
-    """Return a print: dots of a screen, as large as it is bright, a little out of focus."""
+    """A print: screen dots sized by brightness, slightly out of focus."""
     across = np.cos(angle) * COLUMNS + np.sin(angle) * ROWS
     along = np.cos(angle) * ROWS - np.sin(angle) * COLUMNS
     dots = (np.sin(frequency * across) + np.sin(frequency * along)) / 4 + 0.5
@@ -104,24 +104,24 @@ def screened(grey: np.ndarray, frequency: float, angle: float = np.pi / 4) -> np
 
 
 @pytest.mark.parametrize("frequency", [0.6, 0.9, 1.4])
-def test_a_screen_is_no_noise(frequency: float) -> None:
+def test_a_printing_screen_is_not_noise(frequency: float) -> None:
     clean = screened(picture("camera") / 255, frequency)
     found, info = denoise_with_info(eight_bits(clean), quality="fast")
     assert not info.established
     np.testing.assert_array_equal(found, eight_bits(clean))
-    # With noise beside it, it is left or comes out better.
+    # With added noise, the image is left alone or improved.
     assert gain_in_db(eight_bits(clean + 12 * white(7)), clean) >= 0
 
 
 @pytest.mark.parametrize("name", ["camera", "coins"])
-def test_a_dither_is_no_noise(name: str) -> None:
+def test_a_dither_is_not_noise(name: str) -> None:
     grey = Image.fromarray(eight_bits(picture(name)))
     dithered = np.asarray(grey.convert("1").convert("L"))
     found, _ = denoise_with_info(dithered, quality="fast")
     np.testing.assert_array_equal(found, dithered)
 
 
-def test_a_screen_of_three_inks_is_no_noise() -> None:
+def test_a_screen_of_three_inks_is_not_noise() -> None:
     colours = resize(data.astronaut() / 255, (192, 192), anti_aliasing=True)
     inks = [screened(colours[..., k], 1.05, angle) for k, angle in enumerate((0.26, 1.31, 0.79))]
     printed = eight_bits(np.dstack(inks))
@@ -130,14 +130,14 @@ def test_a_screen_of_three_inks_is_no_noise() -> None:
 
 
 def test_a_dim_photograph_that_is_mostly_noise_is_denoised() -> None:
-    # A plain wall, through a camera that smooths its noise.
+    # A plain wall seen by a camera that smooths its noise.
     clean = np.array([90.0, 45.0, 48.0]) + 6 * gaussian_filter(white(8), 8)[..., np.newaxis]
     noise = gaussian_filter(white(9, (192, 192, 3)), (0.8, 0.8, 0))
     noisy = eight_bits(clean + 15 * noise / noise.std())
     assert gain_in_db(noisy, clean) > 12
 
 
-def test_no_option_is_named_that_takes_nothing_out() -> None:
+def test_no_option_is_suggested_that_removes_nothing() -> None:
     grain = gaussian_filter(white(10), 0.8)
     clean = picture("camera")
     noisy = eight_bits(clean + 56 * grain / grain.std() * clean / 255 * (1 - clean / 255))

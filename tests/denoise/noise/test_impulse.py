@@ -1,4 +1,4 @@
-"""Detection of impulses where their places are known."""
+"""Impulses are detected at their known positions."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_finds_most_random_values() -> None:
     assert found[~places].mean() < 0.02
 
 
-def test_other_noise_beside_random_values_is_neither_taken_for_them_nor_hides_them() -> None:
+def test_other_noise_neither_passes_for_random_values_nor_hides_them() -> None:
     for sigma in (20.0, 25.0):
         places = hit(0.1)
         beside = SMOOTH + sigma * RNG.standard_normal(SMOOTH.shape)
@@ -71,6 +71,6 @@ def test_filling_takes_the_median_of_the_good_pixels_around() -> None:
     np.testing.assert_array_equal(filled[~bad], plane[~bad])
 
 
-def test_nothing_good_within_reach_leaves_the_pixel() -> None:
+def test_a_pixel_without_good_neighbours_is_unchanged() -> None:
     plane = np.full((4, 4), 9.0, np.float32)
     np.testing.assert_array_equal(fill_from_neighbours(plane, np.ones((4, 4), bool)), plane)

@@ -1,4 +1,4 @@
-"""Each noise model on its own noise, against treating that noise as Gaussian."""
+"""Each noise model on its own noise, against the Gaussian model."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_beats_gaussian_mode_at_any_level_on_its_own_noise(
     assert own > max(gaussian) + gain
 
 
-def test_poisson_level_is_found_and_given_at_the_bright_end() -> None:
+def test_poisson_level_is_estimated_and_stated_at_the_bright_end() -> None:
     image = photons()
     expected = 255 / np.sqrt(PEAK)
     found, info = denoise_with_info(image, noise="poisson", data_range=255, quality="fast")
@@ -71,7 +71,7 @@ def test_poisson_level_is_found_and_given_at_the_bright_end() -> None:
 @pytest.mark.release
 @pytest.mark.parametrize("peak", [3, 5, 10, 60])
 @pytest.mark.parametrize("picture", ["camera", "coins"])
-def test_poisson_level_is_found_where_photons_are_few(picture: str, peak: int) -> None:
+def test_poisson_level_is_estimated_from_few_photons(picture: str, peak: int) -> None:
     clean = getattr(data, picture)()[100:228, 150:278].astype(float)
     image = np.random.default_rng(5).poisson(clean / 255 * peak) * 255 / peak
     info = denoise_with_info(image, noise="poisson", data_range=255, quality="fast", luma=0)[1]
@@ -86,10 +86,8 @@ def test_poisson_mode_is_not_biased_in_the_dark() -> None:
 
 
 @pytest.mark.parametrize(("peak", "background"), quick([(50, 10), (50, 100), (20, 400)], (50, 10)))
-def test_poisson_mode_takes_out_the_noise_of_a_background_that_was_subtracted(
-    peak: int, background: int
-) -> None:
-    """About as well as where it was left in, and without a bias on either side of 0."""
+def test_poisson_mode_removes_noise_of_a_subtracted_background(peak: int, background: int) -> None:
+    """About as well as with the background left in, and unbiased on either side of 0."""
     clean = CLEAN / 255 * peak - 0.15 * peak
     counts = np.random.default_rng(6).poisson(clean + background).astype(float)
     image = counts - background
@@ -120,9 +118,9 @@ def test_speckle_mode_keeps_negatives_and_their_mean() -> None:
 
 @pytest.mark.parametrize("depth", [float, np.uint8])
 @pytest.mark.parametrize("sigma", [0.1, 0.3])
-def test_speckle_is_told_from_counted_light(sigma: float, depth: type) -> None:
+def test_speckle_is_distinguished_from_poisson_noise(sigma: float, depth: type) -> None:
     rng = np.random.default_rng(0)
-    clean = data.camera()[:192, :192] / 2.0  # so that hardly any of the noise is cut off at white
+    clean = data.camera()[:192, :192] / 2.0  # so that almost no noise is clipped at white
     noisy = np.clip(clean * rng.gamma(1 / sigma**2, sigma**2, clean.shape), 0, 255).astype(depth)
     info = measure_noise(noisy, data_range=255)
     assert (info.noise, info.established) == ("speckle", True)
@@ -134,7 +132,7 @@ def test_speckle_is_told_from_counted_light(sigma: float, depth: type) -> None:
     assert measure_noise(steps * (1 + 0.2 * shared / shared.std())).noise == "poisson"
 
 
-def test_speckle_is_told_beside_a_channel_without_light_and_not_in_a_stack() -> None:
+def test_speckle_is_detected_beside_a_dark_channel_but_not_in_a_stack() -> None:
     rng = np.random.default_rng(0)
     light = np.kron(rng.uniform(20, 230, (8, 8)), np.ones((24, 24)))
     noisy = light[..., np.newaxis] * rng.gamma(25, 1 / 25, (*light.shape, 3)) * [1.0, 1.0, 0.0]
@@ -156,7 +154,7 @@ def test_levels_of_speckle_are_not_mixed_with_others() -> None:
     np.testing.assert_allclose(info.channel_sigma, [0.2, 10], rtol=0.05)
 
 
-def test_speckle_level_is_found_relative_to_the_intensity() -> None:
+def test_speckle_level_is_estimated_relative_to_the_intensity() -> None:
     image = speckle(0.3)
     assert denoise_with_info(image, noise="speckle")[1].sigma == pytest.approx(0.3, rel=0.15)
     flat = 50 * RNG.gamma(4, 1 / 4, (96, 96))
@@ -164,7 +162,7 @@ def test_speckle_level_is_found_relative_to_the_intensity() -> None:
 
 
 @pytest.mark.parametrize("sigma", [1e-300, 1e-160, 1e-8])
-def test_speckle_that_no_float_can_square_leaves_the_image_as_it_is(sigma: float) -> None:
+def test_speckle_whose_square_overflows_leaves_the_image_unchanged(sigma: float) -> None:
     image = speckle()[:24, :24]
     out = denoise_kpca(image, noise="speckle", sigma=sigma)
     np.testing.assert_allclose(out, image, rtol=0, atol=1e-6 * image.max())
@@ -172,7 +170,7 @@ def test_speckle_that_no_float_can_square_leaves_the_image_as_it_is(sigma: float
 
 @pytest.mark.parametrize("sigma", [0.2, 0.3])
 def test_factors_near_zero_leave_no_black_specks(sigma: float) -> None:
-    """Noise of a smooth picture costs no more than where no factor is below a third."""
+    """Noise in a smooth picture is no worse than if every factor were at least a third."""
     clean = 130 + 90 * np.sin(np.add.outer(np.arange(128), np.arange(128)) / 40)
     factor = 1 + sigma * np.random.default_rng(2).standard_normal(clean.shape)
     assert (factor < 0.3).any()
@@ -183,7 +181,7 @@ def test_factors_near_zero_leave_no_black_specks(sigma: float) -> None:
     assert (out / clean).min() > 0.6
 
 
-def test_what_counts_as_no_light_is_zero_and_not_the_darkest_pixel() -> None:
+def test_black_is_zero_and_not_the_darkest_pixel() -> None:
     image = RNG.poisson(400.0, (64, 64)).astype(float)
     info = denoise_with_info(image, noise="poisson")[1]
     gain = info.sigma**2 / info.data_range
@@ -191,8 +189,8 @@ def test_what_counts_as_no_light_is_zero_and_not_the_darkest_pixel() -> None:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])
-def test_impulses_are_replaced_and_other_pixels_kept_as_they_are(share: float) -> None:
-    """With no other noise, at most one good pixel in 200 is taken for an impulse."""
+def test_impulses_are_replaced_and_other_pixels_unchanged(share: float) -> None:
+    """Without other noise, at most one good pixel in 200 is taken for an impulse."""
     image = salt_and_pepper(share)
     hit, far = image != CLEAN, np.abs(image - CLEAN) > 25
     out = denoise_kpca(image, noise="impulse", sigma=0, data_range=255, quality="fast")
@@ -234,10 +232,10 @@ def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, g
 
 
 @pytest.mark.parametrize("kind", ["poisson", "gaussian"])
-def test_a_kind_by_name_does_what_auto_chose(kind: str) -> None:
+def test_naming_the_kind_gives_the_result_of_auto(kind: str) -> None:
     clean = data.camera()[60:220, 120:280].astype(float)
     image = RNG.poisson(clean / 255 * PEAK) * 255 / PEAK
-    if kind == "gaussian":  # stronger from left to right
+    if kind == "gaussian":  # increasing from left to right
         image = clean + np.linspace(4, 24, clean.shape[1]) * RNG.standard_normal(clean.shape)
     out, info = denoise_with_info(image, data_range=255, quality="draft")
     assert info.noise == kind and (kind == "poisson") == (info.place_range is None)

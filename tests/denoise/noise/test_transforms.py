@@ -1,4 +1,4 @@
-"""Transforms of noise and colour against their definitions, summed or sampled."""
+"""Noise and colour transforms against their definitions, summed or sampled."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_moments_of_the_logarithm_are_those_of_gamma_samples(sigma: float) -> No
 
 @pytest.mark.parametrize("dark", [0.0, 10.0])
 @pytest.mark.parametrize("level", [-60.0, 0.0, 5.0, 40.0, 400.0])
-def test_the_generalised_logarithm_has_even_noise_and_its_mean_gives_the_intensity_back(
+def test_the_generalised_logarithm_has_constant_noise_and_inverts_the_mean(
     level: float, dark: float
 ) -> None:
     rng, sigma = np.random.default_rng(2), 0.2
@@ -60,7 +60,7 @@ def test_the_generalised_logarithm_has_even_noise_and_its_mean_gives_the_intensi
 
 @pytest.mark.parametrize("row", [0, 2, 4])
 @pytest.mark.parametrize("column", [0, 3, 5])
-def test_a_speck_is_lifted_wherever_it_is_and_a_dark_line_is_not(row: int, column: int) -> None:
+def test_a_dark_speck_is_corrected_anywhere_and_a_dark_line_is_not(row: int, column: int) -> None:
     logs = np.zeros((5, 6))
     logs[row, column] = -7.0
     np.testing.assert_array_equal(lift_specks(logs, 0.25), logs.clip(-1.5 * 0.25))

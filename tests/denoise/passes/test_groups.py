@@ -1,4 +1,4 @@
-"""Groups against a search in plain numpy, and an image against the operator of each group."""
+"""Groups against a search in plain numpy, and an image against each group's operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.quick import quick
 Image = NDArray[np.float32]
 
 
-def found(
+def search(
     guide: Image,
     y: int,
     x: int,
@@ -42,7 +42,7 @@ def nearest(guide: Image, y: int, x: int, shape: tuple[int, int], k: int) -> set
     d = ((patches - patches[y, x]) ** 2).sum((2, 3))
     rows, columns = np.indices(d.shape)
     d[(abs(rows - y) > RADIUS) | (abs(columns - x) > RADIUS)] = np.inf
-    order = np.argsort(d, axis=None, kind="stable")  # NaN last
+    order = np.argsort(d, axis=None, kind="stable")  # NaN sorts last
     order = order[np.isfinite(d.ravel()[order])][:k]
     return {(int(i) // d.shape[1], int(i) % d.shape[1]) for i in order}
 
@@ -58,21 +58,21 @@ def test_the_nearest_patches_are_found(
     image: Image, place: tuple[int, int], shape: tuple[int, int]
 ) -> None:
     y, x = min(place[0], 60 - shape[0]), min(place[1], 70 - shape[1])
-    group = found(image, y, x, shape, 40)
+    group = search(image, y, x, shape, 40)
     assert set(group) == nearest(image, y, x, shape, 40)
     assert group == sorted(group)
 
 
-def test_a_small_image_gives_all_it_has() -> None:
+def test_a_small_image_gives_all_its_patches() -> None:
     image = np.arange(20, dtype=np.float32).reshape(4, 5)
-    assert len(found(image, 0, 0, (3, 3), 40)) == 2 * 3
-    assert found(image, 0, 0, (4, 5), 40) == [(0, 0)]
+    assert len(search(image, 0, 0, (3, 3), 40)) == 2 * 3
+    assert search(image, 0, 0, (4, 5), 40) == [(0, 0)]
 
 
-def test_ties_are_drawn_from_everywhere_and_always_the_same(image: Image) -> None:
-    """In noise the nearest 48 of 1369 share the reference's noise; drawn ones do not."""
-    drawn = found(image, 30, 30, (6, 6), 48, tie=1e6)
-    assert drawn == found(image, 30, 30, (6, 6), 48, tie=1e6)
+def test_ties_are_drawn_from_everywhere_and_reproducibly(image: Image) -> None:
+    """In noise, the nearest 48 of 1369 patches share the reference's noise; random ones do not."""
+    drawn = search(image, 30, 30, (6, 6), 48, tie=1e6)
+    assert drawn == search(image, 30, 30, (6, 6), 48, tie=1e6)
     assert (30, 30) in drawn
     spread = np.array(drawn) - 30
     assert (np.abs(spread.mean(0)) < 4).all()
@@ -80,30 +80,30 @@ def test_ties_are_drawn_from_everywhere_and_always_the_same(image: Image) -> Non
     patches = sliding_window_view(image, (6, 6))
     shared = [
         np.mean([np.vdot(patches[at], patches[30, 30]) for at in group if at != (30, 30)])
-        for group in (drawn, found(image, 30, 30, (6, 6), 48))
+        for group in (drawn, search(image, 30, 30, (6, 6), 48))
     ]
     assert abs(shared[0]) < 2 < shared[1]
 
 
 def test_draws_belong_to_the_whole_image(image: Image) -> None:
-    whole = found(image, 30, 30, (6, 6), 20, tie=1e6)
-    cut = found(image[10:, 3:], 20, 27, (6, 6), 20, tie=1e6, origin=(10, 3))
+    whole = search(image, 30, 30, (6, 6), 20, tie=1e6)
+    cut = search(image[10:, 3:], 20, 27, (6, 6), 20, tie=1e6, origin=(10, 3))
     assert whole == [(y + 10, x + 3) for y, x in cut]
 
 
 def test_equal_patches_are_taken_in_reading_order() -> None:
     flat = np.zeros((30, 30), np.float32)
-    assert found(flat, 20, 20, (4, 4), 3) == [(2, 2), (2, 3), (20, 20)]
+    assert search(flat, 20, 20, (4, 4), 3) == [(2, 2), (2, 3), (20, 20)]
 
 
 @pytest.mark.parametrize("tie", [0.0, 100.0])
-def test_what_is_not_a_number_is_never_near_and_never_too_much(image: Image, tie: float) -> None:
+def test_nan_patches_are_never_near_and_never_overflow(image: Image, tie: float) -> None:
     rng = np.random.default_rng(1)
     for share in (0.001, 0.003, 0.02, 1.0):
         spoilt = image.copy()
         spoilt[rng.random(image.shape) < share] = np.nan
         spoilt[30:36, 30:36] = image[30:36, 30:36]
-        group = found(spoilt, 30, 30, (6, 6), 48, tie)
+        group = search(spoilt, 30, 30, (6, 6), 48, tie)
         assert len(group) == 48
         assert (30, 30) in group
         if tie == 0 and share < 0.02:
@@ -111,7 +111,7 @@ def test_what_is_not_a_number_is_never_near_and_never_too_much(image: Image, tie
 
 
 @pytest.mark.release
-def test_what_lies_beside_a_patch_comes_into_no_estimate() -> None:
+def test_pixels_beside_a_patch_enter_no_estimate() -> None:
     image = np.random.default_rng(1).normal(size=(6, 14)).astype(np.float32)
     image[:, 3] = image[:, 7:] = np.nan
     group, shape = np.array([[0, y, x] for y in (0, 3) for x in (0, 4)], np.int32), (1, 3, 3)
@@ -132,7 +132,7 @@ def test_what_lies_beside_a_patch_comes_into_no_estimate() -> None:
 
 
 class ByOperator:
-    """The two compiled loops over groups in plain Python, on the readable operator."""
+    """The two compiled loops over groups in plain Python, using the readable operator."""
 
     def __init__(self) -> None:
         self.bandwidths: list[float | None] = []  # of each group; None with a pilot
@@ -198,7 +198,7 @@ class ByOperator:
 def test_an_image_is_denoised_by_the_operator_of_the_engine(
     options: dict[str, Any], bandwidths: set[float | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The compiled loops call the engine, and its readable operator gives the same image."""
+    """The compiled loops use the engine's operator; its readable form gives the same image."""
     loops: tuple[Any, Any] = groups.truncate_groups, groups.smooth_groups
     called = {name for loop in loops for name in loop.py_func.__code__.co_names}
     for name in ("truncate_rows", "linear_smooth"):

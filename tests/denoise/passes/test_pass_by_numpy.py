@@ -1,4 +1,4 @@
-"""Whole passes against the same passes in plain numpy, double precision and no haste."""
+"""Whole passes against unoptimised double-precision numpy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHOLE = Piece(WINDOW, SHAPE, WINDOW)
 
 
 def scene(planes: int = 2) -> tuple[Image, Image]:
-    """Edges and stripes, and the same with noise."""
+    """Edges and stripes, clean and noisy."""
     y, x = np.indices(SHAPE)
     clean = 100 + 60 * (x > y) + 20 * np.sin(x * 0.8)
     rng = np.random.default_rng(2)
@@ -39,14 +39,14 @@ def references(length: int, size: int, stride: int) -> list[int]:
     return sorted({*range(0, length - size + 1, stride), length - size})
 
 
-def passed(
+def np_pass(
     planes: Image,
     guide: Image,
     variance: Image,
     group: int = SETTINGS.group,
     **known: Image,
 ) -> tuple[Image, Image]:
-    """One pass over planes (c, h, w), of one page."""
+    """Run one pass over planes (c, h, w) of one page."""
     paged = {name: np.expand_dims(values, -3) for name, values in known.items()}
     settings = replace(SETTINGS, group=group)
     found = run_pass(planes[:, None], guide[None], variance[:, None], settings, WHOLE, **paged)
@@ -56,7 +56,7 @@ def passed(
 def smoothed(
     guide: Image, estimate_of_group: Callable[[Places], Group], count: int = SETTINGS.group
 ) -> tuple[Image, Image]:
-    """Aggregate the estimates of all groups: nearest patches, weights of patch and window."""
+    """Aggregate the estimates of all groups: nearest patches, weighted by patch and window."""
     size = SETTINGS.size
     window = np.outer(np.kaiser(size, 2.0), np.kaiser(size, 2.0))
     patches = sliding_window_view(guide.astype(float), (size, size))
@@ -89,9 +89,9 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches(group: int) -
     noisy = scene()[1].astype(np.float32)
     variance = np.full(noisy.shape, 100.0, np.float32)
     variance[:, :, 20:] = 150.0
-    estimate, leverage = passed(noisy, noisy[0], variance, group=group, guide_variance=variance[0])
+    estimate, leverage = np_pass(noisy, noisy[0], variance, group=group, guide_variance=variance[0])
     spread = patch_means(variance[:, None], (1, 5, 5))[:, 0]
-    kept = set()
+    counts = set()
     for c, plane in enumerate(noisy):
 
         def projected(places: Places, c: int = c, plane: Image = plane) -> Group:
@@ -100,13 +100,13 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches(group: int) -
             level = spread[c][tuple(places.T)].mean()
             u, s, vt = np.linalg.svd(z, full_matrices=False)
             q = int((s**2 > 0.95 * level * (np.sqrt(k) + np.sqrt(n)) ** 2).sum())
-            kept.add(q)
+            counts.add(q)
             return (u[:, :q] * s[:q]) @ vt[:q] + mean, [1 / (1 + q)] * k, [(1 + q) / k] * k
 
         expected, left = smoothed(noisy[0], projected, group)
         np.testing.assert_allclose(estimate[c], expected, atol=0.01)
         np.testing.assert_allclose(leverage[c], left, rtol=1e-4)
-    assert kept >= {0, 1, 2}
+    assert counts >= {0, 1, 2}
 
 
 @GROUPS
@@ -114,7 +114,7 @@ def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot(group: int) -> None
     pilot, noisy = (planes.astype(np.float32) for planes in scene())
     pilot = pilot + np.float32(0.1) * noisy
     variance = np.array([100.0, 200.0], np.float32)
-    estimate, leverage = passed(noisy, pilot[0], variance[:, None, None], group=group, pilot=pilot)
+    estimate, leverage = np_pass(noisy, pilot[0], variance[:, None, None], group=group, pilot=pilot)
     for c, plane in enumerate(noisy):
 
         def regressed(places: Places, c: int = c, plane: Image = plane) -> Group:
@@ -129,14 +129,14 @@ def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot(group: int) -> None
         np.testing.assert_allclose(leverage[c], left, atol=2e-4)
 
 
-def test_leverage_is_what_a_pixel_does_to_its_own_estimate() -> None:
-    """With the pilot given, the soft pass is linear, and its leverage a derivative."""
+def test_leverage_is_the_derivative_of_an_estimate_by_its_pixel() -> None:
+    """With a fixed pilot the soft pass is linear, and its leverage is a derivative."""
     pilot, noisy = (planes.astype(np.float32) for planes in scene(1))
     variance = np.full((1, 1, 1), 100.0, np.float32)
     pilot += np.float32(0.1) * noisy
 
     def smooth(planes: Image) -> tuple[Image, Image]:
-        return passed(planes, pilot[0], variance, pilot=pilot)
+        return np_pass(planes, pilot[0], variance, pilot=pilot)
 
     before, leverage = smooth(noisy)
     for y, x in [(0, 0), (15, 14), (15, 16), (20, 40), (30, 45)]:

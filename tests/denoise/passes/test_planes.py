@@ -1,4 +1,4 @@
-"""The local denoiser as a whole: what it gains, what it must not depend on, what it refuses."""
+"""The local denoiser as a whole: PSNR gain, invariances, rejected input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def noisy_copy(clean: Image, sigma: float) -> Image:
 
 @pytest.fixture(scope="module")
 def clean() -> Image:
-    """A piece of scikit-image's bundled photograph of a cameraman."""
+    """A crop of scikit-image's cameraman photograph."""
     return data.camera()[130:226, 180:308].astype(float)
 
 
@@ -47,7 +47,7 @@ def noisy(clean: Image) -> Image:
 
 @pytest.fixture(scope="module")
 def fast(noisy: Image) -> NDArray[np.float32]:
-    """What the quickest preset makes of it, which no test may change."""
+    """The result of the fastest preset; tests must not modify it."""
     result = denoise_plane(noisy, 25.0, quality="fast")
     result.flags.writeable = False
     return result
@@ -98,7 +98,7 @@ def test_balanced_is_better_than_fast_where_noise_hides_the_picture() -> None:
     assert np.mean(gains) > 0
 
 
-def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> None:
+def test_excess_noise_is_detected_only_where_it_exists(noisy: Image) -> None:
     plane = noisy.astype(np.float32)[np.newaxis, np.newaxis]
     excesses = [
         survey(plane, sigma, plan_for(sigma, Options()).passes[0])[0] for sigma in (28.0, 22.0)
@@ -110,7 +110,7 @@ def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> No
 WINDOWS: list[Window] = [((0, 40), (0, 40)), ((31, 61), (233, 280)), ((69, 71), (380, 401))]
 
 
-def test_a_window_is_as_in_the_whole() -> None:
+def test_a_window_equals_that_part_of_the_whole() -> None:
     rng = np.random.default_rng(5)
     noisy = rng.normal(100, 20, (2, 71, 401)) + 60 * (np.arange(401) // 30 % 2)
     whole = denoised(noisy, [20.0, 12.0], quality="fast")
@@ -119,7 +119,7 @@ def test_a_window_is_as_in_the_whole() -> None:
         (top, bottom), (left, right) = window
         inner = np.s_[:, top:bottom, left:right]
         np.testing.assert_array_equal(piece[inner], whole[inner])
-        # Only what the window depends on was worked on.
+        # Only the pixels on which the window depends were processed.
         far = np.s_[:, :, -60:] if left < 200 else np.s_[:, :, :60]
         assert not np.array_equal(piece[far], whole[far])
 
@@ -129,10 +129,10 @@ def test_the_same_bytes_for_any_number_of_workers_and_any_strips(
     noisy: Image, monkeypatch: pytest.MonkeyPatch, quality: str
 ) -> None:
     tall = np.tile(noisy, (6, 1))[:531, 40:73]
-    assert min(tall.shape) >= 2 * planes.SMALLEST  # so that there is a half scale
+    assert min(tall.shape) >= 2 * planes.SMALLEST  # large enough for a half scale
     settings = plan_for(25.0, Options(quality=quality)).passes
-    margin = sum(2 * RADIUS + one.size for one in settings)
-    assert 2 * margin + margin < len(tall)  # so that the last strip is cut off above
+    margin = sum(2 * RADIUS + step.size for step in settings)
+    assert 2 * margin + margin < len(tall)  # so that the last strip is cut off at the top
     results = []
     for jobs, samples in [(1, 10**9), (2, 1), (4, 10**9)]:
         monkeypatch.setattr(planes, "STRIP_SAMPLES", samples)
@@ -142,7 +142,7 @@ def test_the_same_bytes_for_any_number_of_workers_and_any_strips(
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
-def test_noise_of_half_the_range_leaves_the_brightness(quality: str) -> None:
+def test_noise_of_half_the_range_keeps_the_brightness(quality: str) -> None:
     flat = np.full((49, 37), 60.0)
     noisy = noisy_copy(flat, 127.5)
     result = denoise_plane(noisy, 127.5, quality=quality)
@@ -171,7 +171,7 @@ def test_planes_share_groups_and_keep_their_own_noise(clean: Image) -> None:
     )
 
 
-def test_groups_are_found_in_the_first_plane_even_where_that_has_no_noise(
+def test_groups_are_searched_in_the_first_plane_even_without_noise_there(
     clean: Image, noisy: Image, fast: NDArray[np.float32]
 ) -> None:
     first, guided = denoised(np.stack([clean, noisy]), [0.0, 25.0], quality="fast")
@@ -180,7 +180,7 @@ def test_groups_are_found_in_the_first_plane_even_where_that_has_no_noise(
 
 
 @pytest.mark.release
-def test_rbf_comes_to_its_linear_limit_as_it_widens(clean: Image, noisy: Image) -> None:
+def test_rbf_approaches_its_linear_limit_as_it_widens(clean: Image, noisy: Image) -> None:
     linear, narrow, wide = (
         denoise_plane(noisy, 25.0, quality="fast", **options)
         for options in ({"method": "linear"}, {"bandwidth": 2.0}, {"bandwidth": 1e6})
@@ -190,7 +190,7 @@ def test_rbf_comes_to_its_linear_limit_as_it_widens(clean: Image, noisy: Image) 
 
 
 @pytest.mark.parametrize("content", CONTENTS)
-def test_strokes_are_given_a_finite_width_by_themselves(content: str) -> None:
+def test_strokes_get_a_finite_width_automatically(content: str) -> None:
     rng = np.random.default_rng(3)
     strokes = 255.0 * (rng.random((24, 24)) > 0.3).repeat(4, axis=0).repeat(4, axis=1)
     noisy = noisy_copy(strokes, 20.0)
@@ -202,9 +202,7 @@ def test_strokes_are_given_a_finite_width_by_themselves(content: str) -> None:
 
 
 @pytest.mark.parametrize("sigma", [25.0, 60.0])
-def test_photographs_and_strong_noise_are_left_at_infinite_width(
-    clean: Image, sigma: float
-) -> None:
+def test_photographs_and_strong_noise_get_infinite_width(clean: Image, sigma: float) -> None:
     noisy = noisy_copy(clean, sigma)
     by_itself, linear = (
         denoise_plane(noisy, sigma, quality="fast", **options)
@@ -217,7 +215,7 @@ def test_a_draft_has_one_scale_and_fewer_patches_than_pixels() -> None:
     for sigma in (5.0, 15.0, 30.0, 80.0):
         plan = plan_for(sigma, Options(quality="draft"))
         assert not plan.halves
-        assert all(one.group < one.size**2 for one in plan.passes[:2])
+        assert all(step.group < step.size**2 for step in plan.passes[:2])
 
 
 def test_the_default_kernel_widens_in_faint_and_in_strong_noise() -> None:
@@ -230,5 +228,5 @@ def test_the_default_kernel_widens_in_faint_and_in_strong_noise() -> None:
     assert plan_for(80.0, Options(method="mika")).passes[0].bandwidth == pytest.approx(12.0)
     for quality in QUALITIES:
         plan = plan_for(25.0, Options(method="mika", quality=quality))
-        assert [one.soft for one in plan.passes] == [False]
+        assert [step.soft for step in plan.passes] == [False]
         assert (plan.smooth, plan.halves) == (0.0, False)

@@ -1,4 +1,4 @@
-"""Pages denoised together, against pages one by one and against what was put in."""
+"""Pages denoised as a stack, against single pages and against the truth."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import AROUND, denoise_planes, page_blocks
 from kpca_apps.errors import ConfigError, InputError
 
-# Its loops take long to compile.
+# The loops take long to compile.
 pytestmark = pytest.mark.release
 
 Pages = NDArray[np.float64]
@@ -34,7 +34,7 @@ def with_noise(clean: Pages, sigma: float = 20.0) -> Pages:
 
 
 def denoise_pages(noisy: NDArray[np.float32], **options: Any) -> NDArray[np.float32]:
-    """Pages below one another, as a picture has them."""
+    """Denoise pages arranged below one another, as in one picture."""
     below = noisy.reshape(1, -1, noisy.shape[-1])
     options["pages"] = len(noisy)
     return denoise_planes(below, np.array([20.0]), Options(**options)).reshape(noisy.shape)
@@ -73,7 +73,7 @@ def test_the_level_is_measured_in_the_whole_stack_and_integers_stay_in_range() -
     assert found.max() <= 255
 
 
-def test_photons_in_a_stack() -> None:
+def test_poisson_noise_in_a_stack() -> None:
     light = volume(4) / 10
     counts = np.random.default_rng(1).poisson(light).astype(float)
     found = denoise_kpca(counts, noise="poisson", stack_axis=0)
@@ -82,8 +82,8 @@ def test_photons_in_a_stack() -> None:
 
 def test_any_number_of_workers_gives_the_same_bytes() -> None:
     noisy = with_noise(volume(3)).astype(np.float32)
-    one, two = (denoise_pages(noisy, n_jobs=n) for n in (1, 2))
-    np.testing.assert_array_equal(one, two)
+    first, second = (denoise_pages(noisy, n_jobs=n) for n in (1, 2))
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize(("count", "samples"), [(1, 100), (2000, 1 << 18), (30, 1 << 30)])
@@ -93,7 +93,7 @@ def test_blocks_cover_all_pages_once_with_pages_around(count: int, samples: int)
     for first, end, begin, stop in blocks:
         assert begin == max(0, first - AROUND)
         assert stop == min(count, end + AROUND)
-    # What is in memory at once does not grow with the number of pages.
+    # Memory use does not grow with the number of pages.
     assert max(stop - begin for _, _, begin, stop in blocks) <= 100
 
 
@@ -101,13 +101,13 @@ def test_pages_far_away_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca_apps.denoise.passes.planes.BLOCK_SAMPLES", 4 * 48 * 40)
     noisy = with_noise(volume(20)).astype(np.float32)
     whole = denoise_pages(noisy)
-    # The first block of four pages, and the four that are worked on with it.
+    # The first block of four pages, and the four that are processed with it.
     changed = noisy.copy()
     changed[8:] += 40
     np.testing.assert_array_equal(denoise_pages(changed)[:4], whole[:4])
 
 
-def test_what_cannot_be_is_refused_by_name() -> None:
+def test_impossible_arguments_are_rejected_by_name() -> None:
     noisy = with_noise(volume(4))
     with pytest.raises(InputError, match="has 4 dimensions"):
         denoise_kpca(noisy, stack_axis=0, channel_axis=-1)

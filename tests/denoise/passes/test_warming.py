@@ -1,4 +1,4 @@
-"""The inner loops are compiled once for a machine, and announced."""
+"""The inner loops are compiled once per machine, with an announcement."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kpca_apps.denoise.passes import warming
 from kpca_apps.system import compiling
 from kpca_apps.system.compiling import compiled
 
-# The whole would take a minute in an empty folder; what is asked first takes a second.
-ASKED = """
+# Compiling everything in an empty folder takes a minute; these checks take a second.
+QUESTIONS = """
 from kpca_apps.denoise.passes import warming
 print(warming.is_kept(), warming._is_compiled(warming._LAST))
 """
-# Compiled functions that call others, in some seconds: the last bits of their sums.
+# Print the last bits of sums by functions that call other compiled ones (seconds to compile).
 BITS = """
 import numpy as np
 from kpca_apps.engine.groups.compiled import project_rows
@@ -32,7 +32,7 @@ print(project_rows(*arguments)[0][:40].tobytes().hex())
 """
 
 
-def asked(question: str = ASKED, **environment: str) -> list[str]:
+def answers(question: str = QUESTIONS, **environment: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", question],
         env={**os.environ, **environment},
@@ -48,11 +48,11 @@ def test_what_was_compiled_before_is_not_announced() -> None:
     announced: list[int] = []
     warming.warm_up(lambda: announced.append(1))
     assert announced == []
-    assert asked() == ["True", "True"]
+    assert answers() == ["True", "True"]
 
 
-def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "False"]
+def test_compilation_is_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answers(NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "False"]
     monkeypatch.setattr(warming, "_is_compiled", lambda function: False)
     announced: list[int] = []
     warming.warm_up(lambda: announced.append(1))
@@ -60,18 +60,18 @@ def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.release
-def test_a_folder_that_cannot_be_made_is_passed_over() -> None:
-    assert asked(NUMBA_CACHE_DIR="/dev/null/numba")[0] == "True"
+def test_an_unusable_cache_folder_is_ignored() -> None:
+    assert answers(NUMBA_CACHE_DIR="/dev/null/numba")[0] == "True"
 
 
 @pytest.mark.release
-def test_code_just_compiled_gives_the_bits_of_code_that_was_kept(tmp_path: Path) -> None:
+def test_fresh_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
     folder = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    first, later = (asked(BITS, **folder) for _ in range(2))
+    first, later = (answers(BITS, **folder) for _ in range(2))
     assert first == later
 
 
-def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
+def test_code_is_compiled_even_if_it_cannot_be_cached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def without_a_folder(**options: Any) -> Any:

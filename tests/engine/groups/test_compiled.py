@@ -1,4 +1,4 @@
-"""The operator of one group against scikit-learn, and its compiled form against it."""
+"""The operator of one group against scikit-learn, and its compiled form."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kpca_apps.engine.groups.operator import (
 )
 from kpca_apps.engine.linalg.small_matrices import padded_size
 
-# Each function is compiled by itself; tests of passes run them within one another.
+# Compiles each function separately; tests of passes run them together.
 pytestmark = pytest.mark.release
 
 Matrix = NDArray[np.float32]
 
 
 def group_of(k: int, n: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Clean patches of two strong components, and the noise on them, centred."""
+    """Clean patches with two strong components, and their noise, centred."""
     rng = np.random.default_rng(seed)
     clean = 60 * rng.normal(size=(k, 2)) @ rng.normal(size=(2, n))
     noise = 10 * rng.normal(size=(k, n))
@@ -30,7 +30,7 @@ def group_of(k: int, n: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArra
 
 
 def widened(patches: NDArray[np.floating]) -> Matrix:
-    """Centred patches, as `gather_centred` returns them."""
+    """Return centred patches, padded as by `gather_centred`."""
     k, n = patches.shape
     wide = np.zeros((-(-k // 4) * 4 + 1, padded_size(n)), np.float32)
     wide[:k, :n] = patches
@@ -69,7 +69,7 @@ def test_tiny_ridge_stays_finite() -> None:
 
 @pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
 def test_one_patch_unlike_all_others_stays_alone(size: float) -> None:
-    """A hot pixel: hardly smoothed, and nothing of it in the other patches, in single precision."""
+    """Like a hot pixel: barely smoothed, without affecting other patches (single precision)."""
     x = 3 * np.random.default_rng(5).normal(size=(90, 64))
     x[7, 5] += size
     x -= x.mean(0)
@@ -95,7 +95,7 @@ of the Gram matrix with its ridge, here below 30: 4e-4, in whichever order a pro
 def random_group(
     shape: tuple[int, int], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Patches of three components and noise of deviation 10, and the same with little noise."""
+    """Patches with three components, with noise of deviation 10 and with little noise."""
     rng = np.random.default_rng(seed)
     (k, n), spread = shape, rng.choice([10.0, 20.0])
     clean = 100 + spread * rng.normal(size=(k, 3)) @ rng.normal(size=(3, n)) / np.sqrt(3)
@@ -106,7 +106,7 @@ def random_group(
 def compiled_group(
     noisy: NDArray[np.float64], pilot: NDArray[np.float64] | None, bandwidth: float, excess: float
 ) -> tuple[Matrix, float]:
-    """The patches, and the number of components or the largest leverage."""
+    """Run the compiled operator; return the patches and the component count or largest leverage."""
     n, mean = noisy.shape[1], noisy.mean(axis=0)
     if pilot is not None:
         ridge = RIDGE_FACTOR * n * 100.0
@@ -142,7 +142,7 @@ def test_the_compiled_soft_cut_is_the_operator(shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> None:
-    """In both forms, and a narrower one is not."""
+    """In both forms, while a narrower kernel is not linear."""
     noisy, _ = random_group(shape, 1)
     spread = np.square(noisy - noisy.mean(axis=0)).sum(axis=1).mean()
     limit = WIDEST * spread / (shape[1] * 100.0)
@@ -156,7 +156,7 @@ def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> N
 
 
 def test_noise_alone_leaves_no_component_of_a_narrow_kernel() -> None:
-    """The edge is raised by what the kernel makes of noise: without, all would be kept."""
+    """The threshold accounts for the kernel's effect on noise; otherwise all would be kept."""
     for seed in range(5):
         noise = 10 * np.random.default_rng(seed).normal(size=(48, 49))
         for bandwidth in (1.0, 1.1, 1.2):
@@ -176,8 +176,8 @@ def test_patches_far_nearer_than_their_noise_become_their_mean(spread: float) ->
     np.testing.assert_allclose(compiled, mean, atol=near)
 
 
-def test_the_edge_follows_the_noise_that_a_group_shows() -> None:
-    """Noise 15 % stronger than given stays below an edge that may follow it, and only then."""
+def test_the_threshold_follows_the_noise_of_a_group() -> None:
+    """Noise 15 % stronger than given stays below the threshold only if that may adapt."""
     k, n = shape = 48, 49
     for seed in range(5):
         noise = np.sqrt(115) * np.random.default_rng(seed).normal(size=shape)

@@ -1,4 +1,4 @@
-"""The first and third powers of exponentials in one pass, beside numpy's in double precision."""
+"""First and third powers of exponentials in one pass, against numpy in double precision."""
 
 import numpy as np
 import pytest
@@ -26,16 +26,16 @@ def test_powers_of_exponentials_are_as_exact_as_single_precision(reach: float) -
 @pytest.mark.parametrize("reach", [0.5, 87.0])
 @pytest.mark.parametrize("is_compiled", [True, False])
 def test_exponentials_are_right_to_the_last_digit(reach: float, is_compiled: bool) -> None:
-    # Python's own steps are those of a processor that rounds between multiplying and adding.
+    # The uncompiled function rounds between multiplication and addition.
     function = add_first_and_third if is_compiled else add_first_and_third.py_func
     exponents = -reach * np.random.default_rng(2).random((5, 200), np.float32)
-    # Beside such a factor nothing is left of the third power.
+    # With this factor the third power is lost to rounding.
     factor, found = 2.0**30, np.zeros(exponents.shape, np.float32)
     function(exponents, LOWEST, np.float32(factor), found, False)
     np.testing.assert_allclose(found / factor, np.exp(exponents.astype(np.float64)), rtol=1e-7)
 
 
-def test_exponents_beyond_the_lowest_are_taken_for_it() -> None:
+def test_exponents_are_clipped_at_the_lowest() -> None:
     exponents = np.array([[-1.0, -30.0, -1e9, -np.inf]], np.float32)
     found = np.empty(exponents.shape, np.float32)
     add_first_and_third(exponents, np.float32(-29.0), np.float32(0.5), found, True)
@@ -50,5 +50,5 @@ def test_a_kernel_over_views_is_the_same_in_single_precision() -> None:
     single = kernel.against(Z, np.float32)(X)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, kernel(X, Z), rtol=1e-5, atol=1e-7)
-    X[0, 0] = 1e19  # of which no digit of the others is left in single precision
+    X[0, 0] = 1e19  # so large that single precision loses the other distances
     assert single[1:] == pytest.approx(kernel.against(Z, np.float32)(X)[1:], abs=0.0)

@@ -33,7 +33,7 @@ from tests.system.model_parts import from_file, model_from
 
 @dataclass
 class Holder:
-    """What a model has of a kernel: a field of the abstract class."""
+    """What a model holds: a field of the abstract kernel class."""
 
     kernel: Kernel
 
@@ -61,7 +61,7 @@ class TestEveryKernel:
         prepared = kernel.against(Z)
         assert_allclose(np.vstack([prepared(X[:4]), prepared(X[4:])]), kernel(X, Z), rtol=1e-13)
 
-    def test_leaves_its_input_alone(self, kernel):
+    def test_does_not_change_its_input(self, kernel):
         X = normal_rows(6)
         before = X.copy()
         kernel(X)
@@ -88,7 +88,7 @@ class TestDistanceKernels:
         assert values[30, 30] == pytest.approx(1.0, abs=1e-12)
         assert (values[30, :30] < 1e-50).all()
 
-    def test_the_largest_floats_are_as_alike_as_others(self, kernel):
+    def test_the_largest_floats_are_compared_like_others(self, kernel):
         X = np.full((3, 4), 1.7e308)
         X[2, 0] = -1.7e308
         values = kernel(X[:2], X[:2])
@@ -177,7 +177,7 @@ def test_rbf_equals_its_formula_whatever_the_data(X, gamma):
         (lambda: OnColumns(Linear(), 0, 5)(np.ones((2, 3))), "columns 0:5"),
     ],
 )
-def test_refuses_what_makes_no_kernel(make, message):
+def test_invalid_parameters_are_rejected(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -206,7 +206,7 @@ def test_numbers_of_numpy_are_numbers(given, plain):
 
 
 @pytest.mark.parametrize("factor", [1e200, 1e-200, 5e-324])
-def test_cosine_of_rows_whose_squares_are_no_numbers(factor):
+def test_cosine_of_rows_whose_squares_overflow(factor):
     X = np.array([[3.0, 4.0], [4.0, 3.0], [-4.0, 3.0], [0.0, 0.0]])
     expected = np.array([[1, 0.96, 0, 0], [0.96, 1, -0.28, 0], [0, -0.28, 1, 0], [0, 0, 0, 0]])
     assert_allclose(Cosine()(X * factor), expected, rtol=0, atol=1e-15)
@@ -264,7 +264,7 @@ def test_a_single_row_is_refused_with_the_way_to_write_it(name):
 
 @dataclass(frozen=True)
 class Cauchy(Kernel):
-    """A kernel of one's own, with nothing but what every kernel needs."""
+    """A user-defined kernel with only the required methods."""
 
     width: float
 

@@ -1,4 +1,4 @@
-"""Kernels that a user brings, against the same kernels as objects of ours and scikit-learn's."""
+"""User-supplied kernels against the same kernels of ours and of scikit-learn."""
 
 from typing import Any
 
@@ -65,8 +65,8 @@ def test_a_gram_matrix_is_square_and_may_be_indefinite() -> None:
 
 
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
-def test_of_a_gram_matrix_that_is_not_symmetric_the_symmetric_part_counts(method: Any) -> None:
-    """As scikit-learn has it wherever its own solvers agree: where centring makes it symmetric."""
+def test_an_asymmetric_gram_matrix_is_symmetrised(method: Any) -> None:
+    """As in scikit-learn where its solvers agree, that is, where centring makes it symmetric."""
     gram = RBF(0.3)(ROWS)
     ramp = np.linspace(0, 0.5, 60)
     skew = gram + ramp - ramp[:, np.newaxis]
@@ -79,7 +79,7 @@ def test_of_a_gram_matrix_that_is_not_symmetric_the_symmetric_part_counts(method
     same(model.transform(skew), theirs.transform(skew))
 
 
-def test_of_any_other_it_has_the_eigenvalues_of_the_symmetric_part() -> None:
+def test_other_asymmetric_matrices_have_eigenvalues_of_the_symmetric_part() -> None:
     skew = RBF(0.3)(ROWS) + 0.1 * np.random.default_rng(0).normal(size=(60, 60))
     with pytest.warns(KpcaWarning):
         model = KernelPCA(3, kernel="precomputed").fit(skew)
@@ -89,7 +89,7 @@ def test_of_any_other_it_has_the_eigenvalues_of_the_symmetric_part() -> None:
     np.testing.assert_allclose(model.eigenvalues_, values[np.argsort(-abs(values))[:3]], rtol=1e-6)
 
 
-def test_a_gram_matrix_that_rounding_made_asymmetric_is_no_matter() -> None:
+def test_asymmetry_from_rounding_is_ignored() -> None:
     gram = RBF(0.3)(ROWS)
     rounded = gram * (1 + 1e-15 * np.arange(60))
     model = KernelPCA(3, kernel="precomputed").fit(rounded)
@@ -97,16 +97,16 @@ def test_a_gram_matrix_that_rounding_made_asymmetric_is_no_matter() -> None:
 
 
 def test_a_gram_matrix_is_judged_once_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    calls = []
 
     def counted(*args: Any, **options: Any) -> np.ndarray:
-        asked.append(args)
+        calls.append(args)
         return eigvalsh(*args, **options)
 
     monkeypatch.setattr(supplied, "eigvalsh", counted)
     gram = RBF(0.3)(ROWS)
     KernelPCA(3, kernel="precomputed", ridge=0.1).fit(gram).transform(gram)
-    assert len(asked) == 1
+    assert len(calls) == 1
 
 
 def test_sparse_rows_are_rows() -> None:
@@ -126,12 +126,12 @@ def test_parameters_of_a_kernel_are_searched() -> None:
     pipeline = Pipeline([("kpca", KernelPCA(2, kernel=RBF(1.0))), ("knn", KNeighborsClassifier())])
     search = GridSearchCV(pipeline, {"kpca__kernel__gamma": [1e-3, 0.1]}, cv=3).fit(ROWS, labels)
     assert search.best_estimator_["kpca"].kernel in (RBF(1e-3), RBF(0.1))
-    assert pipeline["kpca"].kernel == RBF(1.0)  # the one given stays as it is
+    assert pipeline["kpca"].kernel == RBF(1.0)  # the search works on clones
 
 
-def test_what_a_function_keeps_of_its_values_is_not_written_over() -> None:
+def test_cached_values_of_a_function_are_not_overwritten() -> None:
     class Keeping(GaussianProcessRBF):
-        """Hands out the same array for the same rows."""
+        """A kernel that returns the same array for the same rows."""
 
         def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
             key = (X.tobytes(), None if Y is None else Y.tobytes())

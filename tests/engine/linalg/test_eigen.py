@@ -18,7 +18,7 @@ from tests.quick import quick
 
 
 def multiplied(K, *, center=True):
-    """Return V -> HKHV or KV, as the textbook has it."""
+    """Return V -> HKHV or KV, computed by definition."""
     H = np.eye(len(K)) - 1.0 / len(K)
     matrix = H @ K @ H if center else K
     return lambda V: matrix @ V
@@ -36,7 +36,7 @@ def test_krylov_equals_lapack(center, q):
     values, vectors = krylov(K, q, center=center)
     expected, reference = lapack_pairs(K.copy(), q, center=center, by_modulus=False)
     assert_allclose(values, expected, rtol=0, atol=1e-8 * expected[0])
-    # Vectors of eigenvalues that lie apart agree up to sign.
+    # Eigenvectors of well-separated eigenvalues agree up to sign.
     assert_allclose(np.abs(vectors[:, 0] @ reference[:, 0]), 1.0, rtol=1e-8)
     residual = multiplied(K, center=center)(vectors) - vectors * values
     assert np.linalg.norm(residual, axis=0).max() <= 1e-7 * values[0]

@@ -19,7 +19,7 @@ from tests.system.model_parts import from_file
 
 @pytest.fixture(scope="module")
 def case():
-    """Matrices K and Kt, and both of them centred, worked out in fractions."""
+    """Matrices K and Kt and their centred versions, computed in fractions."""
     oracle = json.loads((ORACLES / "misc_exact.json").read_text(encoding="utf-8"))["centring"]
     return {
         name: np.array([[float(Fraction(value)) for value in row] for row in rows])
@@ -28,7 +28,7 @@ def case():
 
 
 def test_new_rows_are_centred_as_in_the_oracle(case):
-    """All components keep inner products of centred images: T T_train' is the centred Kt."""
+    """With all components, inner products are preserved: T T_train' is the centred Kt."""
     X = np.linalg.cholesky(case["K"])
     new = np.linalg.solve(X, case["Kt"].T).T
     subspace = exact(Linear(), X)
@@ -37,7 +37,7 @@ def test_new_rows_are_centred_as_in_the_oracle(case):
     assert_allclose(T_new @ T.T, case["Kt_c"], rtol=0, atol=1e-13)
 
 
-def test_the_origin_that_a_fit_gave_a_kernel_is_taken_from_it():
+def test_the_origin_that_a_fit_set_is_removed():
     X, given = normal_rows(40, 2) + 9.0, Linear()
     assert about_origin(given) == exact(given, X, center=False).kernel == given
     centred = exact(given, X)

@@ -32,7 +32,7 @@ def test_product_is_that_of_the_whole_matrix(kernel, dtype, stored):
 
 
 @pytest.mark.parametrize("n", [1, PANEL, TILE - 1, TILE, TILE + 1, 2 * TILE + PANEL + 5])
-def test_every_cut_is_in_the_right_place(n):
+def test_every_panel_is_in_the_right_place(n):
     X, V = normal_rows(n), normal_rows(n, 2, seed=1)
     expected = RBF(0.3)(X) @ V
     for stored in (True, False):
@@ -78,7 +78,7 @@ def test_a_sketch_of_many_rows_lies_along_the_leading_directions():
 
 
 @pytest.mark.parametrize("factor", [0.0, 1e120])
-def test_a_sketch_of_what_vanishes_or_overflows_is_the_block(factor):
+def test_a_sketch_of_vanishing_or_overflowing_values_is_the_block(factor):
     X, V = normal_rows(300) * factor, normal_rows(300, 2, seed=1)
     sketch = GramPanels(Polynomial(3), X, np.float64, stored=False).sketch(V)
     assert_allclose(sketch, ELSEWHERE * V)

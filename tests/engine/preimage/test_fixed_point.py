@@ -27,7 +27,7 @@ CASES = json.loads((ORACLES / "preimage_rbf_fixed_point.json").read_text(encodin
 
 
 def rho(subspace, T, Z):
-    """The objective from all kernel values, nothing taken from the code under test."""
+    """The objective from all kernel values, independent of the code under test."""
     g = (T * subspace.gain) @ subspace.weights.T + subspace.mean_weights
     K = subspace.kernel(subspace.points)
     cross = (subspace.kernel(Z, subspace.points) * g).sum(axis=1)
@@ -48,7 +48,7 @@ def test_oracles(name):
     assert found.converged.all() and not found.restarted.any()
     assert_allclose(found.points[0], np.array(case["z"], float), rtol=0, atol=1e-10)
     assert_allclose(found.residual[0], float(case["rho"]), rtol=0, atol=1e-12)
-    # A few roundings of values near 1.
+    # Allow a few rounding errors of values near 1.
     assert found.residual[0] <= float(case["rho_at_start"]) + 1e-14
 
 
@@ -89,7 +89,7 @@ def test_a_start_far_from_all_points_does_not_divide_zero_by_zero():
 
 
 def test_a_vanishing_denominator_is_restarted_and_flagged():
-    # Between two points of opposite weight the terms cancel exactly.
+    # Between two points with opposite weights the terms cancel exactly.
     X = np.array([[-1.0], [1.0]])
     subspace = exact(RBF(1.0), X, center=False)
     T = (X[[0]] * 0.0) + np.array([[0.0, 1.0]])
@@ -100,7 +100,7 @@ def test_a_vanishing_denominator_is_restarted_and_flagged():
     assert found.residual[0] < rho(subspace, T, np.zeros((1, 1)))[0]
 
 
-def test_an_iteration_that_is_cut_short_says_so():
+def test_an_unfinished_iteration_gives_a_warning():
     subspace = exact(RBF(0.2), normal_rows(60), n_components=8)
     new = normal_rows(20, seed=1)
     found = fixed_point(subspace, subspace.project(new), new, max_iter=2)
@@ -133,7 +133,7 @@ def test_a_row_gets_the_same_bits_alone_and_among_others_that_take_longer():
 
 
 class Counting(RBF):
-    """An RBF kernel that counts the values it gives."""
+    """An RBF kernel that counts the values it computes."""
 
     counted = 0
 
@@ -157,19 +157,19 @@ def test_the_distances_of_all_points_are_computed_once_a_fit(preimage):
     first, before = model.inverse_transform(T[:1]), Counting.counted
     second, after = model.inverse_transform(T[:1]), Counting.counted - before
     found = model.preimages(T[:1])
-    # What is left are a few rows a step, with all points.
+    # Only a few rows per step remain, each against all points.
     assert before - after >= n * n
     if preimage == "fixed-point":
         assert after < n * n / 20
     assert_array_equal(first, second)
     assert_array_equal(second, found.points)
-    # It belongs to the fit: another fit has its own.
+    # The cache belongs to the fit: refitting replaces it.
     other = model.fit(X[:100] + 1.0)
     assert_allclose(other.inverse_transform(other.transform(X[:1])), X[:1], atol=3.0)
     assert len(pickle.dumps(model)) < 1.05 * len(pickle.dumps(KernelPCA(5, gamma=0.1).fit(X[:100])))
 
 
-def test_threads_that_ask_at_once_get_the_same():
+def test_concurrent_threads_get_the_same_result():
     subspace = exact(RBF(0.1), normal_rows(400), n_components=5)
     T = subspace.project(normal_rows(8, seed=1))
     expected = fixed_point(exact(RBF(0.1), normal_rows(400), n_components=5), T).points

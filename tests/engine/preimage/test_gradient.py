@@ -13,7 +13,7 @@ from tests.engine.examples import KERNELS, PSD_KERNELS, exact, normal_rows
 
 
 class Unknown(Kernel):
-    """A kernel nobody has registered a gradient for."""
+    """A kernel without a registered gradient."""
 
     def against(self, Z):
         return lambda X: X @ Z.T
@@ -63,7 +63,7 @@ def test_the_linear_kernel_gives_the_projection_of_pca():
     expected = reference.inverse_transform(reference.transform(new))
     assert found.converged.all()
     assert_allclose(found.points, expected, atol=1e-5)
-    # What is left is nothing: the projection has an exact pre-image.
+    # The residual is zero: the projection has an exact pre-image.
     assert_allclose(found.residual, 0.0, atol=1e-8)
 
 
@@ -79,7 +79,7 @@ def test_it_finds_what_the_fixed_point_finds():
 
 
 @pytest.mark.parametrize("name", sorted(PSD_KERNELS))
-def test_a_descent_ends_no_farther_than_it_began(name):
+def test_a_descent_never_increases_the_distance(name):
     kernel, X, new = PSD_KERNELS[name], normal_rows(60), normal_rows(12, seed=1)
     subspace = exact(kernel, X, n_components=5)
     T = subspace.project(new)

@@ -55,7 +55,7 @@ def test_agrees_with_scikit_learn(kernel, options):
         (OnColumns(RBF(1.0), 0, 2), "gradient"),
     ],
 )
-def test_auto_takes_what_the_kernel_allows(kernel, chosen):
+def test_auto_chooses_a_method_the_kernel_allows(kernel, chosen):
     X = normal_rows(30)
     model = KernelPCA(3, kernel=kernel).fit(X)
     assert model.preimage_ == chosen
@@ -76,7 +76,7 @@ def test_parameters_are_searched_by_the_error_of_reconstruction(preimage):
     ).fit(X)
     scores = search.cv_results_["mean_test_score"]
     assert (np.diff(scores) > 0.0).all()
-    # Three components of four columns explain far more than the half.
+    # Three components of four columns explain well over half.
     assert scores[-1] > 0.5 * scores[0]
 
 
@@ -108,12 +108,12 @@ def test_landmarks_are_learned_from_where_rows_are_too_many():
         ({"alpha": -1.0}, "'alpha' parameter of KernelPCA must be"),
     ],
 )
-def test_what_cannot_be_is_refused(options, message):
+def test_impossible_arguments_are_rejected(options, message):
     with pytest.raises(ValueError, match=message):
         KernelPCA(3, **options).fit(np.repeat(normal_rows(10), 2, axis=0))
 
 
-def test_a_regression_without_a_solution_is_told_by_who_asks_for_it():
+def test_an_unsolvable_regression_is_reported_when_used():
     X = np.repeat(normal_rows(10), 2, axis=0)
     model = KernelPCA(3, kernel="linear", preimage="ridge", alpha=0.0).fit(X)
     with pytest.raises(ValueError, match="use a larger alpha"):
@@ -151,14 +151,14 @@ def test_rows_come_back_by_regression_whatever_the_kernel(kernel, method):
     error = ((model.inverse_transform(model.transform(new)) - new) ** 2).sum()
     spread = ((new - X.mean(axis=0)) ** 2).sum()
     if isinstance(kernel, OnColumns):
-        # It sees some of the columns, and can tell those.
-        seen = slice(kernel.start, kernel.stop)
-        error = ((model.inverse_transform(model.transform(new)) - new)[:, seen] ** 2).sum()
-        spread = ((new - X.mean(axis=0))[:, seen] ** 2).sum()
+        # It depends on some columns only, and recovers those.
+        columns = slice(kernel.start, kernel.stop)
+        error = ((model.inverse_transform(model.transform(new)) - new)[:, columns] ** 2).sum()
+        spread = ((new - X.mean(axis=0))[:, columns] ** 2).sum()
     assert error < 0.3 * spread
 
 
-def test_a_fit_learns_nothing_that_is_not_asked_for(monkeypatch):
+def test_a_fit_learns_only_what_is_requested(monkeypatch):
     calls = []
 
     def counted(*given, **options):
@@ -171,7 +171,7 @@ def test_a_fit_learns_nothing_that_is_not_asked_for(monkeypatch):
     T = model.transform(X)
     assert model.preimage_ == "ridge" and not calls
     first = model.inverse_transform(T)
-    # A parameter changed after the fit changes nothing of the fit.
+    # Changing a parameter after the fit does not change the fit.
     model.set_params(alpha=100.0)
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(model.inverse_transform(T), first)

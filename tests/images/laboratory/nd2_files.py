@@ -1,4 +1,4 @@
-"""ND2 files as Nikon's programs of version 3 lay them out, which no library writes."""
+"""Write ND2 files as Nikon's software (version 3) does; no library writes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAGIC, _NAME = 0x0ABECEDA, 4072
 
 
 def _element(name: str, value: Any) -> bytes:
-    """A value and its name in the encoding of the files' metadata."""
+    """Encode a named value in the format of the metadata."""
     title = (name + "\0").encode("utf-16-le")
 
     def head(kind: int) -> bytes:
@@ -32,7 +32,7 @@ def _element(name: str, value: Any) -> bytes:
 
 
 def nd2_file(pixels: np.ndarray, *, names: list[str], size: float, step: float, ms: float) -> bytes:
-    """Frames of shape (times, slices, channels, rows, columns) as an ND2 file."""
+    """Encode frames of shape (times, slices, channels, rows, columns) as an ND2 file."""
     times, slices, channels, height, width = pixels.shape
     attributes = {
         "uiWidth": width,

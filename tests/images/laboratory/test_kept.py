@@ -1,4 +1,4 @@
-"""FITS, MRC and NIfTI files come back as they were, by the libraries of their fields."""
+"""FITS, MRC and NIfTI files keep their content, checked with the libraries of their fields."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def pages_of(image: ImageFile) -> np.ndarray:
     return np.stack([image.page(number) for number in range(len(image.pages))])
 
 
-def again(path: Path, change: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels) -> Path:
-    """Write what a file holds, changed, as a file of its kind."""
+def rewrite(path: Path, change: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels) -> Path:
+    """Write modified pixels of a file in its own format."""
     image = read_image(path)
     out = path.with_name(f"again-{path.name}")
     pages = [change(image.page(number)) for number in range(len(image.pages))]
@@ -55,26 +55,26 @@ def test_fits_keeps_headers_tables_and_masks(tmp_path: Path) -> None:
     assert len(image.pages) == 3
     assert any("DQ" in note for note in image.notes)
     with (
-        fits.open(again(path, lambda page: page + 1), checksum=True) as out,
+        fits.open(rewrite(path, lambda page: page + 1), checksum=True) as out,
         fits.open(path) as own,
     ):
         np.testing.assert_array_equal(out["SCI"].data, CUBE + 1)
         np.testing.assert_array_equal(out["DQ"].data, own["DQ"].data)
         np.testing.assert_array_equal(out[2].data, own[2].data)
         assert out[0].header == own[0].header
-        gone = {"CHECKSUM", "DATASUM", "DATAMAX"}
+        dropped = {"CHECKSUM", "DATASUM", "DATAMAX"}
         for card in own["SCI"].header.cards:
-            assert (card.keyword in out["SCI"].header) == (card.keyword not in gone)
+            assert (card.keyword in out["SCI"].header) == (card.keyword not in dropped)
         assert out.verify("exception") is None
 
 
 @pytest.mark.parametrize("name", ["BPM", "IVAR", "OBJMASK", "RMS", "FLG", "INVVAR", "IVAR_BLUE"])
-def test_fits_extensions_that_are_no_pictures_are_kept(name: str, tmp_path: Path) -> None:
+def test_fits_extensions_without_pictures_are_kept(name: str, tmp_path: Path) -> None:
     path, beside = tmp_path / "a.fits", fits.ImageHDU(CUBE[0] * 2, name=name)
     fits.HDUList([fits.PrimaryHDU(CUBE[0]), beside]).writeto(path)
     image = read_image(path)
     assert len(image.pages) == 1 and any(name in note for note in image.notes)
-    with fits.open(again(path, lambda page: page + 1)) as out:
+    with fits.open(rewrite(path, lambda page: page + 1)) as out:
         np.testing.assert_array_equal(out[0].data, CUBE[0] + 1)
         np.testing.assert_array_equal(out[name].data, CUBE[0] * 2)
 
@@ -90,24 +90,24 @@ def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None
     assert np.isnan(found[3, 4]) and np.isnan(found).sum() == 1
     with fits.open(path) as own:
         np.testing.assert_array_equal(own[0].data, found)
-    assert again(path).read_bytes() == path.read_bytes()
-    # What would be taken for "no value" is not.
-    darkest = again(path, lambda page: np.where(np.isnan(page), page, -1e9).astype(page.dtype))
+    assert rewrite(path).read_bytes() == path.read_bytes()
+    # A pixel equal to the blank value is not written as such.
+    darkest = rewrite(path, lambda page: np.where(np.isnan(page), page, -1e9).astype(page.dtype))
     assert np.isnan(read_image(darkest).page(0)).sum() == 1
 
 
 @pytest.mark.parametrize(("dtype", "blank"), [("u1", 255), ("u1", 0), ("i2", 32767), ("u1", 300)])
-def test_any_number_may_mean_no_value(dtype: str, blank: int, tmp_path: Path) -> None:
+def test_any_integer_may_be_the_blank_value(dtype: str, blank: int, tmp_path: Path) -> None:
     path = tmp_path / "a.fits"
     image = fits.PrimaryHDU(np.arange(600).reshape(20, 30).astype(dtype))
-    image.header["BLANK"] = blank  # 300 is no number of 8 bits
+    image.header["BLANK"] = blank  # 300 does not fit 8 bits
     image.writeto(path, output_verify="ignore")
     missing = np.isnan(pages_of(read_image(path))[0].astype(float))
     np.testing.assert_array_equal(missing, image.data == blank)
-    assert again(path).read_bytes() == path.read_bytes()
+    assert rewrite(path).read_bytes() == path.read_bytes()
 
 
-def test_a_batch_neither_uses_nor_changes_them(tmp_path: Path) -> None:
+def test_a_batch_neither_uses_nor_changes_blank_pixels(tmp_path: Path) -> None:
     counts = rng.normal(500, 20, (64, 80)).astype("i2")
     hole = np.hypot(*np.indices(counts.shape) - [[[32]], [[40]]]) < 12
     counts[hole] = -32768
@@ -122,11 +122,11 @@ def test_a_batch_neither_uses_nor_changes_them(tmp_path: Path) -> None:
     assert done.reason == ""
     with fits.open(out / "a.fits") as found:
         assert np.array_equal(np.isnan(found[0].data), hole)
-        assert np.nanstd(found[0].data) < 3  # of 10
+        assert np.nanstd(found[0].data) < 3  # was 10
 
 
 @pytest.mark.parametrize("name", ["BSCALE", "BZERO", "BLANK"])
-def test_a_text_for_a_number_of_a_fits_header_is_damage(name: str, tmp_path: Path) -> None:
+def test_text_in_place_of_a_fits_number_is_damage(name: str, tmp_path: Path) -> None:
     image = fits.PrimaryHDU(rng.integers(0, 1000, (20, 30)).astype("i2"))
     for key, value in {"BSCALE": 0.5, "BZERO": 100.0, "BLANK": -32768, name: "'x'"}.items():
         image.header[key] = value
@@ -137,7 +137,7 @@ def test_a_text_for_a_number_of_a_fits_header_is_damage(name: str, tmp_path: Pat
 
 
 def _bytes(hdu: object) -> bytes:
-    """A file whose integers are those given, though they are scaled."""
+    """Encode a scaled FITS image with the given stored integers."""
     raw, header = hdu.data, hdu.header
     plain = io.BytesIO()
     fits.PrimaryHDU(raw).writeto(plain)
@@ -151,7 +151,7 @@ def _bytes(hdu: object) -> bytes:
 @pytest.mark.parametrize("kind", ["volume", "images", "volumes"])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "u2", "f2", "f4"])
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # of mrcfile itself
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # mrcfile's own
 def test_mrc(kind: str, dtype: str, order: str, tmp_path: Path) -> None:
     pixels = (CUBE / 10).astype(np.dtype(dtype).newbyteorder(order))
     path = tmp_path / "a.mrc"
@@ -165,7 +165,7 @@ def test_mrc(kind: str, dtype: str, order: str, tmp_path: Path) -> None:
     image = read_image(path)
     expected = {"volume": ((0, 1, 2),), "images": None, "volumes": ((0, 1, 2), (3, 4, 5))}
     assert image.groups == expected[kind]
-    lighter = again(path, lambda page: page + np.array(1, page.dtype))
+    lighter = rewrite(path, lambda page: page + np.array(1, page.dtype))
     messages = io.StringIO()
     assert mrcfile.validate(lighter, print_file=messages), messages.getvalue()
     with mrcfile.open(lighter) as out, mrcfile.open(path) as own:
@@ -192,7 +192,7 @@ def test_nifti(kind: str, suffix: str, dtype: str, tmp_path: Path) -> None:
     nibabel.save(made, path)
     image = read_image(path)
     assert image.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
-    own, out = nibabel.load(path), nibabel.load(again(path))
+    own, out = nibabel.load(path), nibabel.load(rewrite(path))
     np.testing.assert_allclose(
         pages_of(image), own.get_fdata().transpose(3, 2, 1, 0).reshape(8, 20, 30),
         rtol=1e-6,
@@ -202,10 +202,10 @@ def test_nifti(kind: str, suffix: str, dtype: str, tmp_path: Path) -> None:
     assert out.header == own.header
     assert out.header.extensions == own.header.extensions
     if suffix == ".nii.gz":
-        assert gzip.decompress(again(path).read_bytes()) == gzip.decompress(path.read_bytes())
+        assert gzip.decompress(rewrite(path).read_bytes()) == gzip.decompress(path.read_bytes())
 
 
-def test_what_is_no_brightness_is_refused(tmp_path: Path) -> None:
+def test_data_without_brightness_are_rejected(tmp_path: Path) -> None:
     made = nibabel.Nifti1Image(np.ones((5, 5, 2), "i2"), np.eye(4))
     made.header.set_intent("label")
     nibabel.save(made, tmp_path / "a.nii")
@@ -227,7 +227,7 @@ def test_what_is_no_brightness_is_refused(tmp_path: Path) -> None:
             read_image(tmp_path / name)
 
 
-def test_a_large_file_is_read_where_it_is_asked_for(
+def test_only_the_requested_part_of_a_large_file_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.mrc"
@@ -243,7 +243,7 @@ def test_a_large_file_is_read_where_it_is_asked_for(
      ("i2", 1, 0, 7, "f4"), ("i4", 0.1, 0, None, "f8"), ("i2", 1e-4, 1000, None, "f8"),
      (">u4", 1, -(2.0**31), None, "i4"), ("u1", -2, 5, 0, "f4")],
 )  # fmt: skip
-def test_values_and_what_is_stored_go_together(
+def test_values_and_stored_integers_correspond(
     stored: str, slope: float, offset: float, blank: int | None, dtype: str
 ) -> None:
     kind, scaling = np.dtype(stored), Scaling(slope, offset, blank)
@@ -262,17 +262,17 @@ def test_values_and_what_is_stored_go_together(
 
 @pytest.mark.parametrize(("slope", "offset"), [(1e305, 0.0), (1e308, 1e308), (-1e306, 0.0)])
 @pytest.mark.parametrize("dtype", ["i2", "f4", "f8"])
-def test_a_rescaling_beyond_the_type_is_to_blame(slope: float, offset: float, dtype: str) -> None:
+def test_overflow_is_blamed_on_the_rescaling(slope: float, offset: float, dtype: str) -> None:
     with pytest.raises(InputError, match="rescaling"):
         Scaling(slope, offset).values(np.array([1000, 30000], dtype))
-    assert np.isinf(Scaling(2.0, 1.0).values(np.array([np.inf], "f4")))  # of the pixel itself
+    assert np.isinf(Scaling(2.0, 1.0).values(np.array([np.inf], "f4")))  # an infinite pixel
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [("NAXIS2", "'x'"), ("NAXIS2", "9" * 20), ("NAXIS2", "2.5"), ("BITPIX", "'x'"), ("NAXIS2", "")],
 )
-def test_fits_whose_header_lies_is_refused_in_plain_words(
+def test_fits_with_a_false_header_is_rejected_in_plain_words(
     name: str, value: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.fits"
@@ -301,16 +301,16 @@ def test_fits_whose_images_lie_over_one_another_is_refused(tmp_path: Path) -> No
     fits.HDUList([fits.PrimaryHDU(), *images]).writeto(path)
     content = path.read_bytes()
     card = b"GCOUNT  =                    "
-    # A size of nothing, so that the next header is looked for where the pixels are.
-    one, other = content.split(b"XTENSION")[1:]
-    lie = one[: one.index(b"END     ")].replace(card + b"1", card + b"0")
-    lie += one[len(lie) : 2880 - 8]
-    path.write_bytes(content[:2880] + b"XTENSION" + lie + b"XTENSION" + other)
+    # A size of 0 places the next header where the pixels are.
+    first, second = content.split(b"XTENSION")[1:]
+    lie = first[: first.index(b"END     ")].replace(card + b"1", card + b"0")
+    lie += first[len(lie) : 2880 - 8]
+    path.write_bytes(content[:2880] + b"XTENSION" + lie + b"XTENSION" + second)
     with pytest.raises(InputError, match="over one another"):
         read_image(path)
 
 
-def test_patches_of_what_has_been_written_are_left_out() -> None:
+def test_written_areas_are_skipped() -> None:
     file, content = io.BytesIO(), bytes(range(100))
     plane = Plane(20, Page(4, 10, 1, np.dtype("u1")), np.dtype("u1"))
     pixels = np.full((4, 10), 7, "u1")

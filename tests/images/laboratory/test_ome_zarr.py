@@ -1,4 +1,4 @@
-"""OME-Zarr folders come back in the same layout, with smaller copies made anew."""
+"""OME-Zarr folders keep their layout, with recomputed lower resolutions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made(
     shards: tuple[int, ...] | None = None,
     reduced: bool = True,
 ) -> Path:
-    """An image of axes c, z, y, x and two smaller copies that are nothing like it."""
+    """An image with axes c, z, y, x and two lower resolutions with unrelated content."""
     group = zarr.open_group(str(folder), mode="w", zarr_format=version)
     sides = pixels.shape
     for level in range(3 if reduced else 1):
@@ -61,15 +61,15 @@ def made(
             for level in range(3 if reduced else 1)
         ],
     }
-    told: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "multiscales": [multiscales],
         "omero": {"channels": [{"label": "DAPI"}, {"label": "GFP"}]},
     }
     if version == 2:
         multiscales["version"] = "0.4"
-        group.attrs.update(told)
+        group.attrs.update(attributes)
     else:
-        group.attrs["ome"] = {"version": "0.5", **told}
+        group.attrs["ome"] = {"version": "0.5", **attributes}
     labels = group.create_group("labels")
     labels.create_array("0", shape=(4,), chunks=(4,), dtype="u1")[:] = 7
     return folder
@@ -84,7 +84,7 @@ def written(folder: Path, out: Path, add: int = 0) -> Path:
 
 
 def halved(pixels: np.ndarray) -> np.ndarray:
-    """Means of blocks of rows and columns: 2 x 2, at the lower end of an odd side 1 x 2."""
+    """Average 2 x 2 blocks of rows and columns, shorter ones at the end of an odd side."""
     height, width = pixels.shape[-2:]
     rows = [pixels[..., y : y + 2, :].mean(axis=-2) for y in range(0, height, 2)]
     values = np.stack(rows, axis=-2)
@@ -105,7 +105,7 @@ LAYOUTS = [
 @pytest.mark.parametrize(
     ("version", "chunks", "shards"), quick(LAYOUTS, LAYOUTS[1], LAYOUTS[3], LAYOUTS[5])
 )
-def test_it_is_written_as_it_was(
+def test_an_image_keeps_its_layout(
     version: int, chunks: tuple[int, ...], shards: tuple[int, ...] | None, tmp_path: Path
 ) -> None:
     pixels = texture(*SHAPE).astype("u2") * 200
@@ -123,7 +123,7 @@ def test_it_is_written_as_it_was(
     expected = pixels + np.uint16(3)
     for level in range(3):
         found = zarr.open_array(str(out / str(level)), mode="r")
-        expected = expected[..., : found.shape[-1]]  # a last column without a neighbour is left out
+        expected = expected[..., : found.shape[-1]]  # an odd last column is dropped
         np.testing.assert_array_equal(found[:], expected)
         expected = halved(expected)
     np.testing.assert_array_equal(zarr.open_array(str(out / "labels/0"), mode="r")[:], 7)
@@ -131,10 +131,10 @@ def test_it_is_written_as_it_was(
 
 @pytest.mark.parametrize("translated", [False, True])
 @pytest.mark.parametrize("side", [201, 207])
-def test_smaller_copies_lie_where_the_file_says(
+def test_lower_resolutions_lie_at_the_stated_positions(
     side: int, translated: bool, tmp_path: Path
 ) -> None:
-    """Each pixel of a copy of a ramp is the place that its scale and translation give."""
+    """Each pixel of a downscaled ramp lies at the position given by scale and translation."""
     ramp = np.add.outer(np.zeros(side), np.arange(side) + 0.5).astype("f4")[np.newaxis, np.newaxis]
     folder, sides, datasets = tmp_path / "a.zarr", [side], []
     group = zarr.open_group(str(folder), mode="w", zarr_format=3)
@@ -142,7 +142,7 @@ def test_smaller_copies_lie_where_the_file_says(
         own = sides[-1]
         shape = (1, 1, own, own)
         group.create_array(str(level), shape=shape, chunks=(1, 1, 64, 64), dtype="f4")
-        # As a writer gives it that spreads each copy over the whole.
+        # A writer that stretches each resolution over the whole image.
         scale = side / own
         transforms = [{"type": "scale", "scale": [1.0, 1.0, scale, scale]}]
         if translated:
@@ -162,7 +162,7 @@ def test_smaller_copies_lie_where_the_file_says(
 
 
 @pytest.mark.parametrize("codec", ["ZstdCodec", "GzipCodec", "BloscCodec"])
-def test_checksums_behind_what_is_packed(codec: str, tmp_path: Path) -> None:
+def test_checksums_follow_compressed_data(codec: str, tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE), reduced=False)
     packing = [getattr(zarr.codecs, codec)(), zarr.codecs.Crc32cCodec()]
     array = zarr.create_array(
@@ -183,7 +183,7 @@ def test_another_library_reads_it(version: int, driver: str, tmp_path: Path) -> 
     np.testing.assert_array_equal(found.read().result(), pixels)
 
 
-def test_what_is_no_image_or_would_lead_astray_is_refused(tmp_path: Path) -> None:
+def test_folders_without_an_image_or_with_outside_paths_are_rejected(tmp_path: Path) -> None:
     pixels = texture(*SHAPE)
     plate = tmp_path / "plate.zarr"
     zarr.open_group(str(plate), mode="w").attrs["ome"] = {"plate": {}}
@@ -191,9 +191,9 @@ def test_what_is_no_image_or_would_lead_astray_is_refused(tmp_path: Path) -> Non
     outside = made(tmp_path / "out.zarr", pixels)
     shapes = made(tmp_path / "shapes.zarr", pixels)
     for folder, change in ((outside, {"path": "../a.zarr/0"}), (shapes, {"path": "labels/0"})):
-        said = json.loads((folder / "zarr.json").read_text())
-        said["attributes"]["ome"]["multiscales"][0]["datasets"][1] |= change
-        (folder / "zarr.json").write_text(json.dumps(said))
+        metadata = json.loads((folder / "zarr.json").read_text())
+        metadata["attributes"]["ome"]["multiscales"][0]["datasets"][1] |= change
+        (folder / "zarr.json").write_text(json.dumps(metadata))
     for folder, words in (
         (plate, "plate of images; .* such as image"),
         (outside, "lies outside"),
@@ -223,16 +223,16 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
     assert [name for name, *_ in found] == ["a/one.zarr", "two.ome.zarr"]
     out, settings = tmp_path / "out", {"by": 1}
     first = run_batch([tmp_path / "in"], out, settings, denoise=lighter)
-    assert [(one.reason, one.resumed) for one in first.images] == [("", False)] * 2
+    assert [(image.reason, image.resumed) for image in first.images] == [("", False)] * 2
     result = zarr.open_array(str(out / "a/one.zarr/0"), mode="r")
     np.testing.assert_array_equal(result[:], pixels + 1)
     again = run_batch([tmp_path / "in"], out, settings, denoise=lighter)
-    assert [one.resumed for one in again.images] == [True, True]
+    assert [image.resumed for image in again.images] == [True, True]
     (out / "a/one.zarr/0/c/0/0/0/0").write_bytes(b"damage")
     with pytest.raises(RefusedError, match="--force"):
         run_batch([tmp_path / "in"], out, settings, denoise=lighter)
     forced = run_batch([tmp_path / "in"], out, settings, denoise=lighter, force=True)
-    assert [one.resumed for one in forced.images] == [False, True]
+    assert [image.resumed for image in forced.images] == [False, True]
     np.testing.assert_array_equal(
         zarr.open_array(str(out / "a/one.zarr/0"), mode="r")[:], pixels + 1
     )
@@ -244,10 +244,10 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="folders trade names in one step on Linux")
-def test_a_folder_that_is_replaced_is_missing_at_no_time(
+def test_a_replaced_folder_is_never_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that is killed leaves the earlier one or the new one, without a step between."""
+    """A killed run leaves the earlier folder or the new one, never neither."""
     for name in ("new", "old"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "zarr.json").write_text(name)
@@ -261,20 +261,18 @@ def test_a_folder_that_is_replaced_is_missing_at_no_time(
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
-@pytest.mark.parametrize("told", [5, [{"type": "scale", "scale": [{}, 1, 1, 1]}]])
-def test_sizes_that_are_none_are_refused(told: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bad", [5, [{"type": "scale", "scale": [{}, 1, 1, 1]}]])
+def test_invalid_sizes_are_rejected(bad: Any, tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE))
-    said = json.loads((folder / "zarr.json").read_text())
-    said["attributes"]["ome"]["multiscales"][0]["datasets"][0]["coordinateTransformations"] = told
-    (folder / "zarr.json").write_text(json.dumps(said))
+    meta = json.loads((folder / "zarr.json").read_text())
+    meta["attributes"]["ome"]["multiscales"][0]["datasets"][0]["coordinateTransformations"] = bad
+    (folder / "zarr.json").write_text(json.dumps(meta))
     with pytest.raises(InputError, match="damaged"):
         read_image(folder)
 
 
 @pytest.mark.parametrize("place", ["0", "1/zarr.json", "0/c/0", "zarr.json"])
-def test_links_among_pixels_and_what_is_said_of_them_are_refused(
-    place: str, tmp_path: Path
-) -> None:
+def test_links_to_pixels_or_metadata_are_rejected(place: str, tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE))
     (folder / place).rename(tmp_path / "outside")
     (folder / place).symlink_to(tmp_path / "outside")
@@ -287,7 +285,7 @@ def test_links_among_pixels_and_what_is_said_of_them_are_refused(
             read_image(folder)
 
 
-def test_links_beside_pixels_are_none_of_it(tmp_path: Path) -> None:
+def test_links_beside_pixels_are_ignored(tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE))
     before = read_image(folder).sha256
     (tmp_path / "secret").write_text("secret")
@@ -300,7 +298,7 @@ def test_links_beside_pixels_are_none_of_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shards", [None, (1, 2, 40, 50)])
 @pytest.mark.parametrize("codec", ["ZstdCodec", "GzipCodec", "BloscCodec"])
-def test_a_chunk_that_becomes_more_than_a_chunk_is_not_unpacked(
+def test_a_chunk_that_decompresses_beyond_its_size_is_rejected(
     codec: str, shards: tuple[int, ...] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, chunks = tmp_path / "a.zarr", (1, 1, 20, 25)
@@ -311,20 +309,20 @@ def test_a_chunk_that_becomes_more_than_a_chunk_is_not_unpacked(
     array[:] = texture(*SHAPE)
     image = read_image(folder)
     np.testing.assert_array_equal(image.page(1), texture(*SHAPE)[0, 1])
-    # The same with chunks that should be smaller by far.
-    told = json.loads((folder / "0/zarr.json").read_text())
-    places = [told["chunk_grid"], *(told["codecs"] if shards else ())]
-    for one in places:
-        *counts, tall, wide = one["configuration"]["chunk_shape"]
-        one["configuration"]["chunk_shape"] = [*counts, tall // 10, wide // 5]
+    # The same with much smaller chunks.
+    metadata = json.loads((folder / "0/zarr.json").read_text())
+    places = [metadata["chunk_grid"], *(metadata["codecs"] if shards else ())]
+    for place in places:
+        *counts, tall, wide = place["configuration"]["chunk_shape"]
+        place["configuration"]["chunk_shape"] = [*counts, tall // 10, wide // 5]
     monkeypatch.setattr("kpca_apps.images.laboratory.ome_zarr._SLACK", 10)
-    (folder / "0/zarr.json").write_text(json.dumps(told))
+    (folder / "0/zarr.json").write_text(json.dumps(metadata))
     with pytest.raises(InputError, match=r"larger than|buffer is too small"):
         read_image(folder).page(1)
 
 
 @pytest.mark.parametrize("codec", ["Zlib", "LZ4", "Zstd", "GZip", "Blosc", "Pickle", "BZ2"])
-def test_what_packs_the_chunks_of_old_folders_is_known(codec: str, tmp_path: Path) -> None:
+def test_compressors_of_old_folders_are_checked(codec: str, tmp_path: Path) -> None:
     numcodecs = pytest.importorskip("numcodecs")
     folder = made(tmp_path / "a.zarr", texture(*SHAPE), version=2, reduced=False)
     is_known = codec not in ("Pickle", "BZ2")
@@ -335,8 +333,8 @@ def test_what_packs_the_chunks_of_old_folders_is_known(codec: str, tmp_path: Pat
     )  # fmt: skip
     array[:] = texture(*SHAPE)
     if codec == "Pickle":
-        told = json.loads((folder / "0/.zarray").read_text())
-        (folder / "0/.zarray").write_text(json.dumps({**told, "compressor": {"id": "pickle"}}))
+        metadata = json.loads((folder / "0/.zarray").read_text())
+        (folder / "0/.zarray").write_text(json.dumps({**metadata, "compressor": {"id": "pickle"}}))
     if is_known:
         np.testing.assert_array_equal(read_image(folder).page(3), texture(*SHAPE)[0, 3])
         return
@@ -346,16 +344,16 @@ def test_what_packs_the_chunks_of_old_folders_is_known(codec: str, tmp_path: Pat
 
 def test_a_page_of_endless_chunks_is_refused(tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE), chunks=(2, 5, 37, 50), reduced=False)
-    told = json.loads((folder / "0/zarr.json").read_text())
-    told["shape"] = [1, 1, 1000, 1000]
-    told["chunk_grid"]["configuration"]["chunk_shape"] = [1, 1, 1, 1]
-    (folder / "0/zarr.json").write_text(json.dumps(told))
+    metadata = json.loads((folder / "0/zarr.json").read_text())
+    metadata["shape"] = [1, 1, 1000, 1000]
+    metadata["chunk_grid"]["configuration"]["chunk_shape"] = [1, 1, 1, 1]
+    (folder / "0/zarr.json").write_text(json.dumps(metadata))
     with pytest.raises(InputError, match="1,000,000 chunks a page"):
         read_image(folder)
 
 
-def test_zstd_of_a_size_that_is_not_told_is_unpacked_with_a_bound() -> None:
-    # A frame of one block of 100,000 times one byte, without its size: RFC 8878.
+def test_zstd_without_a_content_size_is_decompressed_with_a_bound() -> None:
+    # A frame with one block of 100,000 times one byte, without a content size (RFC 8878).
     block = (1 | 1 << 1 | 100_000 << 3).to_bytes(3, "little") + b"a"
     packed = b"\x28\xb5\x2f\xfd" + bytes([0, 0x40]) + block
     with tempfile.TemporaryFile() as file:

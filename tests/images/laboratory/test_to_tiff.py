@@ -1,4 +1,4 @@
-"""CZI, ND2 and DICOM files come out as OME-TIFF with axes, sizes and names of channels."""
+"""CZI, ND2 and DICOM files are written as OME-TIFF with axes, pixel sizes and channel names."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ rng = np.random.default_rng(0)
 
 
 def as_tiff(path: Path) -> tuple[list[tuple[str, np.ndarray]], str]:
-    """Write a file as a TIFF and return its series, by tifffile, and its OME-XML."""
+    """Write a file as TIFF; return its series, read by tifffile, and its OME-XML."""
     out = path.with_suffix(".tif")
     out.write_bytes(encoded(read_image(path)))
     assert encoded(read_image(path)) == out.read_bytes()
     with tifffile.TiffFile(out) as file:
         assert file.is_ome
-        found = [(one.axes, one.asarray()) for one in file.series]
+        found = [(part.axes, part.asarray()) for part in file.series]
         return found, file.ome_metadata
 
 
-def pixels_said(xml: str) -> Any:
+def pixel_metadata(xml: str) -> Any:
     return pytest.importorskip("ome_types").from_xml(xml).images[0].pixels
 
 
@@ -39,40 +39,40 @@ def test_nd2(tmp_path: Path) -> None:
     path = tmp_path / "a.nd2"
     path.write_bytes(nd2_file(pixels, names=["DAPI", "GFP"], size=0.25, step=1.5, ms=500.0))
     image = read_image(path)
-    assert image.groups is not None and len(image.groups) == 6  # each time and channel
+    assert image.groups is not None and len(image.groups) == 6  # one per time and channel
     assert image.groups[0] == (0, 2, 4, 6)
     ((axes, values),), xml = as_tiff(path)
     assert axes == "TZCYX"
     np.testing.assert_array_equal(values, pixels)
-    said = pixels_said(xml)
-    assert [one.name for one in said.channels] == ["DAPI", "GFP"]
-    assert (said.physical_size_x, said.physical_size_z, said.time_increment) == (0.25, 1.5, 500)
-    # Of the frames, each of two channels.
-    assert [one.delta_t for one in said.planes] == [500.0 * (n // 2) for n in range(24)]
+    meta = pixel_metadata(xml)
+    assert [channel.name for channel in meta.channels] == ["DAPI", "GFP"]
+    assert (meta.physical_size_x, meta.physical_size_z, meta.time_increment) == (0.25, 1.5, 500)
+    # One time per frame; each frame has two channels.
+    assert [plane.delta_t for plane in meta.planes] == [500.0 * (n // 2) for n in range(24)]
 
 
 def test_nd2_of_a_microscope(papers_folder: Path) -> None:
-    """`cluster.nd2` of the source of pims_nd2 1.1, which an A1 of Nikon wrote."""
+    """`cluster.nd2` from the source of pims_nd2 1.1, written by a Nikon A1."""
     nd2, path = pytest.importorskip("nd2"), papers_folder / "cluster.nd2"
     if not path.is_file():
         pytest.skip("cluster.nd2 is not there")
     with nd2.ND2File(path) as file:
         pixels, size = file.asarray(), file.voxel_size()
-        names = [one.channel.name for one in file.metadata.channels]
+        names = [c.channel.name for c in file.metadata.channels]
     ((axes, values),), xml = as_tiff(path)
     assert axes == "TZCYX"
     np.testing.assert_array_equal(values, pixels)
-    said = pixels_said(xml)
-    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (
+    meta = pixel_metadata(xml)
+    assert (meta.physical_size_x, meta.physical_size_y, meta.physical_size_z) == (
         size.x,
         size.y,
         size.z,
     )
-    assert [one.name for one in said.channels] == names
-    assert len(said.planes) == 60
+    assert [channel.name for channel in meta.channels] == names
+    assert len(meta.planes) == 60
 
 
-def test_large_files_are_read_where_they_are_asked_for(
+def test_only_the_requested_part_of_large_files_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("nd2")
@@ -90,12 +90,12 @@ def test_large_files_are_read_where_they_are_asked_for(
         np.testing.assert_array_equal(image.page(1), frames[0, 1, 0])
 
 
-def test_names_lose_what_xml_cannot_hold(tmp_path: Path) -> None:
+def test_names_lose_characters_invalid_in_xml(tmp_path: Path) -> None:
     pytest.importorskip("nd2")
     path = tmp_path / "a.nd2"
     pixels = np.zeros((1, 2, 1, 20, 30), "u2")
     path.write_bytes(nd2_file(pixels, names=["D\x01A\x0bPI"], size=0.25, step=1.5, ms=500.0))
-    assert [one.name for one in pixels_said(as_tiff(path)[1]).channels] == ["DAPI"]
+    assert [c.name for c in pixel_metadata(as_tiff(path)[1]).channels] == ["DAPI"]
 
 
 def test_czi(tmp_path: Path) -> None:
@@ -125,14 +125,14 @@ def test_czi(tmp_path: Path) -> None:
             )
         ((_, values),), xml = as_tiff(path)
         np.testing.assert_array_equal(values.reshape(pixels.shape), pixels)
-        said = pixels_said(xml)
-        assert [one.name for one in said.channels] == ["DAPI", "GFP"]
-        assert said.physical_size_x == pytest.approx(0.1)
-        assert said.physical_size_z == pytest.approx(0.5)
+        meta = pixel_metadata(xml)
+        assert [channel.name for channel in meta.channels] == ["DAPI", "GFP"]
+        assert meta.physical_size_x == pytest.approx(0.1)
+        assert meta.physical_size_z == pytest.approx(0.5)
     assert read_image(path).groups == ((0, 1, 2), (3, 4, 5))
 
 
-def test_czi_in_bytes_is_laid_down_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_czi_bytes_are_spooled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     czi = pytest.importorskip("pylibCZIrw.czi")
     pixels = rng.integers(0, 4096, (3, 20, 30, 1)).astype("u2")
     path, spools = tmp_path / "a.czi", tmp_path / "spools"
@@ -151,12 +151,12 @@ def test_czi_in_bytes_is_laid_down_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert not [*spools.iterdir()]
 
 
-def dicom(pixels: np.ndarray, folder: Path, **said: Any) -> Path:
-    """A DICOM file with a patient, as pydicom writes it."""
+def dicom(pixels: np.ndarray, folder: Path, **tags: Any) -> Path:
+    """Write a DICOM file with patient data by pydicom."""
     pydicom = pytest.importorskip("pydicom")
     made = pydicom.Dataset()
     made.file_meta = pydicom.dataset.FileMetaDataset()
-    made.file_meta.TransferSyntaxUID = said.pop("syntax", pydicom.uid.ExplicitVRLittleEndian)
+    made.file_meta.TransferSyntaxUID = tags.pop("syntax", pydicom.uid.ExplicitVRLittleEndian)
     made.file_meta.MediaStorageSOPClassUID = made.SOPClassUID = pydicom.uid.CTImageStorage
     made.file_meta.MediaStorageSOPInstanceUID = made.SOPInstanceUID = "1.2.3"
     made.PatientName, made.PatientID, made.StudyDate = "Doe^Jane", "4711", "20240101"
@@ -169,7 +169,7 @@ def dicom(pixels: np.ndarray, folder: Path, **said: Any) -> Path:
     if pixels.ndim == 4:
         made.PlanarConfiguration = 0
     made.PixelSpacing, made.SpacingBetweenSlices = [0.5, 0.25], 2.0
-    for name, value in said.items():
+    for name, value in tags.items():
         setattr(made, name, value)
     where = {"f4": "FloatPixelData", "f8": "DoubleFloatPixelData"}.get(pixels.dtype.str[1:])
     if where:
@@ -187,8 +187,8 @@ def test_dicom(dtype: str, tmp_path: Path) -> None:
     ((axes, values),), xml = as_tiff(path)
     assert (axes, values.dtype) == ("ZYX", np.dtype(dtype))
     np.testing.assert_array_equal(values, pixels)
-    said = pixels_said(xml)
-    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (0.25, 0.5, 2.0)
+    meta = pixel_metadata(xml)
+    assert (meta.physical_size_x, meta.physical_size_y, meta.physical_size_z) == (0.25, 0.5, 2.0)
     content = path.with_suffix(".tif").read_bytes()
     assert not any(word in content for word in (b"Doe", b"4711", b"20240101", b"1.2.3"))
 
@@ -240,7 +240,7 @@ def test_dicom_packed_in_runs(tmp_path: Path) -> None:
         read_image(dicom(pixels, tmp_path, BitsAllocated=12))
 
 
-def test_dicom_of_frames_that_are_scaled_each_in_its_way(tmp_path: Path) -> None:
+def test_dicom_frames_may_have_their_own_scaling(tmp_path: Path) -> None:
     pydicom = pytest.importorskip("pydicom")
 
     def sequence(*items: dict[str, Any]) -> Any:
@@ -266,8 +266,8 @@ def test_dicom_of_frames_that_are_scaled_each_in_its_way(tmp_path: Path) -> None
     ((_, values),), xml = as_tiff(path)
     np.testing.assert_array_equal(values[0], pixels[0])
     np.testing.assert_array_equal(values[1], pixels[1] * np.float32(0.5) + 10)
-    said = pixels_said(xml)
-    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (0.75, 0.5, 3.0)
+    meta = pixel_metadata(xml)
+    assert (meta.physical_size_x, meta.physical_size_y, meta.physical_size_z) == (0.75, 0.5, 3.0)
 
 
 def test_dicom_whose_rescaling_is_too_large_is_refused(tmp_path: Path) -> None:

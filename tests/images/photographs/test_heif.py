@@ -1,4 +1,4 @@
-"""AVIF comes back without loss and with its metadata; HEIC comes out as TIFF; both by Pillow."""
+"""AVIF is kept losslessly with metadata, HEIC is written as TIFF; both checked with Pillow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def exif_of(orientation: int) -> bytes:
     return exif.tobytes()
 
 
-def again(content: bytes, folder: Path) -> tuple[np.ndarray, Path]:
+def rewrite(content: bytes, folder: Path) -> tuple[np.ndarray, Path]:
     path, out = folder / "a.avif", folder / "b.avif"
     path.write_bytes(content)
     image = read_image(path)
@@ -41,13 +41,13 @@ def again(content: bytes, folder: Path) -> tuple[np.ndarray, Path]:
 def test_avif_without_loss(pixels: np.ndarray, bits: int, tmp_path: Path) -> None:
     deep = pixels if bits == 8 else pixels.astype("u2") << (bits - 8)
     content = bytes(imagecodecs.avif_encode(deep, level=100, bitspersample=bits))
-    found, out = again(content, tmp_path)
+    found, out = rewrite(content, tmp_path)
     np.testing.assert_array_equal(found, deep)
     if bits == 8:
         with Image.open(out) as seen:
             shown = np.array(seen.convert("L") if pixels.ndim == 2 else seen)
         np.testing.assert_array_equal(shown, pixels)
-    # A pixel brighter than the bits hold is cut, not wrapped.
+    # A pixel above the bit depth is clipped, not wrapped.
     image = read_image(out)
     write_image(out, np.full_like(found, np.iinfo(found.dtype).max), image)
     assert read_image(out).page(0).min() == (1 << bits) - 1
@@ -57,7 +57,7 @@ def test_avif_without_loss(pixels: np.ndarray, bits: int, tmp_path: Path) -> Non
 def test_avif_keeps_metadata(orientation: int, tmp_path: Path) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     given = {"exif": exif_of(orientation), "icc_profile": profile, "xmp": b"<x:xmpmeta/>"}
-    _, out = again(saved(COLOUR, "AVIF", **given), tmp_path)
+    _, out = rewrite(saved(COLOUR, "AVIF", **given), tmp_path)
     with Image.open(out) as seen:
         assert (seen.info["icc_profile"], seen.info["xmp"]) == (profile, b"<x:xmpmeta/>")
         assert seen.getexif()[271] == "Maker"
@@ -79,7 +79,7 @@ def test_animations_and_bombs_are_refused(tmp_path: Path) -> None:
             read_image(path)
 
 
-def test_what_a_library_says_of_a_damaged_avif_names_no_object(tmp_path: Path) -> None:
+def test_errors_of_a_damaged_avif_show_no_object(tmp_path: Path) -> None:
     path = tmp_path / "a.avif"
     content = bytes(imagecodecs.avif_encode(COLOUR, level=100))
     path.write_bytes(content[:600])
@@ -88,9 +88,9 @@ def test_what_a_library_says_of_a_damaged_avif_names_no_object(tmp_path: Path) -
     assert "object" not in str(refused.value) and "0x" not in str(refused.value)
 
 
-def test_avif_that_says_more_bits_than_its_pixels_have_is_refused(tmp_path: Path) -> None:
+def test_avif_with_a_false_bit_depth_is_rejected(tmp_path: Path) -> None:
     content = bytearray(imagecodecs.avif_encode(COLOUR, level=100))
-    extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # 12 bits, of no picture
+    extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # 12 bits, attached to no image
     start = struct.pack(">I", content.index(b"mdat") + 4)
     at = content.index(start, content.index(b"iloc"))
     content[at : at + 4] = struct.pack(">I", content.index(b"mdat") + 4 + len(extra))
@@ -106,9 +106,9 @@ def test_avif_that_says_more_bits_than_its_pixels_have_is_refused(tmp_path: Path
 
 
 @pytest.mark.parametrize("bits", [8, 10])
-def test_heic_comes_out_as_tiff(bits: int, tmp_path: Path) -> None:
+def test_heic_is_written_as_tiff(bits: int, tmp_path: Path) -> None:
     heif = pytest.importorskip("pillow_heif")
-    # Smooth, for HEIC loses some.
+    # A smooth ramp, as HEIC is lossy.
     ramp = np.add.outer(np.arange(64), np.arange(96))[..., np.newaxis] * np.array([1, 1, 1])
     pixels = ramp.astype("u1") if bits == 8 else (ramp * 256).astype("u2")
     mode = "RGB" if bits == 8 else "RGB;16"
@@ -135,7 +135,7 @@ def test_heic_comes_out_as_tiff(bits: int, tmp_path: Path) -> None:
      ("a.nd2", "nd2", b"\xda\xce\xbe\x0a", "lab"),
      ("a.dcm", "pydicom", bytes(128) + b"DICM", "lab")],
 )  # fmt: skip
-def test_without_its_library_it_is_said_how_to_get_it(
+def test_a_missing_library_is_reported_with_its_install_command(
     name: str,
     module: str,
     head: bytes,
@@ -143,7 +143,7 @@ def test_without_its_library_it_is_said_how_to_get_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda asked: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (tmp_path / name).write_bytes(head.ljust(600, b"\0"))
     with pytest.raises(ConfigError, match=rf'pip install "\.\[{extra}\]"'):
         read_image(tmp_path / name)

@@ -1,4 +1,4 @@
-"""A JPEG whose pixels are missing is refused, where libjpeg alone would fill them with grey."""
+"""A truncated JPEG is rejected, although libjpeg alone would fill missing pixels with grey."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 @pytest.fixture(params=["decoded once", "decoded twice"])
 def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways to decode: no encoder at hand makes the files that need the second one."""
+    """Both decoders: no encoder at hand makes files that need the second one."""
 
     def fail(*arguments: object, **options: object) -> None:
         raise ValueError("Could not determine subsampling level of JPEG image")
@@ -37,13 +37,13 @@ def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("decoder")
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_image_cut_short_is_refused_even_with_an_end_put_on(kind: str) -> None:
+def test_a_truncated_image_is_rejected_even_with_an_end_marker(kind: str) -> None:
     whole = KINDS[kind]
     scan = whole.index(b"\xff\xda") + 20
     with Image.open(io.BytesIO(whole)) as seen:
         np.testing.assert_array_equal(read_jpeg(whole, "a").page(0), np.array(seen))
     for place in np.linspace(scan, len(whole) - 4, 25).astype(int):
-        # Between scans, an end put on makes a sound file of fewer of them.
+        # Between scans, an appended end marker makes a valid file with fewer scans.
         is_between = 0xFF in whole[place - 1 : place + 1]
         for end in (b"",) if is_between else (b"", END):
             with pytest.raises(InputError, match="cut short"):
@@ -72,7 +72,7 @@ def test_damaged_metadata_costs_no_pixels() -> None:
     for options in ({"icc_profile": b"no profile"}, {"exif": b"Exif\0\0II*\0\xff\xff\xff\xff"}):
         found = read_jpeg(saved(pixels, "JPEG", **options), "a").page(0)
         np.testing.assert_array_equal(found, plain)
-    # The parts of a profile are numbered, and here wrongly; and an Exif thumbnail is cut.
+    # The numbered parts of an ICC profile are misnumbered; an Exif thumbnail is truncated.
     content = saved(pixels, "JPEG", icc_profile=bytes(70_000))
     second = content.rindex(b"ICC_PROFILE\0") + 12
     wrong = content[:second] + b"\7\1" + content[second + 2 :]
@@ -96,8 +96,8 @@ def test_thousands_of_empty_segments_take_no_time() -> None:
     np.testing.assert_array_equal(read_jpeg(padded, "a").page(0), read_jpeg(whole, "a").page(0))
 
 
-def test_what_libjxl_does_not_know_is_read() -> None:
-    # Rows of restarts are as many blocks as each scan has in a row; and a marker may be filled up.
+def test_jpegs_that_libjxl_rejects_are_read() -> None:
+    # Restart intervals count the blocks of a row in each scan; fill bytes may precede a marker.
     of_scans = saved(texture(40, 56, 3), "JPEG", progressive=True, restart_marker_rows=1)
     filled = KINDS["coarse colour"].removesuffix(END) + b"\xff\xff" + END
     for whole in (of_scans, filled):
@@ -107,7 +107,7 @@ def test_what_libjxl_does_not_know_is_read() -> None:
             read_jpeg(whole[: len(whole) - 40] + END, "a").page(0)
 
 
-def test_a_progressive_file_is_said_to_be_written_as_a_baseline_one() -> None:
+def test_writing_a_progressive_file_as_baseline_is_reported() -> None:
     content = saved(texture(40, 56, 3), "JPEG", progressive=True)
     assert "It is progressive, and written as a baseline JPEG." in read_jpeg(content, "a").notes
     assert not read_jpeg(saved(texture(40, 56, 3), "JPEG"), "a").notes

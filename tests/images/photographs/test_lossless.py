@@ -1,4 +1,4 @@
-"""WebP, JPEG 2000, JPEG XL, BMP and Netpbm come back as they went in, or are refused."""
+"""WebP, JPEG 2000, JPEG XL, BMP and Netpbm are kept losslessly or rejected."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("what", WHOLE)
-def test_it_is_written_as_it_was_read(what: str, tmp_path: Path) -> None:
+def test_a_file_is_written_as_it_was_read(what: str, tmp_path: Path) -> None:
     content, pixels = WHOLE[what]
     path = tmp_path / "a"
     path.write_bytes(content)
@@ -47,7 +47,7 @@ def test_it_is_written_as_it_was_read(what: str, tmp_path: Path) -> None:
     assert again.format == image.format
     np.testing.assert_array_equal(again.page(0), pixels)
     assert again.metadata == image.metadata
-    if what in ("jp2, 16", "jxl", "jxl, 16"):  # which Pillow makes 8 bits of, or does not read
+    if what in ("jp2, 16", "jxl", "jxl, 16"):  # Pillow reduces these to 8 bits or cannot read them
         return
     with Image.open(path) as other:
         np.testing.assert_array_equal(np.asarray(other), pixels)
@@ -67,10 +67,10 @@ def test_bits_of_a_sample_are_kept(kind: str, bits: int, tmp_path: Path) -> None
     path = tmp_path / "a"
     path.write_bytes(made(pixels))
     image = read_image(path)
-    brighter = image.page(0) + np.uint16(3 << (bits - 8))  # some beyond what the bits hold
+    brighter = image.page(0) + np.uint16(3 << (bits - 8))  # some exceed the bit depth
     found = encoded(image, brighter)
-    # Other readers scale what they show by the bits that the header states: it states as many as
-    # the encoder itself states of the same pixels.
+    # Other readers scale by the bit depth in the header, so it must equal what the encoder itself
+    # writes for these pixels.
     expected = made(np.minimum(brighter, (1 << bits) - 1))
     decode = imagecodecs.jpegxl_decode if kind == "jxl" else imagecodecs.jpeg2k_decode
     np.testing.assert_array_equal(decode(found), decode(expected))
@@ -82,7 +82,7 @@ def test_bits_of_a_sample_are_kept(kind: str, bits: int, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("what", WHOLE)
-def test_cut_short_it_is_refused(what: str) -> None:
+def test_a_truncated_file_is_rejected(what: str) -> None:
     content, pixels = WHOLE[what]
     for place in np.linspace(0, len(content) - 1, 25).astype(int):
         try:
@@ -108,7 +108,7 @@ def test_the_size_is_known_before_it_is_decoded(what: str) -> None:
 
 @pytest.mark.parametrize(("selector", "bits"), [(0, 32), (1, 16), (2, 24), (3, 20)])
 def test_any_bits_of_floats_in_jpeg_xl_are_read(selector: int, bits: int) -> None:
-    # 64 x 64 pixels, not all as by default, nothing beside, floats; the bits less 1, and more.
+    # 64 x 64 pixels, not all default, no extras, floats; bits - 1, and further fields.
     header = 1 | (8 - 1) << 1 | 1 << 6 | 0 << 9 | 0 << 10 | 1 << 11 | selector << 12
     header |= (bits - 1 | 1 << 6) << 14
     found = _jxl_header(b"\xff\x0a" + header.to_bytes(14, "little"))
@@ -123,7 +123,7 @@ def test_bombs_are_refused_by_what_they_state() -> None:
     wide = b"RIFF\0\0\0\0WEBPVP8X" + struct.pack("<I", 10) + bytes(4) + b"\xff" * 6
     with pytest.raises(InputError, match="16777216 x 16777216"):
         read_lossless("webp", wide, "a")
-    # Not small, 30 bits of height, as wide as high.
+    # Not small, 30-bit height, square.
     bits = 0 | 3 << 1 | (40_000 - 1) << 3 | 1 << 33
     with pytest.raises(InputError, match="40000 x 40000"):
         read_lossless("jxl", b"\xff\x0a" + bits.to_bytes(14, "little"), "a")

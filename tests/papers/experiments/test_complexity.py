@@ -1,4 +1,4 @@
-"""What complexity measures and how it judges; no time is asserted."""
+"""How complexity is measured and judged; no time is asserted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_fit_of_all_components_holds_squares_of_the_rows_and_the_others_do_not
     X = np.random.default_rng(0).normal(size=(1600, 10))
     ways = (complexity._lapack(X), complexity._krylov(X), complexity._landmarks(X))
     for way in ways:
-        way(300)  # what is imported or built at first use is no part of a fit
+        way(300)  # imports and compilation at first use are not part of a fit
     full, free, low = (
         complexity.exponent(*complexity.series_of(complexity.peak_bytes, way, (800, 1600)))
         for way in ways

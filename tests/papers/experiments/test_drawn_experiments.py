@@ -1,4 +1,4 @@
-"""Experiments that need no data: what each claims, and that it claims the same twice."""
+"""Experiments without data: their claims, and that repeated runs give the same ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def outcomes():
     return {name: known[name].run(PaperData(None)) for name in (*DRAWN, "statements", "chairs")}
 
 
-def test_what_is_not_plainly_reproduced_says_why(outcomes):
+def test_every_other_verdict_has_a_reason(outcomes):
     claims = [claim for outcome in outcomes.values() for claim in outcome.claims]
     assert {claim.verdict for claim in claims} == {R, C, N, "not run"}
     for claim in claims:
@@ -41,7 +41,7 @@ def test_what_is_not_plainly_reproduced_says_why(outcomes):
 
 
 def kernel_pca(rows, count=4, **kernel):
-    """Projections and eigenvalues by scikit-learn."""
+    """Compute projections and eigenvalues with scikit-learn."""
     model = KernelPCA(count, eigen_solver="dense", **kernel)
     return model.fit_transform(rows), model.eigenvalues_
 
@@ -51,7 +51,7 @@ def correlation(a, b):
 
 
 def test_captions_hold_or_not_as_scikit_learn_has_it(outcomes):
-    """Every caption on a draw of another seed; whichever verdict follows is the one given."""
+    """Check every caption on draws with another seed, whichever verdict results."""
     X, labels = three_clusters(np.random.default_rng(99))
     T, values = kernel_pca(X, kernel="rbf", gamma=0.3)
     first_two = NearestCentroid().fit(T[:, :2], labels).score(T[:, :2], labels)
@@ -79,7 +79,7 @@ def test_captions_hold_or_not_as_scikit_learn_has_it(outcomes):
 
 
 def test_shares_of_the_parabola_are_judged_on_the_numbers_themselves(outcomes):
-    """Eigenvalues by numpy from the centred kernel matrices of the same draws."""
+    """Compute eigenvalues with numpy from centred kernel matrices of the same draws."""
     rng = np.random.default_rng(0)
     parabola(rng)
     shares = np.zeros((scholkopf.DRAWS, 4, 3))
@@ -98,7 +98,7 @@ def test_shares_of_the_parabola_are_judged_on_the_numbers_themselves(outcomes):
         assert claim.verdict == (C if off.max() <= scholkopf.WITHIN else N)
 
 
-SPOILT = {  # what becomes of rows X of groups g
+SPOILT = {  # replacement of rows X of groups g
     "in one cloud": lambda rng, X, g: rng.normal(size=X.shape),
     "on a line": lambda rng, X, g: (
         np.column_stack([3.0 * g, 0.0 * g]) + 0.1 * rng.normal(size=X.shape)
@@ -178,7 +178,7 @@ def test_groups_are_separable_where_a_direction_parts_them():
     T, w = rng.normal(size=(80, 3)), np.array([1.0, -2.0, 0.5])
     sides = (T @ w > 0.3).astype(np.intp)
     assert separable(T, sides) and separable(1e-4 * T, sides)
-    # A row between two of the other side lies on no side of its own.
+    # A row between two of the other group cannot be separated.
     middle = T[sides == 1][:2].mean(axis=0)
     assert not separable(np.vstack([T, middle]), np.append(sides, 0))
 

@@ -1,4 +1,4 @@
-"""Novelty detection on Hoffmann's sets, where ``KPCA_PAPERS`` names their folder."""
+"""Novelty detection on Hoffmann's data, if ``KPCA_PAPERS`` names its folder."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kpca_apps.papers.experiments import hoffmann
 from kpca_apps.papers.measuring import components
 
 
-def test_every_claim_on_the_sets_comes_out_and_can_fail(papers_folder):
+def test_every_claim_on_the_sets_is_reproduced_and_can_fail(papers_folder):
     data = PaperData(papers_folder)
     assert {claim.verdict for claim in hoffmann.run_novelty_sets(data).claims} == {"reproduced"}
     X = data.hoffmann("square")
-    far = np.vstack([X, [[9.0, 9.0]]])  # as the largest error it widens the boundary
+    far = np.vstack([X, [[9.0, 9.0]]])  # having the largest error, it widens the boundary
     wide = components(RBF.from_sigma(0.4), far, 1)
     assert hoffmann._shape("square", wide, far).verdict == "not reproduced"
     noisy = data.hoffmann("square-noise")
@@ -29,7 +29,7 @@ def test_rates_are_those_of_the_paper_or_say_why(papers_folder):
     failing = [what for what, verdict in verdicts.items() if verdict == "not reproduced"]
     assert failing == ["cancer: largest AUC of linear PCA"]
     areas = {row[:2]: float(row[2]) for row in outcome.tables[0].rows}
-    # By another implementation.
+    # Computed by an independent implementation.
     assert areas["digit 0", hoffmann.ONE_CLASS] == pytest.approx(0.9875, abs=2e-4)
     assert areas["digit 0", hoffmann.LINEAR_PCA] == pytest.approx(0.9861, abs=2e-4)
     assert areas["cancer", hoffmann.KERNEL_PCA] == pytest.approx(0.9971, abs=2e-4)

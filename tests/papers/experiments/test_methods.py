@@ -1,4 +1,4 @@
-"""The papers' methods beside what to prefer: the figures that are known, and that they stay."""
+"""The papers' methods and the recommended alternatives: known figures are reproduced."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def test_what_the_papers_suggest_works(outcome):
 
 
 def test_what_to_prefer_is_at_least_as_good(outcome):
-    """In every line of the tables the engine, or scikit-learn, has no larger error."""
+    """In every table row the engine's or scikit-learn's error is no larger."""
     lines = {row[0]: row for table in outcome.tables for row in table.rows if len(row) == 5}
     assert len(lines) == 18
     for name, (_, own, prefer, other, costs) in lines.items():
         assert prefer and " / " in costs
         if name.startswith(("kernel k-means", "the same, to its end")):
-            assert float(other) >= float(own)  # a share of rows that are right
+            assert float(other) >= float(own)  # fraction of correct rows
         else:
             assert float(other) <= float(own), name
 

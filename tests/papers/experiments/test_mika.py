@@ -1,4 +1,4 @@
-"""Rows and digits cleaned by linear and kernel PCA."""
+"""Rows and digits denoised by linear and kernel PCA."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R, N = "reproduced", "not reproduced"
 
 @pytest.mark.release
 def test_the_toy_ratio_is_that_of_a_plain_loop(monkeypatch):
-    """Kernel PCA and its fixed point written out in numpy, linear PCA by scikit-learn."""
+    """Kernel PCA and its fixed point in plain numpy, linear PCA by scikit-learn."""
     monkeypatch.setattr(mika, "COUNTS", (1, 3))
     sigma = 0.2
     train, noisy, truth = (rows[::6] for rows in mika.drawn(0, sigma))
@@ -33,7 +33,7 @@ def test_the_toy_ratio_is_that_of_a_plain_loop(monkeypatch):
 
 
 def plain_fixed_points(train, noisy, sigma, count):
-    """Mika's fixed point, a thousand steps from each noisy row."""
+    """Run Mika's fixed point for a thousand steps from each noisy row."""
     n = len(train)
 
     def kernel(a, b):
@@ -52,8 +52,8 @@ def plain_fixed_points(train, noisy, sigma, count):
 
 
 @pytest.mark.release
-def test_the_widest_kernel_of_the_toy_is_told_as_it_is():
-    """A table as the paper has it is reproduced, one that is worse for sigma .8 is not."""
+def test_the_widest_kernel_of_the_toy_is_reported_correctly():
+    """A table like the paper's is reproduced; one that is worse for sigma .8 is not."""
     paper = np.array(list(mika.PAPER.values()), dtype=float)
     paper[2, 0] = 1.01
     assert [claim.verdict for claim in mika._judge_toy(paper)] == [R] * 5
@@ -62,7 +62,7 @@ def test_the_widest_kernel_of_the_toy_is_told_as_it_is():
 
 
 @pytest.mark.release
-def test_a_ratio_that_falls_with_more_components_is_told():
+def test_a_ratio_that_falls_with_more_components_is_reported():
     paper = np.array(list(mika.PAPER.values()), dtype=float)
     for turned in (1, 2):
         falling = paper.copy()
@@ -70,7 +70,7 @@ def test_a_ratio_that_falls_with_more_components_is_told():
         assert mika._judge_toy(falling)[2].verdict == N
 
 
-# Mean squared distances by another implementation: noisy digits, and 64 linear components.
+# Mean squared distances by an independent implementation: noisy digits, 64 linear components.
 KNOWN = {"Gaussian": (63.74, 27.0), "Speckle": (187.66, 77.8)}
 
 
@@ -88,7 +88,7 @@ def test_noise_and_linear_pca_of_the_digits_are_as_far_off_as_elsewhere(papers_f
 
 
 def test_cleaned_digits_are_fixed_points(papers_folder):
-    """At z the weighted mean of the training digits, weights g_i k(z, x_i), is z itself."""
+    """At z, the weighted mean of the training digits with weights g_i k(z, x_i) is z itself."""
     train, clean = (rows[::25] for rows in mika.digits(PaperData(papers_folder)))
     gamma = 2.0 / 256.0
     subspace = components(RBF(gamma), train, 16)

@@ -1,4 +1,4 @@
-"""Errors on digits by components and linear machines, beside scikit-learn's."""
+"""Digit errors by number of components with linear classifiers, against scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kpca_apps.papers.measuring import smoothed_digits
 
 
 def errors_by_scikit_learn(degree, digits, counts, fitted_rows) -> list[float]:
-    """Test errors in per cent; NaN for more components than there are."""
+    """Return test errors in per cent; NaN beyond the available components."""
     most = fitted_rows - 1
     model = KernelPCA(
         min(max(counts), most), kernel="poly", degree=degree, gamma=1.0 / 256.0, coef0=0.0,
@@ -63,18 +63,18 @@ def test_virtual_examples_are_judged_by_their_errors(papers_folder, monkeypatch)
     with_them, without = (float(words.split()[0]) for words in str(claim.ours).split("them, "))
     (known,) = errors_by_scikit_learn(3, Digits(*data.usps()).smoothed(), (32,), 300)
     assert without == pytest.approx(known, abs=0.005)
-    told = str(claim.why).split("with C = 2 ")[1].split(" %")
-    others = [float(words.split()[-1]) for words in told[:2]]
+    figures = str(claim.why).split("with C = 2 ")[1].split(" %")
+    others = [float(words.split()[-1]) for words in figures[:2]]
     better = with_them < min(without, others[1]) - 0.25 and others[0] < others[1] - 0.25
     assert claim.verdict == ("reproduced with a condition" if better else "not reproduced")
 
 
 def test_smoothing_leaves_an_empty_image_empty():
     assert np.allclose(smoothed_digits(np.full((2, 256), -1.0)), -1.0)
-    one = np.full((1, 256), -1.0)
-    one[0, 8 * 16 + 8] = 1.0
-    smooth = smoothed_digits(one)
-    assert smooth.sum() == pytest.approx(one.sum())
+    example = np.full((1, 256), -1.0)
+    example[0, 8 * 16 + 8] = 1.0
+    smooth = smoothed_digits(example)
+    assert smooth.sum() == pytest.approx(example.sum())
     assert smooth.argmax() == 8 * 16 + 8
 
 
@@ -90,7 +90,7 @@ def test_a_moved_digit_comes_back():
 
 
 def test_errors_on_made_digits_are_those_of_scikit_learn():
-    """Ten patterns of 256 pixels with noise, and more components asked for than there are."""
+    """Ten noisy patterns of 256 pixels, and more components requested than exist."""
     rng = np.random.default_rng(0)
     patterns, labels = rng.choice([-1.0, 1.0], size=(10, 256)), np.arange(300) % 10
     rows = patterns[labels] + 2.0 * rng.normal(size=(300, 256))

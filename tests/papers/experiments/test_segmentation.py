@@ -1,4 +1,4 @@
-"""Segmentation: errors with and without repeated rows, where ``KPCA_PAPERS`` names the data."""
+"""Segmentation errors with and without repeated rows, if ``KPCA_PAPERS`` names the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kpca_apps.papers.measuring import components
 
 
 def test_errors_on_new_test_rows_are_those_without_the_repeated_rows(papers_folder):
-    """Those of an independent implementation; 0.0048 is one row."""
+    """Against an independent implementation; 0.0048 is one row."""
     small, small_names, large, large_names = PaperData(papers_folder).segmentation()
     known = {row.tobytes() for row in small}
     new = np.array([row.tobytes() not in known for row in large])
@@ -25,7 +25,7 @@ def test_errors_on_new_test_rows_are_those_without_the_repeated_rows(papers_fold
 
 
 def test_the_last_components_of_the_polynomial_kernel_are_those_of_its_monomials(papers_folder):
-    """scikit-learn's monomials, weighted by hand: their singular values say how many there are."""
+    """Weighted scikit-learn monomials: their singular values give the number of components."""
     small, small_names, large, large_names = PaperData(papers_folder).segmentation()
     for rows, names, count in ((large, large_names, 113), (small, small_names, 106)):
         split = segmentation._Split(rows, names, small, small_names)

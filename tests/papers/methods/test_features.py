@@ -57,7 +57,7 @@ class TestClassMeans:
         assert 0.5 * (model.norms[0] - model.norms[1]) == pytest.approx(oracle["b"], rel=1e-12)
 
     def test_with_the_printed_sign_a_wide_class_loses_its_rows(self):
-        """Eq. (3.3) as printed adds where eq. (3.1) subtracts: twice b lies between them."""
+        """Eq. (3.3) as printed adds where eq. (3.1) subtracts; they differ by twice b."""
         rng = np.random.default_rng(0)
         y = np.arange(200) % 2
         X = rng.normal(size=(200, 2)) * np.where(y, 0.3, 2.0)[:, None] + 4.0 * y[:, None]
@@ -88,8 +88,8 @@ class TestNeighbours:
         plain = KNeighborsClassifier(5).fit(X, y).predict(new)
         assert_array_equal(kernel_neighbour_labels(RBF(0.3), X, y, new), plain)
 
-    def test_a_polynomial_one_does(self):
-        """(x.y)^2 does not tell a point from its mirror image: a class at both ends is one."""
+    def test_a_polynomial_kernel_changes_the_rule(self):
+        """(x.y)^2 identifies a point with its mirror image, so a class at both ends is one."""
         X = np.array([[3.0, 0.1], [2.9, 0.0], [0.0, 3.0], [0.1, 2.8]])
         new = np.array([[-3.0, 0.0]])
         assert kernel_neighbour_labels(Polynomial(2), X, [1, 1, 0, 0], new, n_neighbours=2) == [1]
@@ -118,8 +118,8 @@ class TestComponentMachine:
         X, y = data()
         kernel = Polynomial(3, 1.0, 1.0)
         labels = [
-            component_svm(exact(one, X, 6), X, y, C=10.0).predict(X)
-            for one in (kernel, Scaled(1e4, kernel))
+            component_svm(exact(k, X, 6), X, y, C=10.0).predict(X)
+            for k in (kernel, Scaled(1e4, kernel))
         ]
         assert_array_equal(*labels)
         assert (labels[0] == y).mean() > 0.9
@@ -127,7 +127,7 @@ class TestComponentMachine:
 
 class TestTwoLayers:
     def test_two_kernels_make_one_of_their_composition(self):
-        """All components keep inner products: K2 of them is K2 of the centred Gram matrix."""
+        """With all components, inner products are kept: K2 on them is K2 of the centred K."""
         X, y = two_rings(60)
         model = two_layer_machine(exact(RBF(0.5), X), X, y, Polynomial(2))
         H = np.eye(60) - 1.0 / 60
@@ -165,7 +165,7 @@ def test_a_cluster_that_loses_its_rows_keeps_its_mean():
     found = batch_kernel_kmeans(Linear(), X, np.array([0, 1, 2, 2]))
     assert found.gamma.shape == (3, 4)
     assert_allclose(found.gamma.sum(axis=1), 1.0)
-    # Both means at one place: the second one has nothing left, and stays there.
+    # Two equal means: the second one loses its rows and stays in place.
     found = batch_kernel_kmeans(Linear(), X[[0, 0, 2, 3]], np.array([0, 1, 2, 2]))
     assert_array_equal(found.labels, [0, 0, 2, 2])
     assert_allclose(found.gamma[1], [0.0, 1.0, 0.0, 0.0])
@@ -213,7 +213,7 @@ def test_third_moments_are_those_of_the_oracle():
 
 
 def test_the_first_direction_found_is_an_extremum_of_kurtosis():
-    """There the gradient E[(w.z)^3 z] has no part along the sphere; the values follow from w."""
+    """There, the gradient E[(w.z)^3 z] has no tangential part; the values follow from w."""
     X = clouds()
     subspace = exact(RBF(0.3), X, 3)
     found = projection_pursuit(subspace, X, 0)
@@ -224,4 +224,4 @@ def test_the_first_direction_found_is_an_extremum_of_kurtosis():
     along = np.einsum("ij,ij->j", gradients, directions)
     tangential = np.linalg.norm(gradients - along * directions, axis=0)
     assert tangential.min() < 0.02
-    assert tangential.max() > 0.1  # the others are extreme only beside those before them
+    assert tangential.max() > 0.1  # the others are extremal only given the previous directions

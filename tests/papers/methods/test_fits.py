@@ -1,4 +1,4 @@
-"""Components by iteration, from fewer rows or features, and as points of a family."""
+"""Components by iteration, from fewer rows or features, and as images of points."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_components_are_the_exact_ones():
     )
 
 
-def test_nearly_equal_neighbours_do_not_settle():
+def test_nearly_equal_eigenvalues_do_not_converge():
     K = np.diag([1.0, 1.0 - 1e-5, 0.5])
     with pytest.raises(ValueError, match="Eigenpair 1 has not settled"):
         power_pairs(K, 1, np.random.default_rng(0), max_iter=1000)
 
 
-def test_equal_neighbours_are_told_apart_by_deflation():
+def test_equal_eigenvalues_are_separated_by_deflation():
     found = power_pairs(np.diag([1.0, 1.0, 0.5]), 2, np.random.default_rng(0))
     assert_allclose(found.values, 1.0, rtol=1e-9)
     assert abs(found.vectors[:, 0] @ found.vectors[:, 1]) < 1e-5
@@ -70,7 +70,7 @@ def test_random_features_approach_kernel_pca():
 
 
 def test_with_the_linear_kernel_it_is_the_hebbian_network():
-    """Sanger's rule in the weights themselves, row by row, from the same start."""
+    """Sanger's rule applied to the weights, row by row, from the same start."""
     X = clouds(25)
     centred = X - X.mean(axis=0)
     rng = np.random.default_rng(3)
@@ -128,7 +128,7 @@ def direction(angle):
 
 
 def test_two_directions_make_any_component_of_the_square_kernel():
-    """A component of (x.y)^2 in the plane is a symmetric matrix: sum of two dyads, rho = 0."""
+    """A component of (x.y)^2 in the plane is a symmetric matrix: a sum of two dyads, rho = 0."""
     X = normal_rows(50, 2)
     subspace = exact(Polynomial(2), X, 1, center=False)
     found = parametrised_set(subspace, direction, np.array([[0.2], [1.5]]))

@@ -1,4 +1,4 @@
-"""Figures of a batch: what is drawn is what was measured."""
+"""Figures of a batch show the measured values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.report.denoising_examples import compared, counted, failed, image, la
 
 
 def marks(result: DenoisingResult, name: str) -> dict[str, list[float]]:
-    """Return the values marked in a figure, by method, from the lowest line up."""
+    """Return the values marked in a figure by method, from the lowest line up."""
     (axes,) = denoising_drawings(result)[name].figure.axes
     return {str(line.get_label()): [float(x) for x in line.get_xdata()] for line in axes.lines}
 
@@ -45,7 +45,7 @@ def test_ratios_stand_one_line_an_image_the_best_on_top() -> None:
     assert names(TWO, "psnr") == ["a.png", "b.png"]
 
 
-def test_noise_stands_beside_what_was_taken_out() -> None:
+def test_noise_is_shown_beside_the_removed_part() -> None:
     drawn = marks(TWO, "noise")
     assert drawn["noise level"] == pytest.approx([1000 / 255, 2000 / 255])
     assert drawn["removed"] == pytest.approx([900 / 255, 1800 / 255])
@@ -54,7 +54,7 @@ def test_noise_stands_beside_what_was_taken_out() -> None:
     assert sum(map(math.isnan, marks(speckle, "noise")["noise level"])) == 1
 
 
-def test_only_what_there_is_is_drawn() -> None:
+def test_only_available_data_are_drawn() -> None:
     assert set(denoising_drawings(DenoisingResult((image(),)))) == set()
     assert set(denoising_drawings(DenoisingResult((image(), image("b"))))) == {"noise"}
     assert set(denoising_drawings(DenoisingResult((failed(),)))) == set()
@@ -101,7 +101,7 @@ def test_texture_far_above_a_law_does_not_press_it_to_the_floor() -> None:
     assert "triangles: still more" in denoising_drawings(result)["law_0001"].caption
 
 
-def test_channels_are_told_apart_by_more_than_colour() -> None:
+def test_channels_are_distinguished_by_more_than_colour() -> None:
     axes = law_axes(law(), law(3.0, 5.0), law(2.0, 1.0))
     points = axes.lines[2::3]
     assert len({line.get_marker() for line in points}) == 3
@@ -116,7 +116,7 @@ def test_laws_are_drawn_where_they_are_sure_and_not_too_many() -> None:
     unsure = counted("unsure", law(established=False))
     drawn = denoising_drawings(DenoisingResult((unsure, failed(), image(), *sure)))
     numbers = [int(name[4:]) for name in drawn if name.startswith("law_")]
-    # Images that failed have no number; the first two have no law for sure.
+    # Failed images have no number; the first two have no reliable law.
     assert numbers == [*range(3, 9), *range(17, 23)]
     assert has_figures(DenoisingResult((counted(),)))
     assert not has_figures(DenoisingResult((unsure,)))

@@ -1,4 +1,4 @@
-"""Pages on what denoising gave."""
+"""Report pages of denoised batches."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_trial_becomes_a_sound_page() -> None:
     assert "--noise camera" in page.text
 
 
-def test_an_image_is_shown_whole_in_pieces_and_by_what_was_taken_out() -> None:
+def test_an_image_is_shown_whole_in_crops_and_as_residual() -> None:
     result = DenoisingResult((examples.real().images[1],))
     image = result.images[0]
     assert image.previews is not None
@@ -65,9 +65,9 @@ def test_an_image_is_shown_whole_in_pieces_and_by_what_was_taken_out() -> None:
     shown = [
         base64.b64decode(picture["src"].partition(",")[2]) for picture in Page(html).all("img")
     ]
-    seen = image.previews
-    expected = [seen.before, seen.after, seen.residual]
-    for crop in seen.crops:
+    previews = image.previews
+    expected = [previews.before, previews.after, previews.residual]
+    for crop in previews.crops:
         assert crop.reference is not None
         expected += [crop.before, crop.after, crop.reference]
     assert shown == [picture.data for picture in expected]
@@ -130,7 +130,7 @@ def test_times_and_what_was_resumed_do_not_reach_the_page() -> None:
     later = replace(
         result,
         seconds=98765.0,
-        images=tuple(replace(one, seconds=98765.0, resumed=True) for one in result.images),
+        images=tuple(replace(image, seconds=98765.0, resumed=True) for image in result.images),
     )
     assert render_denoising(later) == pages("real")
 
@@ -155,9 +155,9 @@ def test_a_dictionary_is_shown_by_its_components() -> None:
     assert "Both were chosen by the error on held-out examples." in page.text
 
 
-def test_settings_are_said_in_words() -> None:
-    told = {"mode": "local", "compare": ["nl_means", "wavelet"], "sigma": None}
-    page = Page(render_denoising(replace(examples.real(), settings=told))["report.html"])
+def test_settings_are_described_in_words() -> None:
+    settings = {"mode": "local", "compare": ["nl_means", "wavelet"], "sigma": None}
+    page = Page(render_denoising(replace(examples.real(), settings=settings))["report.html"])
     for words in (
         "local, from similar patches within each image",
         "non-local means and wavelet shrinkage",
@@ -184,11 +184,11 @@ def test_the_method_that_was_used_is_named(denoiser: Any, words: str) -> None:
 
 
 def test_an_image_left_alone_shows_no_level_as_noise_and_is_not_the_least_changed() -> None:
-    left = examples.image(
+    unchanged = examples.image(
         "left.png", 3.22, established=False, residual=Residual(0.0, 0.0, 0.0, structured=False)
     )
     salt = examples.image("salt.png", 7.0, impulses=True)
-    result = DenoisingResult((left, examples.image("much.png", 30.0), salt))
+    result = DenoisingResult((unchanged, examples.image("much.png", 30.0), salt))
     first = render_denoising(result)["report.html"]
     table = first[first.index('<table class="stacked batch"') :]
     rows = {
@@ -227,7 +227,7 @@ def test_a_law_is_drawn_beside_its_image() -> None:
     assert "Noise over brightness" in page.text
 
 
-def test_of_a_large_batch_the_pages_with_a_law_are_named() -> None:
+def test_a_large_batch_names_the_pages_with_a_law() -> None:
     images = [examples.image(f"{n}.png") for n in range(MAX_TOGETHER)]
     found = render_denoising(DenoisingResult((*images, examples.counted("cells.tif"))))
     assert "Noise over brightness is drawn on the pages of" in found["report.html"]

@@ -1,4 +1,4 @@
-"""Options that images may be denoised with once more, as data of a page."""
+"""Options for denoising images again, as data in the page."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_weaker_and_stronger_are_those_of_a_preview(colour: bool) -> None:
     assert found["stronger"] == {"luma": stronger.luma, **chroma}
 
 
-def test_what_cannot_be_done_is_not_offered() -> None:
+def test_impossible_options_are_not_offered() -> None:
     grey, colour = examples.image(), examples.image(shape=(40, 60, 4))
     raw = examples.image(noise="raw", format="tiff", shape=(40, 60, 3))
     assert set(OPTIONS) - set(about(grey)["options"]) == {"chroma"}
@@ -59,19 +59,19 @@ def test_what_cannot_be_done_is_not_offered() -> None:
     assert not can_redo(DenoisingResult((grey,), {"mode": "dictionary"}))
 
 
-def test_an_image_left_as_it_was_is_denoised_by_the_option_named() -> None:
-    left = examples.image(established=False, evidence=Evidence(option="--sigma 4.2"))
-    assert about(left)["presets"] == {"denoise it": {"sigma": 4.2}}
-    camera = replace(left, evidence=Evidence(option="--noise camera"))
+def test_an_unchanged_image_is_denoised_by_the_suggested_option() -> None:
+    unchanged = examples.image(established=False, evidence=Evidence(option="--sigma 4.2"))
+    assert about(unchanged)["presets"] == {"denoise it": {"sigma": 4.2}}
+    camera = replace(unchanged, evidence=Evidence(option="--noise camera"))
     assert about(camera)["presets"] == {"denoise it": {"noise": "camera"}}
-    assert about(replace(left, evidence=Evidence()))["presets"] == {}
-    result = DenoisingResult((left,), {"strength": 0.7})
-    assert strength_of(left, result) == 0
+    assert about(replace(unchanged, evidence=Evidence()))["presets"] == {}
+    result = DenoisingResult((unchanged,), {"strength": 0.7})
+    assert strength_of(unchanged, result) == 0
     assert strength_of(examples.image(), result) == 0.7
     assert strength_of(examples.image(own_settings={"strength": 0.4}), result) == 0.4
 
 
-def test_a_page_holds_what_images_had_of_their_own() -> None:
+def test_a_page_holds_own_options_of_images() -> None:
     own = examples.image("own </script>", own_settings={"strength": 0.8, "sigma": None})
     result = DenoisingResult((examples.image(), own), {"quality": "fast"})
     page = check_sound(render_denoising(result)["report.html"])

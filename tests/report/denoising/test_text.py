@@ -1,4 +1,4 @@
-"""The sentences on what denoising did."""
+"""Sentences that describe what denoising did."""
 
 from __future__ import annotations
 
@@ -68,29 +68,29 @@ def test_the_headline_names_what_failed() -> None:
     assert "5 failed: a.png, b.png, c.png and 2 more; the" in say(image(), *several)
 
 
-def test_what_was_asked_for_one_image_is_said() -> None:
+def test_options_of_one_image_are_reported() -> None:
     assert own_sentence(image()) == ""
     own = {"luma": 0.8, "sigma": None, "noise": "camera"}
-    told = own_sentence(replace(image(), own_settings=own))
-    assert told == "Asked for this image alone: luma 0.8, sigma auto and noise camera."
+    sentence = own_sentence(replace(image(), own_settings=own))
+    assert sentence == "Asked for this image alone: luma 0.8, sigma auto and noise camera."
 
 
 def test_images_left_alone_are_not_counted_as_denoised() -> None:
-    left = image(sigma=9.0, estimated=True, established=False)
+    unchanged = image(sigma=9.0, estimated=True, established=False)
     flat = image(sigma=0.0, estimated=True)
-    assert say(image(sigma=18.0), image(sigma=20.0), left, flat, failed()) == (
+    assert say(image(sigma=18.0), image(sigma=20.0), unchanged, flat, failed()) == (
         "2 of 5 images denoised, 2 left as they were, 1 failed: broken.png; "
         "the noise was 18 to 20 of 255."
     )
-    assert say(image(), left).startswith("1 of 2 images denoised, 1 left as it was; the noise")
-    assert say(left, left, flat) == (
+    assert say(image(), unchanged).startswith("1 of 2 images denoised, 1 left as it was; the noise")
+    assert say(unchanged, unchanged, flat) == (
         "None of 3 images was denoised: no noise could be established."
     )
-    assert say(left) == "The image was not denoised: no noise could be established."
-    assert say(left, left, failed()) == (
+    assert say(unchanged) == "The image was not denoised: no noise could be established."
+    assert say(unchanged, unchanged, failed()) == (
         "None of 3 images was denoised: in 2 no noise could be established, 1 failed: broken.png."
     )
-    # A level that was given is taken at its word, as is noise of impulses.
+    # A given level is trusted, as is impulse noise.
     assert say(image(sigma=0.0, estimated=False)).startswith("1 image denoised")
     assert say(image(sigma=0.0, noise="impulse")).startswith("1 image denoised")
 
@@ -105,7 +105,7 @@ def test_noise_of_other_kinds_has_its_own_scale() -> None:
     )
     assert level_text(image(sigma=0.2, noise="speckle")) == "20 % of the intensity"
     assert "impulse noise was removed" in say(image(noise="impulse"))
-    # In the units of the images, whatever their ranges are; of several types each in its own.
+    # In the images' units, whatever their ranges; several dtypes are listed separately.
     deep = image(sigma=6553.5, data_range=65535.0, dtype="uint16")
     assert "the noise was 20 of 255 in uint8 and 6,554 of 65,535 in uint16" in say(image(), deep)
     sky = [image(sigma=s, data_range=r, dtype="float32") for s, r in ((4.0, 900.0), (5.0, 700.0))]
@@ -124,7 +124,7 @@ def test_with_clean_images_the_headline_says_what_was_gained() -> None:
     worse = image(comparison=compared(30.0, 28.0))
     assert "PSNR fell from 30.0 to 28.0 dB." in say(worse)
     assert "PSNR of 1 rose from 20.0 to 30.0 dB on average" in say(near, image())
-    # An image equal to its reference has no ratio to average.
+    # An image equal to its reference has an infinite PSNR, which is not averaged.
     assert "the noise was" in say(image(comparison=compared(math.inf, math.inf)))
 
 
@@ -151,18 +151,18 @@ def test_baselines_that_are_ahead_are_named() -> None:
     assert standing_sentences(DenoisingResult((image(),))) == []
 
 
-def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
-    # The level at 255 that the law gives is none that an image up to 80 has.
+def test_noise_by_a_law_is_reported_from_dark_to_light() -> None:
+    # The law's level at 255 does not occur in an image with values up to 80.
     dark, light = math.sqrt(3.76 * 4 - 12.45), math.sqrt(3.76 * 80 - 12.45)
     assert level_text(counted()) == f"{dark:.3g} to {light:.3g} of 255"
     assert say(counted(), image(sigma=20.0)) == (
         f"2 images denoised; the noise was {dark:.3g} to 20 of 255."
     )
-    told = noise_sentence(counted())
-    assert "taken as noise of counted light: it is stronger where the image is brighter." in told
-    assert "At brightness x its variance is 3.76 x - 12.45;" in told
-    assert "in nine of ten such pictures it is 0.90 to 1.10 times that" in told
-    assert told.endswith("Noise as strong everywhere is over a million times less likely.")
+    text = noise_sentence(counted())
+    assert "taken as noise of counted light: it is stronger where the image is brighter." in text
+    assert "At brightness x its variance is 3.76 x - 12.45;" in text
+    assert "in nine of ten such pictures it is 0.90 to 1.10 times that" in text
+    assert text.endswith("Noise as strong everywhere is over a million times less likely.")
     colours = counted("a.png", law(), law(3.0, 5.0), law(2.0, 0.001))
     assert "3.76 x - 12.45 in red, 3 x + 5 in green and 2 x in blue" in noise_sentence(colours)
     shared = counted("a.png", law(blur=0.7))
@@ -171,13 +171,13 @@ def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
     even = counted("a.png", law(0.0, 16.0, blur=0.7, log_odds_flat=0.0))
     assert "taken as noise that neighbours share" in noise_sentence(even)
     assert "its variance is 16, as after" in noise_sentence(even)
-    # What was not used, or may be texture, is not told as what was taken out.
+    # Noise that was not removed, or may be texture, is not reported as removed.
     doubtful = counted("a.png", law(established=False))
     assert "variance" not in noise_sentence(doubtful)
     assert "of 255 where brightest" in noise_sentence(doubtful)
 
 
-def test_measuring_and_denoising_tell_a_level_alike() -> None:
+def test_measuring_and_denoising_report_a_level_alike() -> None:
     counts = counted()
     measured = MeasuredFile(
         "a.png", shape=(8, 8), noise="poisson", sigma=30.8, data_range=255, evidence=counts.evidence
@@ -193,7 +193,7 @@ def test_a_law_keeps_the_digits_in_which_its_terms_differ() -> None:
         assert gain * brightness - constant == pytest.approx(offset.variance(brightness), rel=0.05)
 
 
-def test_noise_is_told_with_how_it_is_known() -> None:
+def test_noise_is_reported_with_its_evidence() -> None:
     assert noise_sentence(image()) == (
         "Noise of 20 of 255, estimated from the image; taken as Gaussian noise."
     )
@@ -214,14 +214,14 @@ def test_noise_is_told_with_how_it_is_known() -> None:
     )
 
 
-def test_what_is_left_says_why_and_what_takes_it_out() -> None:
-    left = image(sigma=4.2, established=False)
-    assert noise_sentence(left) == (
+def test_unchanged_images_have_a_reason_and_an_option() -> None:
+    unchanged = image(sigma=4.2, established=False)
+    assert noise_sentence(unchanged) == (
         "Left as it is: what was measured (4.2 of 255) may be fine texture; if it is noise, give "
         "its level by --sigma."
     )
     found = Evidence(why="is too faint to distinguish from fine texture", option="--noise poisson")
-    assert noise_sentence(replace(left, evidence=found, n_pages=3)) == (
+    assert noise_sentence(replace(unchanged, evidence=found, n_pages=3)) == (
         "At least one of the pages was left as it is: what was measured (4.2 of 255) is too faint "
         "to distinguish from fine texture; --noise poisson takes it out."
     )
@@ -231,15 +231,15 @@ def test_what_is_left_says_why_and_what_takes_it_out() -> None:
     )
 
 
-def test_a_batch_says_once_what_was_left_and_what_follows_a_law() -> None:
+def test_a_batch_summarises_unchanged_images_and_laws() -> None:
     found = Evidence(why="may be fine texture", option="--sigma 4.2")
-    left = [image(f"{letter}.png", 4.2, established=False, evidence=found) for letter in "abcd"]
-    (one,) = left_note(DenoisingResult((image(), left[0])))
-    assert one == (
+    alone = [image(f"{letter}.png", 4.2, established=False, evidence=found) for letter in "abcd"]
+    (note,) = left_note(DenoisingResult((image(), alone[0])))
+    assert note == (
         "a.png: left as it is: what was measured (4.2 of 255) may be fine texture; --sigma 4.2 "
         "takes it out."
     )
-    (several,) = left_note(DenoisingResult(tuple(left)))
+    (several,) = left_note(DenoisingResult(tuple(alone)))
     assert several.startswith("4 images were left as they are, for what was measured may be fine")
     assert "--sigma 4.2 takes it out of a.png, " in several
     assert several.endswith("of c.png and the report says what does of each.")
@@ -264,7 +264,7 @@ def test_a_batch_says_once_what_was_left_and_what_follows_a_law() -> None:
         (Residual(0.0, 0.0, 0.0, structured=False), "nothing", "Nothing was removed."),
     ],
 )
-def test_what_was_taken_out_is_judged(residual: Residual, words: str, expected: str) -> None:
+def test_the_removed_part_is_judged(residual: Residual, words: str, expected: str) -> None:
     sentence = residual_sentence(image(residual=residual))
     assert looks_like(image(residual=residual)) == words
     assert expected in sentence

@@ -30,7 +30,7 @@ def test_comparisons_in_several_settings_number_their_files() -> None:
 @pytest.mark.parametrize(
     "scores", [np.full(344, 0.0), np.full(344, -3.0), np.geomspace(1e-6, 10.0, 344)]
 )
-def test_scores_alike_or_over_many_magnitudes_are_drawn(scores: np.ndarray) -> None:
+def test_equal_scores_and_scores_over_many_magnitudes_are_drawn(scores: np.ndarray) -> None:
     result = changed(examples.screening(), scores=scores, ranks=np.arange(344, 0, -1))
     drawing = drawn(score_distribution, result)
     assert drawing.figure.axes[0].get_xscale() == ("log" if np.ptp(scores) else "linear")
@@ -51,7 +51,7 @@ def test_the_scale_people_read_is_marked_above_the_scores() -> None:
     assert f"which {result.threshold.rarity.in_prose} usual rows reach" in drawing.caption
     plain = drawn(score_distribution, changed(result, scale=None))
     assert "marks on top" in drawing.caption and "marks on top" not in plain.caption
-    # Marks that would touch are left out.
+    # Marks that would overlap are left out.
     marks = tuple(ScoreMark(0.3 + 0.01 * i, f"1 in {10**i}") for i in range(1, 5))
     close = changed(result, scale=ScoreScale("how rare", "", marks))
     assert to_svg(drawn(score_distribution, close)).count(">1 in ") == 1
@@ -64,27 +64,27 @@ def test_the_curve_of_counts_is_right_at_the_threshold() -> None:
         assert n == (result.rows.scores >= score).sum()
 
 
-def told_counts(caption: str) -> dict[int, float]:
-    """Read counts and thresholds back from a caption."""
-    told = re.findall(
+def read_counts(caption: str) -> dict[int, float]:
+    """Read counts and thresholds from a caption."""
+    matches = re.findall(
         r"(half|twice) as many \((\d+)\) it would have to stand at ([\d.]+\d)", caption
     )
-    return {int(n): float(at) for _, n, at in told}
+    return {int(n): float(at) for _, n, at in matches}
 
 
 @pytest.mark.parametrize("n_flagged", [1, 12, 13, 200])
 def test_the_caption_says_where_half_and_twice_as_many_would_be_flagged(n_flagged: int) -> None:
     result = examples.screening(n_flagged=n_flagged)
     caption = drawn(flagged_against_threshold, result).caption
-    told = told_counts(caption)
+    counts = read_counts(caption)
     wanted = {n_flagged // 2, 2 * n_flagged} - {0}
-    assert set(told) == {n for n in wanted if n < 344}
-    for n, at in told.items():
+    assert set(counts) == {n for n in wanted if n < 344}
+    for n, at in counts.items():
         assert at == pytest.approx(np.sort(result.rows.scores)[-n - 1], abs=1e-3)
         assert f"about half as many ({n})" not in caption or n_flagged % 2
 
 
-def test_tied_scores_promise_no_list_that_cannot_be() -> None:
+def test_tied_scores_promise_no_impossible_list() -> None:
     scores = np.repeat([0.9, 0.5, 0.1], [10, 10, 324])
     result = changed(
         examples.screening(n_flagged=10),
@@ -94,11 +94,11 @@ def test_tied_scores_promise_no_list_that_cannot_be() -> None:
         threshold=replace(examples.screening().threshold, value=0.5),
     )
     caption = drawn(flagged_against_threshold, result).caption
-    assert "half" not in caption  # none or ten rows score above any threshold up there
-    assert told_counts(caption) == {20: 0.1}
+    assert "half" not in caption  # zero or ten rows score above any threshold in that range
+    assert read_counts(caption) == {20: 0.1}
 
 
-def test_an_infinite_threshold_is_said_not_drawn() -> None:
+def test_an_infinite_threshold_is_stated_not_drawn() -> None:
     result = examples.infinite_threshold()
     drawing = drawn(score_distribution, result)
     curve = drawn(flagged_against_threshold, result)
@@ -107,7 +107,7 @@ def test_an_infinite_threshold_is_said_not_drawn() -> None:
     assert not drawing.figure.axes[0].texts
     assert "No row is flagged for its score; the highest score is 0.589." in curve.caption
     assert "inf" not in drawing.caption + curve.caption
-    # One row that is listed for a cell is not every row.
+    # One row listed for an odd cell does not mean every row.
     by_cell = changed(result, is_flagged=np.arange(len(result.rows.scores)) == 7)
     assert by_cell.n_flagged == 1
     assert nothing in drawn(score_distribution, by_cell).caption
@@ -116,7 +116,7 @@ def test_an_infinite_threshold_is_said_not_drawn() -> None:
     assert "There is no threshold to draw: every row is flagged." in every.caption
 
 
-def test_contours_without_a_line_say_nothing_of_one() -> None:
+def test_contours_without_a_line_do_not_mention_one() -> None:
     result = examples.two_columns()
     for value, has_line in ((0.5, True), (np.inf, False)):
         at = replace(result, threshold=replace(result.threshold, value=value))

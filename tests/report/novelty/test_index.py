@@ -1,4 +1,4 @@
-"""Pages over many tables: sound, hostile names harmless, sizes bounded."""
+"""Pages over many tables are valid, escape hostile names and are bounded in size."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_the_same_result_gives_the_same_bytes() -> None:
 def test_hostile_text_stays_text() -> None:
     html = rendered("hostile")
     assert "<script>alert" not in html
-    assert "49" not in re.findall(r"&#39;&amp;(\d+)", html)  # {{7*7}} is not a template
+    assert "49" not in re.findall(r"&#39;&amp;(\d+)", html)  # {{7*7}} is not evaluated
     page = Page(html)
     assert "<script>alert(1)</script>" in page.text
     check_isolated(html)
@@ -89,7 +89,7 @@ def test_odd_cells_and_hints_are_on_the_first_screen_and_many_are_folded() -> No
     assert "2,000 cells in all" in text
 
 
-def test_columns_that_are_odd_together_are_told_as_one_reason() -> None:
+def test_columns_that_are_odd_together_are_one_reason() -> None:
     text = Page(rendered("together")).text
     assert "together 75 %" in text
     assert text.count("with the former") > 1
@@ -115,20 +115,20 @@ def test_the_first_screen_answers() -> None:
 
 
 @pytest.mark.parametrize(("form", "noun"), [("csv", "lines"), ("excel", "rows")])
-def test_lines_that_are_no_data_are_said_at_the_head(form: str, noun: str) -> None:
+def test_lines_without_data_are_reported_at_the_top(form: str, noun: str) -> None:
     result = examples.screening()
     left_out = (("title", ((1, 4),)), ("units", ((6, 6),)), ("total", ((90, 90), (184, 185))))
     source = replace(result.source, format=form, left_out=left_out)
     html = render_screening(replace(result, source=source))
-    said = f"Left out as not data: {noun} 1-4 (title), 6 (units), 90, 184-185 (3 totals)."
-    assert said in first_screen(html)
+    note = f"Left out as not data: {noun} 1-4 (title), 6 (units), 90, 184-185 (3 totals)."
+    assert note in first_screen(html)
     alone = replace(source, left_out=(("units", ((2, 2),)),))
-    said = f"Left out as not data: {noun[:-1]} 2 (units)."
-    assert said in Page(render_screening(replace(result, source=alone))).text
+    note = f"Left out as not data: {noun[:-1]} 2 (units)."
+    assert note in Page(render_screening(replace(result, source=alone))).text
     assert "Left out as not data" not in render_screening(result)
 
 
-def test_what_was_done_is_all_there() -> None:
+def test_all_settings_are_listed() -> None:
     result = examples.with_reference()
     text = Page(rendered("with_reference")).text
     assert result.source.sha256 in text
@@ -151,9 +151,9 @@ def test_the_scale_people_read_stands_before_the_score(name: str) -> None:
     text = Page(html).text
     assert result.rows.scale.statement in text
     for row in result.oddest_of_each_kind[:5]:
-        told = text[text.index(f"line {row.line} of the file") :]
+        card = text[text.index(f"line {row.line} of the file") :]
         shown = f"{row.rarity.words} usual rows" if row.rarity else "p-value 0.0"
-        assert 0 < told.index(shown) < told.index("score")
+        assert 0 < card.index(shown) < card.index("score")
 
 
 def test_without_a_scale_the_score_stands_alone() -> None:
@@ -193,7 +193,7 @@ def test_a_comparison_is_a_page() -> None:
     assert "Test 1: " in page.text and "Test 2: " in page.text
     assert "share of reasons" not in page.text and "share of all reasons" not in page.text
     assert page.text.count("behind Parzen") == 4  # two settings, two areas
-    assert "1.25" not in page.text  # timings stay out
+    assert "1.25" not in page.text  # no timings
     assert page.csp
     (evaluation,) = examples.evaluations()
     assert (
@@ -214,15 +214,15 @@ def test_text_stands_out_from_the_paper() -> None:
     css = resources.files("kpca_apps.report").joinpath("templates/report.css").read_text("utf-8")
     for theme in css.split("prefers-color-scheme: dark", 1):
         found = dict(re.findall(r"--(paper|ink|muted|accent): #([0-9a-f]{6})", theme))
-        parts = np.array([[*bytes.fromhex(one)] for one in found.values()]) / 255
+        parts = np.array([[*bytes.fromhex(value)] for value in found.values()]) / 255
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         lights = dict(zip(found, linear @ [0.2126, 0.7152, 0.0722] + 0.05, strict=True))
         paper, inks = lights.pop("paper"), [*lights.values()]
         assert len(inks) == 3
-        assert all(max(paper / one, one / paper) >= 4.5 for one in inks)  # WCAG 2.1
+        assert all(max(paper / ink, ink / paper) >= 4.5 for ink in inks)  # WCAG 2.1
 
 
-def test_a_card_tells_how_many_rows_are_like_its_own_and_which() -> None:
+def test_a_card_lists_the_rows_like_its_own() -> None:
     result = examples.together()
     html = rendered("together")
     cards = re.findall(r'(?s)<li class="card.*?</li>', html)
@@ -255,10 +255,10 @@ def test_flagged_rows_without_a_card_are_counted() -> None:
 def test_columns_stand_by_their_part_in_the_reasons() -> None:
     html = rendered("usual")
     fold = html[html.index("<h2>Columns</h2>") :].split("<h2>")[1]
-    told = re.findall(r'<td class="lead"><bdi[^>]*>([^<]*)', fold)
+    names = re.findall(r'<td class="lead"><bdi[^>]*>([^<]*)', fold)
     parts = {column.name: column.reason_share for column in examples.screening().columns}
-    assert sorted(told) == sorted(parts)
-    assert [parts[name] for name in told] == sorted(parts.values(), reverse=True)
+    assert sorted(names) == sorted(parts)
+    assert [parts[name] for name in names] == sorted(parts.values(), reverse=True)
     folded = fold[fold.index('<details class="rest">') :]
     n_without = sum(not part for part in parts.values())
     assert f"{n_without} columns with no part in the reasons" in folded
@@ -266,7 +266,7 @@ def test_columns_stand_by_their_part_in_the_reasons() -> None:
 
 
 @pytest.mark.release
-def test_what_is_true_of_most_tables_is_no_warning_on_top() -> None:
+def test_common_properties_of_tables_are_no_warning_at_the_top() -> None:
     result = examples.screening()
     top = '<ul class="warnings"'
     assert top in rendered("usual")

@@ -17,21 +17,21 @@ NUMBERS = ColumnProfile(
 LEVELS = replace(NUMBERS, distribution=CategoryProfile(("a", "b"), (30, 10)))
 
 
-def reason(seen: float | str | None, expected: float | str | None) -> Reason:
-    return Reason("x", 1.0, str(seen), str(expected), seen, expected)
+def reason(value: float | str | None, expected: float | str | None) -> Reason:
+    return Reason("x", 1.0, str(value), str(expected), value, expected)
 
 
 LEFT, RIGHT = 8.0, WIDTH - 8.0
 
 
-def strip(seen: float | str | None, expected: float | str | None, profile: ColumnProfile) -> Strip:
-    found = strip_of(reason(seen, expected), profile)
+def strip(value: float | str | None, expected: float | str | None, profile: ColumnProfile) -> Strip:
+    found = strip_of(reason(value, expected), profile)
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize(
-    ("seen", "expected", "places", "beyond"),
+    ("value", "expected", "places", "beyond"),
     [
         (7.5, 2.5, (0.75, 0.25), 0),
         (15.0, 5.0, (1.0, 1 / 3), 0),  # the axis grows for a value just outside
@@ -40,9 +40,9 @@ def strip(seen: float | str | None, expected: float | str | None, profile: Colum
     ],
 )
 def test_values_stand_in_proportion(
-    seen: float, expected: float, places: tuple[float, float], beyond: int
+    value: float, expected: float, places: tuple[float, float], beyond: int
 ) -> None:
-    found = strip(seen, expected, NUMBERS)
+    found = strip(value, expected, NUMBERS)
     assert found.seen is not None and found.expected is not None
     for mark, place in zip((found.seen, found.expected), places, strict=True):
         assert mark.x == pytest.approx(LEFT + place * (RIGHT - LEFT), abs=0.1)
@@ -67,12 +67,12 @@ def test_categories_stand_over_their_bars() -> None:
         assert mark is not None
         assert bar.x < mark.x < bar.x + bar.width
         assert mark.y < bar.y
-    # A level that the column never had has a place of its own.
+    # A level that the column never had gets its own position.
     found = strip("c", "a", LEVELS)
     assert found.seen is not None and len(found.bars) == 3
     assert found.bars[2].height == 0.0
     assert found.seen.x > found.bars[1].x + found.bars[1].width
-    # Marks on one bar stand side by side.
+    # Marks on one bar are placed side by side.
     found = strip("a", "a", LEVELS)
     assert found.seen is not None and found.expected is not None
     assert found.seen.x - found.expected.x == pytest.approx(10.0)

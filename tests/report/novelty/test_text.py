@@ -55,7 +55,7 @@ def test_small_words(text: str, expected: str) -> None:
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1), st.floats(1e-3, 1e3))
-def test_scores_are_told_from_the_threshold(scores: list[float], threshold: float) -> None:
+def test_rounded_scores_differ_from_the_threshold(scores: list[float], threshold: float) -> None:
     texts, limit = scores_text(scores, threshold)
     assert len({len(text.partition(".")[2]) for text in [*texts, limit]}) == 1
     largest = max(*scores, threshold)
@@ -193,6 +193,6 @@ def test_the_first_sentence_says_why_nothing_can_be_flagged() -> None:
     assert "".join(headline(replace(result, threshold=rate))).startswith(
         "Nothing can be flagged: 1 reference row is too few for 1 % false alarms (alpha); "
     )
-    # An empty list for which there were rows enough is a finding.
+    # An empty list is reported if there were enough rows.
     enough = replace(few, value=9.0)
     assert "".join(headline(replace(result, threshold=enough))).startswith("None of 344 rows stand")

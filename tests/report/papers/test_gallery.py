@@ -1,4 +1,4 @@
-"""The page of the papers' experiments: what it says is what came out."""
+"""The page of the papers' experiments shows their outcomes."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_the_first_sentence_counts_claims() -> None:
         == "2 of 4 claims are reproduced as published, 1 with a condition, 1 is not."
     )
     assert standing(result.reproductions[1]) == "1 reproduced"
-    for verdicts, told in (
+    for verdicts, words in (
         (["reproduced with a condition"] * 2, "2 of 2 claims are reproduced with a condition."),
         (["not reproduced"], "0 of 1 claim is reproduced as published, 1 is not."),
         (["reproduced"], "1 of 1 claim is reproduced as published."),
     ):
-        assert headline(GalleryResult((Reproduction("a", "b", "c", _claims(*verdicts)),))) == told
-    none = GalleryResult((Reproduction("a", "b", "c", Outcome(()), "gone"),))
+        assert headline(GalleryResult((Reproduction("a", "b", "c", _claims(*verdicts)),))) == words
+    none = GalleryResult((Reproduction("a", "b", "c", Outcome(()), "lost"),))
     assert headline(none) == "No claim could be tried."
 
 
@@ -111,7 +111,7 @@ def test_a_threshold_is_drawn_where_it_stands() -> None:
         (2.0, 0.0, "2"),
     ],
 )
-def test_a_quoted_value_has_no_digits_that_nobody_gave(value, tolerance, written) -> None:
+def test_a_quoted_value_has_no_invented_digits(value, tolerance, written) -> None:
     assert cell(value, tolerance, known=True) == written
 
 
@@ -154,7 +154,7 @@ def test_one_panel_needs_no_caption_of_its_own() -> None:
     assert drawing.caption.startswith("Lines of constant value (error)")
 
 
-def test_many_rows_are_thinned_and_it_is_said() -> None:
+def test_thinning_of_many_rows_is_reported() -> None:
     rows = np.random.default_rng(0).normal(size=(1000, 2))
     shown = examples.Scatter("Rows", "x", "y", rows, np.zeros(1000, dtype=int))
     drawing = draw(shown, "rows")
@@ -171,12 +171,12 @@ def test_every_figure_is_a_file() -> None:
 
 
 def test_a_picture_shows_every_dot() -> None:
-    """Dots are lines of hardly any length, which a picture of pixels might leave out."""
+    """Dots are lines of almost no length, which a raster image might drop."""
     side = np.linspace(0.0, 1.0, 5)
     points = np.column_stack([np.tile(side, 5), np.repeat(side, 5)]) + 0.013
     labels = np.zeros(25, dtype=np.intp)
-    one = Outcome((), (Scatter("A grid", "x", "y", points, labels),))
-    result = GalleryResult((Reproduction("dots", "Author (2001)", "A grid", one),))
+    dots = Outcome((), (Scatter("A grid", "x", "y", points, labels),))
+    result = GalleryResult((Reproduction("dots", "Author (2001)", "A grid", dots),))
     with Image.open(io.BytesIO(gallery_figures(result)["dots-1"])) as picture:
         pixels = np.asarray(picture.convert("RGB"), dtype=np.int64)
     blue = pixels[..., 2] - pixels[..., 0] > 60
@@ -184,15 +184,15 @@ def test_a_picture_shows_every_dot() -> None:
 
 
 def test_numbers_are_there_for_programs() -> None:
-    told = json.loads(result_to_json(examples.usual()))
-    first, second, third = told["experiments"]
-    assert told["kind"] == "papers"
+    content = json.loads(result_to_json(examples.usual()))
+    first, second, third = content["experiments"]
+    assert content["kind"] == "papers"
     assert first["claims"][0] | {"what": "", "why": ""} == {
         "what": "", "paper": 0.038, "ours": 0.0381, "tolerance": 0.005, "verdict": "reproduced",
         "why": "", "source": "1998 journal",
     }  # fmt: skip
     assert "figures" not in first and first["tables"][0]["rows"] == [["linear", "0.038", "0.0381"]]
-    assert told["references"][0]["title"] == "On everything"
+    assert content["references"][0]["title"] == "On everything"
     assert second["files"] == {"a/b": "ab12"} and third["failed"] == "needs a/c"
 
 
@@ -200,40 +200,40 @@ def _claims(*verdicts: str) -> Outcome:
     return Outcome(tuple(Claim("c", 1.0, 2.0, 0.1, verdict, "why") for verdict in verdicts))
 
 
-def test_what_gave_nothing_is_counted_with_its_reason() -> None:
+def test_experiments_without_a_result_are_counted_with_their_reason() -> None:
     lost = Reproduction("lost", "p", "Lost", _claims("not run"))
-    gone = Reproduction("gone", "p", "Gone", _claims("not run"), "needs a/c")
+    unavailable = Reproduction("absent", "p", "Absent", _claims("not run"), "needs a/c")
     some = Reproduction("some", "p", "Some", _claims("not run", "reproduced"))
     assert left_out(GalleryResult((some,))) == ""
     assert left_out(GalleryResult((some, lost))) == "lost cannot be tried: the data cannot be had."
-    told = "1 of 3 experiments could not be run; lost cannot be tried: the data cannot be had."
-    assert left_out(GalleryResult((some, lost, gone))) == told
-    html = render_gallery(GalleryResult((some, lost, gone)))
-    assert told in html and len(re.findall(r'class="marks"[^>]*>not run<', html)) == 2
+    sentence = "1 of 3 experiments could not be run; lost cannot be tried: the data cannot be had."
+    assert left_out(GalleryResult((some, lost, unavailable))) == sentence
+    html = render_gallery(GalleryResult((some, lost, unavailable)))
+    assert sentence in html and len(re.findall(r'class="marks"[^>]*>not run<', html)) == 2
 
 
-def test_a_condition_of_several_claims_is_told_once() -> None:
+def test_a_condition_of_several_claims_is_stated_once() -> None:
     claim, plain = examples.close_to("a", "images smoothed"), examples.close_to("a")
     other = examples.close_to("a", "C = 10", "Table 9")
-    one = Reproduction("one", "p", "One", Outcome((claim, other, claim, plain)), method="By hand.")
-    text = Page(render_gallery(GalleryResult((one,)))).text
+    run = Reproduction("one", "p", "One", Outcome((claim, other, claim, plain)), method="By hand.")
+    text = Page(render_gallery(GalleryResult((run,)))).text
     assert text.count("images smoothed") == 1 and text.count("C = 10") == 1
     assert text.count("(a)") == 3 and "Table 9" in text and "By hand." in text
-    alone = render_gallery(GalleryResult((replace(one, outcome=Outcome((claim,))),)))
+    alone = render_gallery(GalleryResult((replace(run, outcome=Outcome((claim,))),)))
     assert "images smoothed" in Page(alone).text and "(a)" not in Page(alone).text
 
 
 def test_columns_that_would_be_empty_are_left_out() -> None:
-    told = Claim("a", "nicely", "nicely", None, "reproduced")
+    claim = Claim("a", "nicely", "nicely", None, "reproduced")
     lost = Claim("a", "nicely", "", None, "not run", "the images cannot be had")
     number = Claim("a", 1.0, 1.0, 0.1, "reproduced")
     for claims, heads in (
-        ((told,), ["claim", "paper", "ours", "verdict"]),
+        ((claim,), ["claim", "paper", "ours", "verdict"]),
         ((lost,), ["claim", "paper", "verdict"]),
-        ((told, number), ["claim", "paper", "ours", "tolerance", "verdict"]),
+        ((claim, number), ["claim", "paper", "ours", "tolerance", "verdict"]),
     ):
-        one = Reproduction("one", "p", "One", Outcome(claims))
-        html = render_gallery(GalleryResult((one,)))
+        single = Reproduction("one", "p", "One", Outcome(claims))
+        html = render_gallery(GalleryResult((single,)))
         assert re.findall(r'<th scope="col">([^<]*)</th>', html)[: len(heads)] == heads
 
 
@@ -251,6 +251,6 @@ def test_numbers_stand_on_the_right_and_words_on_the_left() -> None:
 
 
 def _lines(axes) -> list[PathPatch]:
-    """Return the contours of a panel: what is drawn in ink."""
+    """Return the contours of a panel: lines in the ink colour."""
     ink = tuple(int(PALETTE["ink"][i : i + 2], 16) / 255 for i in (1, 3, 5))
     return [p for p in axes.patches if np.allclose(p.get_edgecolor()[:3], ink)]

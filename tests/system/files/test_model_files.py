@@ -1,4 +1,4 @@
-"""Model files: what is saved comes back, and nothing else gets in."""
+"""Model files: saved models load unchanged, and everything else is rejected."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Whole:
     index: Annotated[NDArray[np.int64], "n"]
 
     def validate(self) -> None:
-        if self.name == "nobody":
-            raise ValueError("nobody is no name")
+        if self.name == "unnamed":
+            raise ValueError("unnamed is no name")
 
 
 X = np.array([0.5, 2.0])
@@ -123,7 +123,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [WHOLE, EMPTY, replace(WHOLE, square=Curve(X, X / 4), count=7)],
     ids=["whole", "empty", "other of two types"],
 )
-def test_what_is_saved_comes_back(model: Whole, tmp_path: Path) -> None:
+def test_saved_models_are_restored(model: Whole, tmp_path: Path) -> None:
     path = tmp_path / "model.kpca"
     save_model_file(path, "test", model)
     again = load(path)
@@ -177,7 +177,7 @@ def refusal(path: Path, data: bytes) -> str:
 
 
 @given(flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 7)), min_size=1, max_size=3))
-def test_flipped_bits_are_refused_or_do_no_harm(
+def test_flipped_bits_are_rejected_or_harmless(
     saved: bytes, scratch: Path, flips: list[tuple[int, int]]
 ) -> None:
     data = bytearray(saved)
@@ -209,7 +209,7 @@ NUMBER = {"type": "float64", "array": "points"}
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": "nobody"}, "Whole: nobody is no name"),
+        ({"name": "unnamed"}, "Whole: unnamed is no name"),
         ({"name": 5}, "Expected `str`, got `int` - at `$.name`"),
         ({"name": "\ud800"}, "not a usable model file"),
         ({"number": None}, "Expected `float`, got `null`"),
@@ -239,7 +239,7 @@ NUMBER = {"type": "float64", "array": "points"}
     ],
     ids=str,
 )
-def test_json_that_is_not_as_declared_is_refused(
+def test_json_that_contradicts_its_declaration_is_rejected(
     changes: dict[str, Any], words: str, saved: bytes, scratch: Path
 ) -> None:
     scratch.write_bytes(saved)
@@ -248,7 +248,7 @@ def test_json_that_is_not_as_declared_is_refused(
     assert words in refusal(scratch, scratch.read_bytes())
 
 
-def test_shapes_inside_each_other_end_somewhere(saved: bytes, scratch: Path) -> None:
+def test_nesting_of_shapes_is_limited(saved: bytes, scratch: Path) -> None:
     scratch.write_bytes(saved)
     document, arrays = read_parts(scratch)
     for depth, is_refused in ((14, False), (20, True), (5_000, True)):
@@ -282,7 +282,7 @@ def test_shapes_inside_each_other_end_somewhere(saved: bytes, scratch: Path) -> 
         ("more", np.zeros(2), "more.npy belongs to nothing"),
     ],
 )
-def test_arrays_that_are_not_as_declared_are_refused(
+def test_arrays_that_contradict_their_declaration_are_rejected(
     name: str, array: Any, words: str, saved: bytes, scratch: Path
 ) -> None:
     scratch.write_bytes(saved)
@@ -311,7 +311,7 @@ def npy(array: Any, **options: Any) -> bytes:
 
 
 def crafted(array: bytes) -> bytes:
-    """A sound file but for its array `points`."""
+    """Write a valid file except for its array `points`."""
     others = parts_of(EMPTY)[1]
     others["points"] = np.empty(0)
     members = [(f"{name}.npy", npy(part)) for name, part in others.items() if name != "points"]
@@ -328,7 +328,7 @@ def test_pickled_objects_are_never_loaded(scratch: Path, tmp_path: Path) -> None
     assert not (tmp_path / "harm").exists()
 
 
-def test_header_that_promises_more_than_the_file_holds(scratch: Path) -> None:
+def test_a_header_larger_than_its_file_is_rejected(scratch: Path) -> None:
     data = npy(np.ones(2)).replace(b"(2,), }          ", b"(2000000000000,), }"[:19])
     assert "size is not what its header says" in refusal(scratch, crafted(data[:64] + data[64:]))
 
@@ -351,7 +351,7 @@ def test_unexpected_parts(scratch: Path) -> None:
     assert "not a usable model file" in refusal(scratch, archive([good]))
 
 
-def test_packed_parts_are_refused_so_there_are_no_bombs(scratch: Path) -> None:
+def test_compressed_parts_are_rejected_so_there_are_no_bombs(scratch: Path) -> None:
     bomb = archive([("model.json", document() + b" " * 10**6)], zipfile.ZIP_DEFLATED)
     assert len(bomb) < 20_000
     assert "unexpected part" in refusal(scratch, bomb)
@@ -392,7 +392,7 @@ def test_only_a_model_is_replaced_and_only_by_force(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["table", "link", "dead_link", "folder", "pipe", "zip", "empty"])
-def test_what_is_no_model_is_never_replaced(tmp_path: Path, kind: str) -> None:
+def test_other_files_are_never_replaced(tmp_path: Path, kind: str) -> None:
     path, model = tmp_path / "file", tmp_path / "model.kpca"
     save_model_file(model, "test", WHOLE)
     if kind == "folder":
@@ -416,7 +416,7 @@ def test_a_model_of_an_earlier_version_may_be_replaced(tmp_path: Path) -> None:
     check_model_path(path, force=True)
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+def test_named_pipes_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(ModelFileError, match="is not a file"):
@@ -430,7 +430,7 @@ def test_a_model_that_cannot_be_named_is_one_line(tmp_path: Path, name: str) -> 
     assert str(caught.value).isprintable()
 
 
-def test_a_header_as_python_2_wrote_it_is_refused(scratch: Path) -> None:
-    """Numpy would mend it, and warn of it."""
+def test_a_python_2_header_is_rejected(scratch: Path) -> None:
+    """Numpy would fix it with a warning."""
     data = npy(np.zeros((2, 3))).replace(b"(2, 3)", b"(2L,3)")
     assert "header is damaged" in refusal(scratch, crafted(data))

@@ -1,4 +1,4 @@
-"""Folders and files of a run are whole or not there, and only what a run wrote is replaced."""
+"""Output folders and files are complete or absent; only a run's own output is replaced."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_folder_appears_when_complete(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 @pytest.mark.parametrize("earlier", [True, False])
-def test_an_error_leaves_what_was_there(
+def test_an_error_keeps_the_earlier_run(
     tmp_path: Path, error: type[BaseException], earlier: bool
 ) -> None:
     path = tmp_path / "run"
@@ -74,7 +74,7 @@ def test_an_earlier_run_is_replaced_only_by_force(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("force", [True, False])
-def test_a_folder_of_other_things_is_never_replaced(tmp_path: Path, force: bool) -> None:
+def test_a_foreign_folder_is_never_replaced(tmp_path: Path, force: bool) -> None:
     (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
     with (
         pytest.raises(RefusedError, match=r'something other than an earlier run, "thesis\.tex"'),
@@ -88,7 +88,7 @@ def test_a_folder_of_other_things_is_never_replaced(tmp_path: Path, force: bool)
     "marker",
     ['{"name": "package"}', "[]", '{"tool": "kpca"', '{"tool": "kpca", "files": 1}', "[" * 99_999],
 )
-def test_a_marker_that_is_not_ours_protects_nothing_less(tmp_path: Path, marker: str) -> None:
+def test_a_foreign_marker_protects_its_folder_too(tmp_path: Path, marker: str) -> None:
     (tmp_path / "thesis.tex").touch()
     (tmp_path / MARKER).write_text(marker, encoding="utf-8")
     with pytest.raises(RefusedError):
@@ -126,7 +126,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, nested: bool
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed_by_the_next(tmp_path: Path) -> None:
     killed = (
         "import os, signal; from kpca_apps.system.files.output import OutputFolder\n"
         f"with OutputFolder({str(tmp_path / 'run')!r}) as b:\n"
@@ -144,7 +144,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
 
 
 def replace_and_die(path: Path, step: int) -> bool:
-    """Replace a run in another process, killed before that step on the disk; False if it ended."""
+    """Replace a run in a process killed before the given disk step; False if it finished."""
     child = os.fork()
     if not child:
         left = [step]
@@ -164,7 +164,7 @@ def replace_and_die(path: Path, step: int) -> bool:
 @pytest.mark.release
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be killed anywhere")
 @pytest.mark.parametrize("in_one_step", [True, False])
-def test_a_kill_at_any_step_leaves_a_whole_run(
+def test_a_kill_at_any_step_leaves_a_complete_run(
     tmp_path: Path, in_one_step: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "run"
@@ -184,7 +184,7 @@ def test_a_kill_at_any_step_leaves_a_whole_run(
         make_run(path, "first")
         step += 1
     assert step > 10
-    # From some step on it is the new one.
+    # Up to some step the text is the old one, after it the new one.
     assert texts == sorted(texts)
     assert text_of(path) == "second"
 
@@ -200,7 +200,7 @@ def trades_names(folder: Path) -> bool:
     return done
 
 
-def test_an_earlier_run_that_gave_way_is_put_back_without_force(tmp_path: Path) -> None:
+def test_an_earlier_run_moved_aside_is_restored_without_force(tmp_path: Path) -> None:
     make_run(tmp_path / "run", "first")
     (tmp_path / "run").rename(retired_path(tmp_path / "run"))
     with pytest.raises(RefusedError):
@@ -214,12 +214,12 @@ LONG_NAME = "Experiment_2026-11-22_plate03_well_A01_rep1_field0"
 
 @pytest.mark.parametrize("force", [True, False])
 @pytest.mark.parametrize(("killed", "other"), [("0", "1"), ("1", "0")])
-def test_what_a_killed_run_left_is_never_taken_by_one_of_a_similar_name(
+def test_leftovers_are_never_taken_by_a_run_with_a_similar_name(
     tmp_path: Path, killed: str, other: str, force: bool
 ) -> None:
     first, second = tmp_path / (LONG_NAME + killed), tmp_path / (LONG_NAME + other)
     make_run(first, "killed")
-    # What a kill between the renames leaves: the earlier run is away, the new one not yet there.
+    # A kill between the renames: the earlier run is moved away, the new one not yet in place.
     first.rename(retired_path(first))
     retired_path(first).with_suffix(".partial").mkdir()
     before = sorted(tmp_path.iterdir())
@@ -257,7 +257,7 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nowhere/run", "a\0b", "x" * 300])
-def test_a_place_that_cannot_be_made_is_one_line(tmp_path: Path, name: str) -> None:
+def test_an_uncreatable_folder_gives_one_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError) as caught, OutputFolder(f"{tmp_path}/{name}"):
         pass
     assert str(caught.value).isprintable()
@@ -273,14 +273,14 @@ def test_a_folder_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_of_two_runs_at_once_without_force_the_first_to_end_stays(
+def test_without_force_the_first_of_two_concurrent_runs_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "run"
     rename = Path.rename
 
     def other_first(self: Path, target: Path) -> Path:
-        """Let the other end between the question and the move."""
+        """Let the other process finish between the check and the move."""
         monkeypatch.setattr(Path, "rename", rename)
         make_run(path, "first")
         return self.rename(target)
@@ -293,7 +293,7 @@ def test_of_two_runs_at_once_without_force_the_first_to_end_stays(
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a place without folders")
-def test_a_place_that_cannot_be_written_to_is_told_when_asked() -> None:
+def test_an_unwritable_folder_is_reported_by_the_check() -> None:
     with pytest.raises(InputError, match=r"^/proc/run: cannot be made \("):
         OutputFolder("/proc/run").check()
 
@@ -309,9 +309,7 @@ def test_the_folder_above_may_be_named_by_dots(
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, ValueError])
-def test_an_error_leaves_the_file_that_was_there(
-    tmp_path: Path, error: type[BaseException]
-) -> None:
+def test_an_error_keeps_the_earlier_file(tmp_path: Path, error: type[BaseException]) -> None:
     path = tmp_path / "file.txt"
     path.write_bytes(b"before")
     with pytest.raises(error), atomic_write(path) as file:
@@ -343,7 +341,7 @@ def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nowhere/file.txt", ".", "a\0b"])
-def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, name: str) -> None:
+def test_an_unwritable_file_gives_one_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError) as caught, atomic_write(f"{tmp_path}/{name}"):
         pass
     assert str(caught.value).isprintable()

@@ -1,4 +1,4 @@
-"""What is kept in the folder for temporary files has room, is seen by nobody, and goes."""
+"""Spooled data in the temporary folder has room, is private, and is removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kpca_apps.tables.opening import open_table
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_])
-def test_an_array_of_zeros_without_a_file_to_be_seen(dtype: type, temporary: Path) -> None:
+def test_a_zero_array_has_no_visible_file(dtype: type, temporary: Path) -> None:
     array = spilled(1000, dtype)
     assert array.dtype == dtype
     assert array.shape == (1000,)
@@ -31,7 +31,7 @@ def test_an_array_of_zeros_without_a_file_to_be_seen(dtype: type, temporary: Pat
         assert list(temporary.iterdir()) == []
 
 
-def test_a_full_disk_is_told_before_anything_is_written(
+def test_a_full_disk_is_reported_before_writing(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=1 << 28))
@@ -54,7 +54,7 @@ def test_a_disk_that_gives_no_space_is_an_error_and_no_crash(
         spilled(1000)
 
 
-def test_a_missing_temporary_folder_is_told(
+def test_a_missing_temporary_folder_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a\nb"))
@@ -78,7 +78,7 @@ def test_a_copy_that_is_interrupted_is_removed(temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("is_folder", [False, True])
-def test_what_a_killed_reading_left_is_removed_by_the_next_that_needs_no_file(
+def test_leftovers_of_a_killed_read_are_removed_by_the_next(
     is_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = "spool_folder()" if is_folder else "spool([b'1'] * 9)"
@@ -102,7 +102,7 @@ def test_what_a_killed_reading_left_is_removed_by_the_next_that_needs_no_file(
     assert list(folder.iterdir()) == [alive.path]
 
 
-def test_what_is_written_is_read_and_no_more_than_that_is_in_memory(tmp_path: Path) -> None:
+def test_written_data_are_read_back_with_bounded_memory(tmp_path: Path) -> None:
     shape = (2, 1, 3000, 5000)  # 120 MB
     array = WindowedArray(shape, np.float32, label="a page", folder=tmp_path)
     rows = np.arange(5000, dtype=np.float32)
@@ -118,7 +118,7 @@ def test_what_is_written_is_read_and_no_more_than_that_is_in_memory(tmp_path: Pa
 
 
 def mapped() -> int:
-    """Bytes of files that lie in the memory of this process."""
+    """Return how many bytes of mapped files are in this process's memory."""
     status = Path("/proc/self/status").read_text()
     return sum(
         int(status.partition(f"{kind}:")[2].split()[0]) << 10 for kind in ("RssFile", "RssShmem")

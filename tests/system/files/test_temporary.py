@@ -1,4 +1,4 @@
-"""Hidden files and folders are left alone while their process lives, and removed after it."""
+"""Hidden temporary files are kept while their process lives, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_what_a_run_holds_is_left_alone_until_that_run_is_dead(tmp_path: Path, kind: str) -> None:
+def test_files_of_a_live_run_are_kept(tmp_path: Path, kind: str) -> None:
     target = tmp_path / "run"
     command = [sys.executable, "-c", HOLDING, target, kind]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
@@ -40,7 +40,7 @@ def test_what_a_run_holds_is_left_alone_until_that_run_is_dead(tmp_path: Path, k
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_taken_for_a_leftover_before_it_is_locked_is_made_again(
+def test_a_file_removed_before_its_lock_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, touch = tmp_path / "file", Path.touch
@@ -57,13 +57,13 @@ def test_what_is_taken_for_a_leftover_before_it_is_locked_is_made_again(
     assert held.path.exists()
 
 
-def test_neither_links_nor_pipes_are_taken_for_leftovers(tmp_path: Path) -> None:
+def test_links_and_pipes_are_not_leftovers(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     target = tmp_path / "run"
     link, pipe = retired_path(target), retired_path(target).with_suffix(".partial")
     link.symlink_to(tmp_path / "mine")
     os.mkfifo(pipe)
-    remove_leftovers(target)  # which would wait for ever for someone to write to the pipe
+    remove_leftovers(target)  # opening the pipe would wait forever for a writer
     assert link.is_symlink()
     assert (tmp_path / "mine").exists()
 

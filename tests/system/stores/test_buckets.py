@@ -1,4 +1,4 @@
-"""Addresses of stores, and what their libraries say, in one line; without any store."""
+"""Object store addresses, and their libraries' errors as one line; without a store."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_azure_needs_an_account(address: str, monkeypatch: pytest.MonkeyPatch) -
         place_of(address)
 
 
-# The account, and what is asked for it: the key, the signature, the host and the scheme.
+# Connection string -> account, key, signature, host suffix and scheme.
 CONNECTIONS = {
     "AccountName=ada;AccountKey=a2V5": ("ada", "a2V5", None, ".blob.core.windows.net", "https"),
     "DefaultEndpointsProtocol=http;AccountName=ada;AccountKey=a2V5;EndpointSuffix=core.local":
@@ -73,18 +73,18 @@ CONNECTIONS = {
 
 
 @pytest.mark.parametrize("text", CONNECTIONS)
-def test_a_connection_string_of_azure_says_where_and_who(
+def test_an_azure_connection_string_gives_host_and_account(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, str | None] = {}
+    options: dict[str, str | None] = {}
     monkeypatch.setattr(
-        "pyarrow.fs.AzureFileSystem", lambda name, **more: asked.update(more, name=name)
+        "pyarrow.fs.AzureFileSystem", lambda name, **more: options.update(more, name=name)
     )
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
     place_of("az://box/rows.csv")
     names = ("name", "account_key", "sas_token", "blob_storage_authority", "blob_storage_scheme")
-    assert tuple(map(asked.get, names)) == CONNECTIONS[text]
-    assert asked["dfs_storage_authority"] == CONNECTIONS[text][3].replace(".blob.", ".dfs.")
+    assert tuple(map(options.get, names)) == CONNECTIONS[text]
+    assert options["dfs_storage_authority"] == CONNECTIONS[text][3].replace(".blob.", ".dfs.")
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_a_connection_string_that_cannot_be_used_is_refused(
         place_of("az://box/rows.csv")
 
 
-# What pyarrow 26 and deltalake 1.6 said of stores that refused.
-SAYINGS = {
+# Error messages of pyarrow 26 and deltalake 1.6 when a store refuses.
+MESSAGES = {
     "AWS Error NO_SUCH_BUCKET during ListObjectsV2 operation: The specified bucket does not exist "
     "(Request ID: 9q5N)": "there is no such bucket (404).",
     "When getting information for key '403.csv' in bucket 'denied-SIGNATURE': AWS Error "
@@ -125,9 +125,9 @@ SAYINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("said", SAYINGS)
-def test_what_a_library_says_is_one_line_on_what_to_do(said: str) -> None:
-    assert reason(said).startswith(SAYINGS[said])
+@pytest.mark.parametrize("error", MESSAGES)
+def test_library_errors_become_one_line_with_a_remedy(error: str) -> None:
+    assert reason(error).startswith(MESSAGES[error])
 
 
 def test_credentials_are_named_as_those_of_the_store() -> None:
@@ -151,7 +151,7 @@ def test_a_probe_that_another_run_removed_is_no_refusal(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_address_without_a_bucket_is_told_as_it_was_typed() -> None:
+def test_an_address_without_a_bucket_is_reported_as_typed() -> None:
     with pytest.raises(InputError, match=r"^s3:///data\.csv: names no bucket"):
         place_of("s3:///data.csv")
 
@@ -167,15 +167,15 @@ def test_patterns_name_what_they_name_on_disk(tmp_path: Path) -> None:
         for parts in product(["**", "*", "s*", "sub", "*.png"], repeat=n_parts):
             pattern = "/".join(parts)
             place = buckets.Place(f"s3:/{tmp_path}/{pattern}", f"{tmp_path}/{pattern}", LOCAL)
-            # Images: of a folder that fits, all below it.
+            # Images: everything below a matching folder.
             fitting = map(Path, glob.glob(f"{tmp_path}/{pattern}", recursive=True))  # noqa: PTH207
-            below = [[one, *one.rglob("*")] for one in fitting]
-            shown = {one for found in below for one in found if one.is_file()}
+            below = [[path, *path.rglob("*")] for path in fitting]
+            shown = {entry for found in below for entry in found if entry.is_file()}
             if pattern != "sub":
                 assert named(place, folders=True) == shown - {tmp_path / ".h/f.png"}, pattern
-            # Tables: of Python's patterns those at whose end "**" stands name folders, until 3.13.
+            # Tables: a Python pattern ending in "**" matches folders only, until 3.13.
             if "*" in pattern and parts[-1] != "**":
-                files = {one for one in tmp_path.glob(pattern) if one.is_file()}
+                files = {path for path in tmp_path.glob(pattern) if path.is_file()}
                 assert named(place) == files - {tmp_path / ".h/f.png"}, pattern
 
 
@@ -185,10 +185,10 @@ LOCAL = LocalFileSystem()
 def named(place: buckets.Place, *, folders: bool = False) -> set[Path]:
     start, found = matching(place, (".",), folders=folders)
     assert start.address == f"s3:/{start.path}"
-    return {Path(start.path, one.name) for one in found}
+    return {Path(start.path, entry.name) for entry in found}
 
 
-def test_a_name_that_is_no_text_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undecodable_name_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     named = FileInfo(b"box/in/caf\xe9.png", FileType.File)  # type: ignore[arg-type]
     system = SimpleNamespace(type_name="s3", get_file_info=lambda _: [named])
     with pytest.raises(InputError, match="whose name is not UTF-8") as caught:
@@ -197,7 +197,7 @@ def test_a_name_that_is_no_text_is_told_in_one_line(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["./z.png", "x/./z.png", "x/../z.png", "x//z.png"])
-def test_names_that_no_path_on_disk_keeps_are_refused(
+def test_names_that_no_local_path_can_have_are_rejected(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(buckets.Place, "items", lambda *_, **__: [Item(name, False, 0.0)])

@@ -1,4 +1,4 @@
-"""Google's and Azure's stores by emulators that are not ours, and by a server that misbehaves."""
+"""Google and Azure stores: third-party emulators, and a server that misbehaves."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_files_folders_and_patterns_are_read_as_those_on_disk(
         (tmp_path / "town=[BK]*" / "*", f"{store}/hive{suffix}/town=[BK]*/*"),
         (path, f"{store}/hive{suffix}/town={town}/{path.name}"),
     ):
-        tables = [open_table(str(one)) for one in (here, there)]
+        tables = [open_table(str(place)) for place in (here, there)]
         assert tables[0].source.sha256 == tables[1].source.sha256
         assert tables[0].frame.equals(tables[1].frame)  # type: ignore[union-attr]
 
 
-def test_a_run_is_written_replaced_and_never_what_is_of_others(store: str) -> None:
+def test_a_run_is_written_and_replaced_without_touching_others(store: str) -> None:
     for name, force in (("old.csv", False), ("new.csv", True)):
         folder = output_folder(f"{store}/run", force=force)
         folder.check()
@@ -68,7 +68,7 @@ def test_a_run_is_written_replaced_and_never_what_is_of_others(store: str) -> No
             (building / "figures").mkdir()
             (building / "figures" / name).write_text("a")
     found = place_of(f"{store}/run").items(recursive=True)
-    assert {one.name for one in found if not one.is_folder} == {"figures/new.csv", "run.json"}
+    assert {entry.name for entry in found if not entry.is_folder} == {"figures/new.csv", "run.json"}
     with pytest.raises(RefusedError, match="exists already; replace it with --force"):
         output_folder(f"{store}/run").check()
     place_of(f"{store}/run/thesis.tex").write([b"years of work"])
@@ -81,11 +81,11 @@ def test_a_work_folder_is_left_empty(store: str) -> None:
         assert parts is not None
         of_numbers(parts).put(0, 2, pl.Series([0.5, 1.0]).to_numpy())
         assert of_numbers(parts).get(0, 2).tolist() == [0.5, 1.0]
-    left = place_of(f"{store}/work").items(recursive=True)
-    assert not [one for one in left if not one.is_folder]
+    items = place_of(f"{store}/work").items(recursive=True)
+    assert not [item for item in items if not item.is_folder]
 
 
-def test_what_is_not_there_is_told(store: str) -> None:
+def test_missing_objects_are_reported(store: str) -> None:
     with pytest.raises(InputError, match=r"there is no such object \(404\)"):
         open_table(f"{store}/none.csv")
     scheme = store.partition("://")[0]
@@ -93,7 +93,7 @@ def test_what_is_not_there_is_told(store: str) -> None:
         output_folder(f"{scheme}://no-such-bucket/out").check()
 
 
-def test_a_wrong_key_of_azure_is_told_and_not_repeated() -> None:
+def test_a_wrong_azure_key_is_reported_but_not_shown() -> None:
     key = f"{ACCOUNT_KEY[-3::-1]}=="
     with azure_store() as address:
         endpoint = os.environ["AZURE_STORAGE_CONNECTION_STRING"].rpartition("BlobEndpoint=")[2]
@@ -105,7 +105,7 @@ def test_a_wrong_key_of_azure_is_told_and_not_repeated() -> None:
     assert key not in str(caught.value) and "\n" not in str(caught.value)
 
 
-# Azure's library goes on by itself where it was cut off.
+# Azure's library resumes an interrupted download by itself.
 @pytest.mark.parametrize(
     ("scheme", "fault", "message"),
     [
@@ -116,7 +116,7 @@ def test_a_wrong_key_of_azure_is_told_and_not_repeated() -> None:
         ("gs", "cut", "the store broke off in the middle of the object"),
     ],
 )
-def test_a_store_that_fails_is_told_in_one_line(
+def test_a_failing_store_is_reported_in_one_line(
     scheme: str, fault: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(buckets, "REQUEST", 1.0)
@@ -134,4 +134,4 @@ def test_an_interrupt_is_heard_while_a_store_stalls(scheme: str) -> None:
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             open_table(f"{scheme}://bucket/rows.csv")
-        assert time.monotonic() - began < 2.5  # it would answer after 3 s
+        assert time.monotonic() - began < 2.5  # the server would answer after 3 s

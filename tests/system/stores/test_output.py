@@ -1,4 +1,4 @@
-"""Results in an object store: whole or not finished, replaced by force, and nothing of others."""
+"""Output in an object store: complete or unfinished, replaced with --force, others untouched."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_earlier_run_is_replaced_by_force_alone(store: Any) -> None:
     assert held(store, "again").keys() == {"report.html", "flagged.csv", "run.json"}
 
 
-def test_what_is_of_others_is_never_touched(store: Any) -> None:
+def test_foreign_objects_are_never_touched(store: Any) -> None:
     run(f"s3://{BUCKET}/others", "report.html")
     store.put_object(Bucket=BUCKET, Key="others/thesis.tex", Body=b"years of work")
     with pytest.raises(RefusedError, match=r'something other than an earlier run, "thesis.tex"'):
@@ -86,23 +86,23 @@ def test_an_upload_that_was_killed_looks_unfinished_and_is_replaced(
     assert held(store, "killed").keys() == {"b.csv", "run.json"}
 
 
-def test_a_store_that_goes_away_in_the_middle_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What is set last would come back last: the address of the server that is gone.
+def test_a_store_that_disappears_gives_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Restore the environment last: it holds the address of the stopped server.
     with patch.dict(os.environ), ExitStack() as running:
         running.enter_context(moto_store())
         upload, n_uploaded = buckets.Place.upload, 0
 
-        def until_it_goes(place: buckets.Place, path: Path) -> None:
+        def upload_until_stopped(place: buckets.Place, path: Path) -> None:
             nonlocal n_uploaded
             n_uploaded += 1
             if n_uploaded == 2:
                 running.close()
             upload(place, path)
 
-        monkeypatch.setattr(buckets.Place, "upload", until_it_goes)
+        monkeypatch.setattr(buckets.Place, "upload", upload_until_stopped)
         with s3_environment(os.environ["AWS_ENDPOINT_URL"]):
-            with pytest.raises(InputError, match=r"gone.*cannot be reached") as error:
-                run(f"s3://{BUCKET}/gone", "a.csv", "b.csv")
+            with pytest.raises(InputError, match=r"lost.*cannot be reached") as error:
+                run(f"s3://{BUCKET}/lost", "a.csv", "b.csv")
         assert "\n" not in str(error.value)
 
 
@@ -114,7 +114,7 @@ def test_nothing_is_uploaded_of_a_run_that_failed(store: Any) -> None:
     assert not held(store, "failed")
 
 
-def test_a_store_that_cannot_be_written_is_told_before_any_work(store: Any) -> None:
+def test_an_unwritable_store_is_reported_before_any_work(store: Any) -> None:
     with pytest.raises(InputError, match=r"there is no such bucket \(404\)"):
         output_folder("s3://no-such-bucket/out").check()
     with s3_environment("http://127.0.0.1:9"), pytest.raises(InputError, match="cannot be reach"):

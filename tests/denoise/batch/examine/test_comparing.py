@@ -1,4 +1,4 @@
-"""Likeness to the clean image, baselines, and residuals that look like noise or do not."""
+"""Error measures against a clean image, baselines, and tests of residuals for structure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_baselines_denoise(colour: bool) -> None:
         assert quality.psnr > found.noisy.psnr + 3
 
 
-def test_baselines_keep_what_is_negative() -> None:
+def test_baselines_keep_negative_values() -> None:
     clean = CAMERA[:64, :64].astype(np.int16) * 100 - 12000
     image = (clean + 2000 * np.random.default_rng(0).standard_normal(clean.shape)).astype(np.int16)
     found = compare(image, image, clean, sigma=2000, span=65535.0, baselines=BASELINES)
@@ -80,7 +80,7 @@ def test_the_mean_that_clipped_noise_adds_is_measured_where_pixels_are_clipped(s
     clean = np.full((128, 128), 100.0)
     clean[:, :64] = 0.0
     image = noisy(clean, 15).clip(0, None)
-    # A half of Gaussian noise is cut off at 0: its mean is sigma / sqrt(2 pi).
+    # Clipping at 0 removes half of the Gaussian noise, whose mean is sigma / sqrt(2 pi).
     found = measure_residual(sign * image, sign * clean).clipped_mean
     assert found == pytest.approx(sign * 15 / np.sqrt(2 * np.pi), rel=0.03)
     assert measure_residual(noisy(clean, 15), clean).clipped_mean == 0.0
@@ -111,9 +111,9 @@ def test_means_are_over_images_with_a_reference() -> None:
         quality = Quality(psnr, ssim)
         return ImageOutcome(name, "ok", comparison=Comparison(quality, quality, baselines))
 
-    one = outcome("a", 30.0, 0.8, nl_means=Quality(28.0, 0.6), wavelet=Quality(1.0, 0.1))
-    two = outcome("b", 32.0, None, nl_means=Quality(30.0, None))
-    result = DenoisingResult((one, two, ImageOutcome("c", "failed", reason="c: no")))
+    first = outcome("a", 30.0, 0.8, nl_means=Quality(28.0, 0.6), wavelet=Quality(1.0, 0.1))
+    second = outcome("b", 32.0, None, nl_means=Quality(30.0, None))
+    result = DenoisingResult((first, second, ImageOutcome("c", "failed", reason="c: no")))
     mean = result.mean_comparison
     assert mean is not None
     assert mean.denoised == Quality(31.0, 0.8)

@@ -1,4 +1,4 @@
-"""What a result keeps of why noise was taken for what it was."""
+"""The evidence in a result for the kind of noise that was chosen."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CAMERA = data.camera()[:256, 128:384].astype(float)
 
 
 def counted(gain: float = 2.0, offset: float = 100.0) -> np.ndarray:
-    """Counted light at a gain and an offset, with a readout of deviation 3."""
+    """Poisson counts with gain and offset, and read noise of standard deviation 3."""
     rng = np.random.default_rng(0)
     light = rng.poisson(CAMERA * 0.5) * gain + offset + rng.normal(0, 3, CAMERA.shape)
     return np.clip(np.rint(light), 0, None).astype(np.uint16)
 
 
-def test_the_law_of_counted_light_is_kept_with_what_came_second() -> None:
+def test_the_law_of_poisson_noise_is_recorded_with_the_runner_up() -> None:
     found = evidence_of(measure_noise(counted()))
     (law,) = found.laws
     # The variance is gain^2 counts + 3^2, and the value gain counts + offset.
@@ -37,7 +37,7 @@ def test_the_law_of_counted_light_is_kept_with_what_came_second() -> None:
     assert law.deviations[0] < law.deviations[1] < law.deviations[2]
 
 
-def test_noise_that_neighbours_share_is_said_to_be_shared() -> None:
+def test_correlated_noise_is_reported_as_correlated() -> None:
     rng = np.random.default_rng(1)
     grain = gaussian_filter(rng.normal(size=CAMERA.shape), 0.7)
     noisy = np.clip(CAMERA + 12 * grain / grain.std(), 0, 255)
@@ -46,7 +46,7 @@ def test_noise_that_neighbours_share_is_said_to_be_shared() -> None:
     assert found.laws[0].blur == pytest.approx(0.7, abs=0.11)
 
 
-def test_white_noise_of_one_level_is_said_not_to_rise() -> None:
+def test_constant_white_noise_is_reported_as_not_rising() -> None:
     rng = np.random.default_rng(2)
     info = measure_noise(CAMERA / 2 + 64 + rng.normal(0, 12, CAMERA.shape), data_range=255)
     found = evidence_of(info)
@@ -56,7 +56,7 @@ def test_white_noise_of_one_level_is_said_not_to_rise() -> None:
     assert found.sigma_range == info.sigma_range
 
 
-def test_what_is_left_alone_says_why_and_what_takes_it_out() -> None:
+def test_an_unchanged_image_has_a_reason_and_an_option() -> None:
     texture = data.gravel()[:96, :96]
     info = measure_noise(texture)
     found = evidence_of(info)
@@ -69,26 +69,26 @@ def test_what_is_left_alone_says_why_and_what_takes_it_out() -> None:
     faint = replace(info, sigma=0.5)
     assert evidence_of(faint).why == "is too faint to distinguish from fine texture"
     assert evidence_of(faint).option == "--sigma 0.5"
-    # Without thousands separators or powers, which a command line would not read.
+    # Options have no thousands separators or exponents, which the command line would reject.
     deep = replace(info, sigma=12345.6, data_range=65535.0, laws=())
     assert evidence_of(deep).option == "--sigma 12300"
     assert evidence_of(replace(info, sigma=0.0)).option == ""
-    # A screen, or less than rounding leaves, is not taken out by an option.
+    # No option removes a screen, or noise below the rounding error.
     screen = evidence_of(replace(info, noise="camera"))
     assert "spectral lines" in screen.why and screen.option == ""
     assert evidence_of(replace(info, sigma=0.1, laws=())).option == ""
 
 
-def test_what_was_given_or_asked_for_has_no_runner_up() -> None:
+def test_given_or_requested_noise_has_no_runner_up() -> None:
     info = measure_noise(counted())
     assert evidence_of(replace(info, estimated=False)) == Evidence()
     assert evidence_of(replace(info, noise="raw")) == Evidence()
-    asked = evidence_of(info, "poisson")
-    assert (asked.why, asked.runner_up, asked.log_odds) == ("it was requested", "", None)
-    assert asked.laws
+    given = evidence_of(info, "poisson")
+    assert (given.why, given.runner_up, given.log_odds) == ("it was requested", "", None)
+    assert given.laws
 
 
-def test_it_is_small_and_comes_back_from_the_record() -> None:
+def test_evidence_is_small_and_restored_from_the_record() -> None:
     found = evidence_of(measure_noise(np.dstack([counted()] * 3), channel_axis=-1))
     text = msgspec.json.encode(asdict(found))
     assert msgspec.json.decode(text, type=Evidence) == found

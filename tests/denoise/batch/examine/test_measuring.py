@@ -1,4 +1,4 @@
-"""One noise for all images of one kind in a batch."""
+"""One noise estimate for all images of a kind in a batch."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def info(noise: str, sigma: float, *laws: NoiseLaw, established: bool = True) ->
     )
 
 
-def test_a_kind_has_the_median_of_what_is_there_for_sure() -> None:
+def test_a_kind_gets_the_median_of_reliable_estimates() -> None:
     laws = [law(1.0, 5.0), law(2.0, 4.0), law(9.0, -3.0, 0.7)]
-    found = [("a", info("poisson", 9.0, one)) for one in laws]
+    found = [("a", info("poisson", 9.0, law)) for law in laws]
     found += [
         ("a", info("gaussian", 50.0)),
         ("a", info("poisson", 99.0, law(99.0, 99.0), established=False)),
@@ -60,7 +60,7 @@ def test_a_kind_has_the_median_of_what_is_there_for_sure() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three images of counted light, one of which is too small to tell, and a clean one."""
+    """Three images with Poisson noise, one too small for an estimate, and a clean one."""
     folder = tmp_path_factory.mktemp("in")
     rng = np.random.default_rng(0)
     light = data.camera()[:, 64:448] * 0.25
@@ -84,20 +84,20 @@ def test_each_image_is_denoised_with_the_noise_of_its_kind(folder: Path, tmp_pat
     assert denoiser.of_kind("of no image") is denoiser
     result = run_batch([folder], tmp_path / "out", denoiser.settings, denoise=denoiser)
     *counted, clean = result.images
-    assert [one.evidence.laws[0].gain for one in counted] == pytest.approx(
+    assert [image.evidence.laws[0].gain for image in counted] == pytest.approx(
         [same.laws[0].gain] * 3, rel=1e-4
     )
-    assert all("--same-noise" in one.notes[-1] for one in counted)
+    assert all("--same-noise" in image.notes[-1] for image in counted)
     assert not clean.established and not clean.notes
     again = run_batch([folder], tmp_path / "out", denoiser.settings, denoise=denoiser)
     assert again.n_resumed == 4
-    # Another pool makes other results, which are told apart from these.
+    # A different pooled estimate gives different settings, so results are not reused.
     other = replace(denoiser, same=(replace(same, laws=(law(3.0, 0.0),)),))
     assert other.settings != denoiser.settings
     assert "same_noise" not in FAST.settings
 
 
-def test_a_camera_and_its_sensitivity_tell_kinds_apart(tmp_path: Path) -> None:
+def test_kinds_are_distinguished_by_camera_and_sensitivity(tmp_path: Path) -> None:
     pixels = Image.fromarray(data.astronaut()[:32, :48])
     kinds = []
     for iso, turned in ((800, False), (800, True), (1600, False)):

@@ -1,4 +1,4 @@
-"""Pictures for the report: turned, small, and cut where there is something to see."""
+"""Report previews: rotated, downscaled, and cropped where there is detail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_turned_as_pillow_turns(orientation: int) -> None:
 
 
 def scene() -> np.ndarray:
-    """Texture at the lower right, black at the upper left, an even grey elsewhere."""
+    """Texture at the lower right, black at the upper left, constant grey elsewhere."""
     image = np.full((500, 700), 120, np.uint8)
     image[:250, :200] = 0
     image[300:, 500:] = picture(1, (200, 200))
@@ -75,7 +75,7 @@ def test_sizes_are_bounded(shape: tuple[int, ...]) -> None:
     assert max(previews.thumb.width, previews.thumb.height) == THUMB
 
 
-def test_nothing_is_enlarged() -> None:
+def test_images_are_never_enlarged() -> None:
     small = make_previews(*[np.zeros((3, 1), np.uint8)] * 2)
     for view in (small.before, small.after, small.residual, small.thumb):
         assert (view.width, view.height) == (1, 3)
@@ -90,7 +90,7 @@ def test_large_floats_look_as_small_ones() -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("size", [(70, 70), (70, 70, 3)])
-def test_the_residual_of_the_least_floats_is_seen(size: tuple[int, ...]) -> None:
+def test_the_residual_of_the_smallest_floats_is_visible(size: tuple[int, ...]) -> None:
     noisy = (np.random.default_rng(0).random(size) * 1e-42).astype(np.float32)
     shown = decoded(make_previews(noisy, np.full_like(noisy, 5e-43)).residual).astype(float)
     assert shown.std() == pytest.approx(127 / 3, abs=3)
@@ -119,8 +119,8 @@ def test_deep_images_are_stretched_alike_before_and_after(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
-def test_a_dim_picture_with_a_few_bright_spots_does_not_come_out_black(dtype: str) -> None:
-    """As of a night sky, or of cells with one dye."""
+def test_a_dim_picture_with_a_few_bright_spots_is_not_shown_black(dtype: str) -> None:
+    """Like a night sky, or cells with a single stain."""
     after = np.random.default_rng(0).normal(300, 60, (300, 400))
     after[100:115, 200:260] = 60000
     after = after.clip(0, None).astype(dtype)
@@ -129,7 +129,7 @@ def test_a_dim_picture_with_a_few_bright_spots_does_not_come_out_black(dtype: st
         shown = decoded(view)
         assert 40 < np.median(shown) < 200
         assert shown.max() > 240
-    # Brighter is never shown darker, and nothing of it is lost between.
+    # The tone curve is monotonic: brighter values are never shown darker.
     crop = previews.crops[0]
     place = np.s_[crop.top : crop.top + CROP, crop.left : crop.left + CROP]
     order = np.argsort(after[place], axis=None)

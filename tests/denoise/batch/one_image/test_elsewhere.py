@@ -1,4 +1,4 @@
-"""Work on the bytes of an image gives what work on its file gives, and leaves nothing."""
+"""Processing an image's bytes gives the same result as its file and leaves no files behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def task(run: Run, tmp_path: Path) -> Task:
 
 
 def finished(done: Done) -> tuple[Done, dict[Path, bytes]]:
-    """Return what is known of an image that is done, without its time, and its result."""
+    """Return the record of a finished image without its time, and its result."""
     assert done.partial is not None
     outcome, place = replace(done.outcome, seconds=0.0), done.partial
     files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]
@@ -40,7 +40,7 @@ def finished(done: Done) -> tuple[Done, dict[Path, bytes]]:
     return replace(done, outcome=outcome, partial=None), result
 
 
-def test_bytes_give_what_the_file_gives(run: Run, task: Task, temporary: Path) -> None:
+def test_bytes_and_file_give_the_same_result(run: Run, task: Task, temporary: Path) -> None:
     assert done_here(task, run) is None
     returned = work_on_sent(sent(task, run), run)
     there = received(returned, run)
@@ -49,7 +49,7 @@ def test_bytes_give_what_the_file_gives(run: Run, task: Task, temporary: Path) -
     assert here.partial is not None and there.partial is not None
     assert there.partial.parent == here.partial.parent == run.folder / "sub"
     assert list(temporary.iterdir()) == []
-    # Of an image that is done only what no record holds is made again.
+    # If the result exists, only data missing from its record is computed again.
     here.partial.rename(run.folder / "sub" / "a.png")
     again = work_on_sent(sent(replace(task, earlier=replace(here, partial=None)), run), run)
     assert again.result == {}
@@ -69,10 +69,10 @@ def test_an_image_that_is_a_folder_is_sent_as_a_whole(
     axes = [{"name": name, "type": "space"} for name in "yx"]
     scale = {"type": "scale", "scale": [1.0, 1.0]}
     level = {"path": "0", "coordinateTransformations": [scale]}
-    told = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
-    group.attrs["ome"] = told
+    attributes = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
+    group.attrs["ome"] = attributes
     planned = next(
-        one for one in plan_outputs([tmp_path / "in"], run.folder)[0] if one.name == "sub/b.zarr"
+        item for item in plan_outputs([tmp_path / "in"], run.folder)[0] if item.name == "sub/b.zarr"
     )
     task = Task(planned, 2, None)
     assert done_here(task, run) is None
@@ -82,15 +82,15 @@ def test_an_image_that_is_a_folder_is_sent_as_a_whole(
     assert list(temporary.iterdir()) == []
 
 
-def test_what_is_no_file_is_told_of_here_and_what_is_gone_is_missed(run: Run, task: Task) -> None:
+def test_a_non_file_is_reported_here_and_a_missing_file_by_the_worker(run: Run, task: Task) -> None:
     gathered = sent(task, run)
     task.planned.source.unlink()
-    told = done_here(task, run)
-    assert told is not None
-    assert (told.done.outcome.status, told.result) == ("failed", {})
-    assert "no such file" in told.done.outcome.reason
+    refused = done_here(task, run)
+    assert refused is not None
+    assert (refused.done.outcome.status, refused.result) == ("failed", {})
+    assert "no such file" in refused.done.outcome.reason
     missed = work_on_sent(replace(gathered, image={}), run)
-    assert missed.done.outcome.reason == told.done.outcome.reason
+    assert missed.done.outcome.reason == refused.done.outcome.reason
 
 
 def test_a_worker_without_a_folder_to_work_in_ends_the_batch(

@@ -1,4 +1,4 @@
-"""Pages that are read, denoised and written in bands, as if they were too large for memory."""
+"""Pages read, denoised and written in bands, as pages too large for memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TILES = {"tile": (32, 48), "compression": "zlib", "metadata": None}
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take pages of some thousand pixels for large."""
+    """Treat pages of a few thousand pixels as large."""
     for name in ("images.types.MAX_PIXELS", "denoise.batch.one_image.large.SQUARE"):
         monkeypatch.setattr(f"kpca_apps.{name}", 128 if "SQUARE" in name else 60_000)
     monkeypatch.setattr("kpca_apps.images.bands.ROWS", 64)
@@ -57,16 +57,16 @@ def error(path: Path) -> float:
     return float(np.std(tifffile.imread(path).astype(float) - CLEAN))
 
 
-def at_once(folder: Path, denoiser: GroupDenoiser) -> NDArray[Any]:
-    """Denoise the image of a folder as a page that is not too large."""
-    (folder / "out" / "a.tif").unlink()  # else it would not be done again
+def denoise_whole(folder: Path, denoiser: GroupDenoiser) -> NDArray[Any]:
+    """Denoise the image of a folder in one piece."""
+    (folder / "out" / "a.tif").unlink()  # an existing result would be reused
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("kpca_apps.images.types.MAX_PIXELS", 10**9)
         assert not run(folder, denoiser).reason
     return tifffile.imread(folder / "out" / "a.tif")
 
 
-DARK = np.clip(0.4 * NOISY - 10.0, 0, 255).astype(np.uint8)  # cut off at black
+DARK = np.clip(0.4 * NOISY - 10.0, 0, 255).astype(np.uint8)  # clipped at black
 LAW = replace(law_of_nothing(0.0), constant=15.0**2, blur=0.5)
 PAGES = {
     "grey": NOISY,
@@ -81,7 +81,7 @@ PAGES = {
     quick(
         [
             ("grey", "fast", "gaussian", 15.0),
-            ("grey", "draft", "auto", None),  # shared by neighbours
+            ("grey", "draft", "auto", None),  # correlated between pixels
             ("floats", "draft", "gaussian", 5.0),
             ("colours", "fast", "gaussian", 15.0),
             ("an empty channel", "draft", "poisson", 20.0),
@@ -90,7 +90,7 @@ PAGES = {
         ("grey", "fast", "gaussian", 15.0),
     ),
 )
-def test_pieces_are_nearly_the_page_at_once(
+def test_bands_nearly_equal_the_page_in_one_piece(
     tmp_path: Path, small: None, what: str, quality: str, noise: str, sigma: float | None
 ) -> None:
     pixels = PAGES[what]
@@ -100,7 +100,7 @@ def test_pieces_are_nearly_the_page_at_once(
     denoiser = GroupDenoiser(options, sigma=sigma, data_range=None if sigma else 255.0, laws=laws)
     assert not run(tmp_path, denoiser).reason
     found = tifffile.imread(done).astype(float)
-    whole = at_once(tmp_path, denoiser).astype(float)
+    whole = denoise_whole(tmp_path, denoiser).astype(float)
     assert np.mean(found != pixels) > 0.5
     difference, seams = np.abs(found - whole), np.s_[96 + 56 - 1 :: 56]
     level = sigma or 15.0
@@ -108,7 +108,7 @@ def test_pieces_are_nearly_the_page_at_once(
 
 
 @pytest.mark.release
-def test_tiles_of_a_file_have_no_say(tmp_path: Path, small: None) -> None:
+def test_tiles_of_a_file_have_no_influence(tmp_path: Path, small: None) -> None:
     found = []
     for tile in ((32, 48), (112, 64)):
         done = write(tmp_path, NOISY, tile=tile)
@@ -118,9 +118,9 @@ def test_tiles_of_a_file_have_no_say(tmp_path: Path, small: None) -> None:
 
 
 @pytest.mark.release
-def test_what_is_no_data_in_a_large_page_stays_and_has_no_say(tmp_path: Path, small: None) -> None:
+def test_missing_data_in_a_large_page_are_kept_and_ignored(tmp_path: Path, small: None) -> None:
     holes = NOISY.astype(np.float32)
-    holes[:200] = np.nan  # more than a piece with what is around it
+    holes[:200] = np.nan  # taller than a band with its margin
     holes[250, 10:20] = np.nan
     denoiser = GroupDenoiser(Options(quality="draft"), sigma=15.0, data_range=255.0)
     done = write(tmp_path, holes)
@@ -142,25 +142,25 @@ def test_what_is_no_data_in_a_large_page_stays_and_has_no_say(tmp_path: Path, sm
 
 
 @pytest.mark.release
-def test_an_alpha_of_zeros_alone_says_nothing(tmp_path: Path, small: None) -> None:
+def test_an_alpha_of_zeros_is_ignored(tmp_path: Path, small: None) -> None:
     colours = np.dstack([NOISY, NOISY[::-1], NOISY[:, ::-1], np.zeros_like(NOISY)])
     done = write(tmp_path, colours, photometric="rgb", extrasamples=["unassalpha"])
     assert not run(tmp_path).reason
     assert np.mean(tifffile.imread(done)[..., :3] != colours[..., :3]) > 0.8
 
 
-def test_copies_wait_for_rows_of_their_own_alone() -> None:
+def test_lower_resolutions_wait_for_their_own_rows_only() -> None:
     rows = np.arange(4000)[:, None] * np.ones((1, 1009))
     whole = Page(4000, 1009, 1, np.dtype("f8"))
-    sizes = (Page(108, 27, 1, whole.dtype), Page(39, 10, 1, whole.dtype))  # 1:37, 1:101
-    copies = tuple(np.full(one.shape, -1.0) for one in sizes)
+    sizes = (Page(108, 27, 1, whole.dtype), Page(39, 10, 1, whole.dtype))  # scaled 1:37 and 1:101
+    copies = tuple(np.full(size.shape, -1.0) for size in sizes)
     bands = _filling((rows[top : top + 100] for top in range(0, 4000, 100)), copies, sizes, whole)
     for n, _ in enumerate(bands):
-        # All but the last band, which is filled in when the next is asked for.
+        # Every band except the last, which is filled in when the next one is requested.
         assert np.sum(copies[0][:, 0] >= 0) == min(108, n * 100 // 37)
         assert np.sum(copies[1][:, 0] >= 0) == n * 100 // 101
-    for copy, one, times in zip(copies, sizes, (37, 101), strict=True):
-        assert np.array_equal(copy, smaller_copy(rows, one, times))
+    for copy, size, times in zip(copies, sizes, (37, 101), strict=True):
+        assert np.array_equal(copy, smaller_copy(rows, size, times))
 
 
 @pytest.mark.parametrize("chunks", [(1, 1, 32, 48), (1, 2, 32, 340)])
@@ -211,7 +211,7 @@ def test_noise_of_a_large_page_is_measured(tmp_path: Path, small: None) -> None:
 
 
 @pytest.mark.parametrize("value", [1e9, np.inf])
-def test_floats_between_the_measured_squares_are_looked_at(
+def test_floats_between_the_measured_squares_are_checked(
     tmp_path: Path, small: None, value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.SQUARE", 32)
