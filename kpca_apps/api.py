@@ -631,7 +631,7 @@ def fit_model(
     Examples
     --------
     >>> model = fit_model({"height": [10.0 + i % 7 for i in range(40)]}, alpha=0.1)
-    >>> score_table(model, {"height": [12.0, 30.0]}).is_flagged
+    >>> score_table(model, {"height": [12.0, 30.0]}).rows.is_flagged
     array([False,  True])
     """
     keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES} | reading
@@ -698,10 +698,13 @@ def score_table(
     Examples
     --------
     >>> model = screen_table({"height": [10.0 + i % 7 for i in range(40)]}).model
-    >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
+    >>> score_table(model, {"height": [12.0, 30.0]}, count=1).rows.is_flagged
     array([False,  True])
     """
     keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES} | reading
+    if not isinstance(model, NoveltyModel):
+        kind = type(model).__name__
+        raise ConfigError(f"model= takes a fitted model, such as load_model returns, not {kind}.")
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         if reading.get("layout") is None and _is_path(table):
             reading["layout"] = keywords["layout"] = model.options.layout

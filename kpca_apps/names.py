@@ -208,7 +208,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
     """Make column names distinct and not empty: ``x_2`` for a second ``x``, ``column_3`` for "".
 
     Returns the names, a note for each change, and the original of each changed name. Names that
-    polars would read as patterns get an underscore at the end.
+    polars would read as patterns get an underscore at the end, null characters become underscores.
     """
     given = list(names)
     taken = set(given)
@@ -218,7 +218,8 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
     notes: list[str] = []
     renamed: dict[str, str] = {}
     for position, name in enumerate(given, 1):
-        final = f"{name}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
+        plain = name.replace("\0", "_")  # Arrow panics on null characters
+        final = f"{plain}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
             # Resume the last search for this name: thousands of names may repeat.
             number = counters.get(final, 2)
@@ -227,7 +228,9 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
             counters[final] = number + 1
             final = f"{final}_{number}"
         if final != name:
-            kind = "pattern of a" if is_pattern(name) else "repeated"
+            kind = (
+                "pattern of a" if is_pattern(name) else "repeated" if plain == name else "unusable"
+            )
             what = f'the {kind} name "{one_line(name)}"' if name.strip() else "an empty name"
             notes.append(
                 f'Column {position} has {what} in the header: read as "{one_line(final)}".'

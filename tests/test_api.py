@@ -253,6 +253,11 @@ def test_a_model_is_fitted_saved_and_scores_frames(tmp_path: Path) -> None:
     )
 
 
+def test_a_path_in_place_of_a_model_is_refused() -> None:
+    with pytest.raises(ConfigError, match="model= takes a fitted model, such as load_model"):
+        score_table("birds.kpca", birds(30))  # type: ignore[arg-type]
+
+
 def test_tables_read_in_parts_come_back_whole_and_in_part(tmp_path: Path) -> None:
     path = tmp_path / "birds.csv"
     frame_of(150, odd=4).drop("kind").write_csv(path)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpca_apps import screen_table
 from kpca_apps.names import (
     cut_apart,
     one_line,
@@ -81,6 +83,14 @@ def test_unique_names_are_unique_and_change_no_more_than_needed(names: list[str]
     assert [renamed.get(new, new) for new in result] == names
     for name in {name for name in names if name.strip()}:
         assert result[names.index(name)] == name
+
+
+def test_null_characters_in_names_become_underscores() -> None:
+    names, notes, renamed = unique_names(["a\0b", "a_b"])
+    assert (names, renamed) == (["a_b_2", "a_b"], {"a_b_2": "a\0b"})
+    assert notes == ['Column 1 has the unusable name "a\\x00b" in the header: read as "a_b_2".']
+    frame = pl.DataFrame({"a\0b": [1.0, 2.0, 4.0] * 20})
+    assert screen_table(frame).columns[0].name == "a_b"
 
 
 # The pages escape notes with a script of their own, which must agree with Python.

@@ -165,7 +165,7 @@ class RankedRow:
     rarity: TailShare | None = None  #: None with a reference (p-values) and for truncation
     #: The group it was judged in, as "species Adelie"; empty for the model of the whole table.
     group: str = ""
-    key: str = ""  #: what the row is known again by, if marked: a hash of its visible cells
+    key: str = ""  #: identifies a marked row again: a hash of its visible cells
     nearest: tuple[int, ...] = ()  #: the most similar of `lists.usual`, the nearest first
 
     @property

@@ -431,7 +431,9 @@ def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.Dat
     Wider whole numbers and times of day become text, and so do dates if the column has one outside
     the years 1 to 9999 or is in `as_text`.
     """
-    return pl.DataFrame([_plain(column, column.name in as_text) for column in frame.iter_columns()])
+    columns = frame.iter_columns()
+    # A mapping keeps empty names.
+    return pl.DataFrame({c.name: _plain(c, c.name in as_text) for c in columns})
 
 
 def _plain(column: pl.Series, as_text: bool) -> pl.Series:

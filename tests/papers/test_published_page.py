@@ -46,7 +46,8 @@ def test_the_package_holds_code_and_templates_only(repository: Path) -> None:
     files = [path for path in package.rglob("*") if path.is_file()]
     # Compiled files of Python, numba and jinja are excluded from the wheel.
     kinds = {path.suffix for path in files if path.parent.name != "__pycache__"}
-    # The YAML file is napari's plugin manifest; the tables hold the papers' figures, not data.
-    assert kinds == {".py", ".j2", ".css", ".js", ".typed", ".yaml", ".csv"}
+    # The YAML file is napari's plugin manifest, the text file is source that exported pandera
+    # schemas include, and the tables hold the papers' figures, not data.
+    assert kinds == {".py", ".j2", ".css", ".js", ".typed", ".yaml", ".csv", ".txt"}
     tables = {path.parent for path in files if path.suffix == ".csv"}
     assert tables == {package / "papers" / "tables"}

@@ -154,10 +154,10 @@ class Surroundings:
 
         `own` (r,) are their positions among the training rows, -1 for new ones: a row is not near
         itself. `sets` (r, e, w) hold groups in order, or start with NONE, AGREEING or
-        UNASKED.
+        NO_SET.
         """
         k = min(N_NEIGHBOURS, len(self.everyone) - 1)
-        found = Near(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))
+        found = Nearest(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))
         index, by_index = self.neighbours.index, self._by_index
         place = by_index[np.minimum(np.searchsorted(index, own, sorter=by_index), len(index) - 1)]
         place = np.where(index[place] == own, place, -1)

@@ -68,6 +68,11 @@ class JudgedRows:
     matrix: FloatArray  # (r, d), encoded
     own: IntArray  # (r,), positions among the model's training rows, or -1
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, by which a pass reports its progress."""
+        return len(self.own)
+
 
 def judged_by(
     verdict: Verdict, table: Table, positions: IntArray

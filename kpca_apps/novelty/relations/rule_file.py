@@ -39,7 +39,7 @@ _FIRST_BYTES = 200
 FORMAT_VERSION = 1
 LARGEST = 20_000_000  # bytes of a file
 _MOST_RULES = 10_000
-_WRITE_ONE = "write one with: kpca novelty rules TABLE --format json --out FILE"
+_WRITE_ONE = "write one with: kpca novelty rules TABLE --out rules.json"
 # Least and most columns of each kind, and whether each must hold numbers; the last is for the rest.
 _SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
     kinds.Equal: (2, 2, ()),

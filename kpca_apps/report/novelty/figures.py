@@ -78,7 +78,7 @@ def score_distribution(result: ScreeningResult) -> Drawing:
             color=PALETTE["accent"],
         )
         beyond = (
-            f" The axis ends where the threshold is still distinct from the bulk: {rows} "
+            f" The axis ends where the threshold is still distinct from most scores: {rows} "
             f"{'scores' if found.n_beyond == 1 else 'score'} above its end, up to {highest}."
         )
     caption = (
@@ -86,10 +86,8 @@ def score_distribution(result: ScreeningResult) -> Drawing:
         f"{_threshold_words(result)}{beyond}"
     )
     if is_marked:
-        one_in = "1 in so many of the usual rows reach"
-        usual = "such a share of rows like the reference reach"
-        reached = one_in if result.rows.p_values is None else usual
-        caption += f" The marks on top are scores that {reached}."
+        usual = "usual rows" if result.rows.p_values is None else "rows like the reference"
+        caption += f" Each mark on top gives the share of {usual} that reach its score."
     return Drawing("scores", "Distribution of the scores", caption, figure)
 
 

@@ -160,9 +160,9 @@ def _plane_words(
     if plane.n_rows > len(places):
         words.append(f"{count(len(places))} rows are drawn, all of the ranked list among them.")
     if n_beyond := int(is_beyond.sum()):
-        lie = "mark at the rim lies" if n_beyond == 1 else "marks at the rim lie"
+        lie = "row lies" if n_beyond == 1 else "rows lie"
         what = f"{count(n_beyond)} {lie}"
-        words.append(f"{what} far beyond it, the way the tip points.")
+        words.append(f"{what} far beyond the rim, in the direction of the tip there.")
     n_lost = int((plane.flagged & ~np.isfinite(places).all(axis=1)).sum())
     if n_lost:
         who = "1 flagged row lacks" if n_lost == 1 else f"{n_lost} flagged rows lack"

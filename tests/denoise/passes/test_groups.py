@@ -205,7 +205,7 @@ def test_an_image_is_denoised_by_the_operator_of_the_engine(
         assert name in called
         assert getattr(groups, name) is getattr(compiled, name)
     y, x = np.indices((40, 44))
-    clean = 100 + 60 * (x > y) + 20 * np.sin(x * 0.8)
+    clean = 60 + 140 * (x > y) + 20 * np.sin(x * 0.8)
     noisy = clean + 12 * np.random.default_rng(3).standard_normal(clean.shape)
     by_machine_code = denoise_kpca(noisy, sigma=12, data_range=255, **options)
     traced = ByOperator()

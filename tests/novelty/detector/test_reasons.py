@@ -178,9 +178,9 @@ def test_a_distance_whose_square_no_number_holds_is_the_largest():
     reference = np.random.default_rng(4).normal(size=(30, 3))
     around = Surroundings(neighbours(reference), [np.array([0]), np.array([1, 2])])
     far = np.array([[0.0, 1e200, 0.0], [0.0, 1e150, 0.0]])
-    asked = np.array([[[0], [NO_SET]]] * 2)
-    found = around.near(far, np.array([-1, -1]), asked)
-    np.testing.assert_array_equal(found.nearest[0], found.nearest[1])
+    sets = np.array([[[0], [NO_SET]]] * 2)
+    nearby = around.near(far, np.array([-1, -1]), sets)
+    np.testing.assert_array_equal(nearby.nearest[0], nearby.nearest[1])
 
 
 def test_groups_should_read_the_medians_or_the_most_frequent_level():

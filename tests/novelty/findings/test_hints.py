@@ -156,7 +156,7 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
         looked_up.append(column)
         return beside(finder, column, *others)
 
-    monkeypatch.setattr(HintFinder, "_expect", counted)
+    monkeypatch.setattr(HintFinder, "_expect", count_lookups)
     unlike = rng.uniform(-2, 2, n_columns)
     assert not any("exchanged" in hint for hint in hints(unlike, finder, unlike))
     assert looked_up == []

@@ -21,7 +21,7 @@ def rows(seed: int, n: int = 60) -> np.ndarray:
 
 
 def is_same(result: Any) -> bool:
-    return any(SAME_TABLE in warning for warning in result.warnings)
+    return any(SAME_TABLE in warning for warning in result.run.warnings)
 
 
 def test_another_sheet_of_the_workbook_is_another_table(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
         ).all()
     new = correlated(50, seed=9)
     chosen = verdict_by(model, new, inherit_options(model, new, count=4))
-    assert chosen.flagged.sum() == 4
+    assert chosen.scored.is_flagged.sum() == 4
     assert not chosen.rows.is_own
 
 
@@ -263,7 +263,7 @@ def test_warnings_of_the_reference_are_distinguished_from_those_of_the_table() -
 
 def test_p_values_come_with_the_scores_of_round_ones() -> None:
     model = fit_table(correlated(99), ScreeningOptions(alpha=0.1))[0]
-    scale = verdict_by(model, correlated(20, seed=1), ScreeningOptions()).scale
+    scale = verdict_by(model, correlated(20, seed=1), ScreeningOptions()).scored.scale
     assert scale is not None
     assert scale.statement == (
         "p-value: the share of rows like the reference that would score so high; 99 of them show "

@@ -50,7 +50,7 @@ def test_the_scale_people_read_is_marked_above_the_scores() -> None:
     assert result.threshold.rarity is not None
     assert f"which {result.threshold.rarity.in_prose} usual rows reach" in drawing.caption
     plain = drawn(score_distribution, changed(result, scale=None))
-    assert "marks on top" in drawing.caption and "marks on top" not in plain.caption
+    assert "mark on top" in drawing.caption and "mark on top" not in plain.caption
     # Marks that would overlap are left out.
     marks = tuple(ScoreMark(0.3 + 0.01 * i, f"1 in {10**i}") for i in range(1, 5))
     close = changed(result, scale=ScoreScale("how rare", "", marks))

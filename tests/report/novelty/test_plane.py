@@ -29,7 +29,7 @@ def test_the_plane_draws_every_flagged_row_or_says_why_not() -> None:
     # One of the twelve lacks a value, and one lies far to the right.
     assert marks(drawing, "accent") == 11
     assert "1 flagged row lacks one of the values and cannot be drawn." in drawing.caption
-    assert "1 mark at the rim lies far beyond it" in drawing.caption
+    assert "1 row lies far beyond the rim" in drawing.caption
     assert "Flipper Length (mm)\u2069 (34 %)" in drawing.caption
     axes = drawing.figure.axes[0]
     assert axes.get_xlabel() == "Flipper Length (mm)" and axes.get_ylabel() == "Body Mass (g)"
