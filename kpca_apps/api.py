@@ -702,9 +702,7 @@ def score_table(
     array([False,  True])
     """
     keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES} | reading
-    if not isinstance(model, NoveltyModel):
-        kind = type(model).__name__
-        raise ConfigError(f"model= takes a fitted model, such as load_model returns, not {kind}.")
+    _require_model(model)
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         if reading.get("layout") is None and _is_path(table):
             reading["layout"] = keywords["layout"] = model.options.layout
@@ -864,6 +862,13 @@ def check_rules(
 
 def _fields_of(kind: type[HeldRules] | type[ScreeningResult], found: object) -> dict[str, Any]:
     return {one.name: getattr(found, one.name) for one in fields(kind)}
+
+
+def _require_model(model: object) -> None:
+    """Raise ConfigError for a path or an estimator in place of a model."""
+    if not isinstance(model, NoveltyModel):
+        kind = type(model).__name__
+        raise ConfigError(f"model= takes a fitted model, such as load_model returns, not {kind}.")
 
 
 def _opened(
