@@ -178,7 +178,7 @@ def test_a_bug_ends_as_one_after_the_other_images_are_done(
     monkeypatch.setenv("KPCA_DEBUG", "1")
     with pytest.raises(RuntimeError) as bug:
         kpca("run", "in", *GIVEN)
-    assert "in choosy" in "".join(bug.value.__notes__)
+    assert "in fail_in_colour" in "".join(bug.value.__notes__)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups to interrupt")
