@@ -73,7 +73,7 @@ class Options:
     quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
     dry_run: bool = general("Print what would be done, and stop.", default=False)
     config: Path | None = general(
-        "Read options from a TOML file, by their names without dashes: quiet = true.", "FILE"
+        "Read options from a TOML file, without the leading --: skip-rows = 2.", "FILE"
     )
 
     def __init_subclass__(cls) -> None:
@@ -338,7 +338,7 @@ def check_limits(values: object, kind: Any = NoveltyOptions) -> None:
             if not is_number(value):
                 raise OptionError(name, f"must be a number, got {shown(value)}")
             if not low < value < high:
-                raise OptionError(name, f"must be between {low:g} and {high:g}, got {value:g}")
+                raise OptionError(name, f"must be above {low:g} and below {high:g}, got {value:g}")
         elif value not in (choices := _choices(kind).get(name, (value,))):
             text = one_line(str(value))
             meant = suggest(text, choices)
@@ -361,7 +361,7 @@ def _check_method(values: Any) -> None:
     if values.method == "hoffmann" and values.calibration == "leave-one-out":
         raise OptionError(
             "calibration",
-            "leave-one-out applies to --method blocks only: use split with --method hoffmann",
+            "leave-one-out applies to --method blocks only: leave calibration out",
         )
 
 

@@ -154,7 +154,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         if key not in parameters:
             raise ConfigError(
                 f"{name}: {context.command_path} has no option {one_line(key)!r}; "
-                f"keys are names of options without dashes.{suggest(key, parameters)}"
+                f"keys are options without the leading --.{suggest(key, parameters)}"
             )
         parameter: Any = parameters[key]
         items = value if isinstance(value, list) else [value]

@@ -198,7 +198,9 @@ def _of_page(name: str, data: bytes) -> Marks:
             "the report again."
         )
     if not block.marks:
-        raise InputError("it holds no marks; was the page saved with them (report-marked.html)?")
+        raise InputError(
+            "it holds no marks; mark rows on the page, save it, and give report-marked.html."
+        )
     return Marks(name, block.marks, block.columns)
 
 

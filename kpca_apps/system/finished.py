@@ -210,8 +210,8 @@ def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[Fini
         return
     if not on_dask:
         raise ConfigError(
-            "--work-dir is a folder that the workers of a cluster see: give --workers dask or "
-            "--scheduler as well, or leave it out"
+            "--work-dir is for Dask workers only: give --workers dask, or only --scheduler, or "
+            "leave --work-dir out"
         )
     finished: FinishedParts
     copies_in: AnyPath

@@ -134,7 +134,7 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
         ("quiet = 1", 2, "run.toml: quiet is 1; give true or false"),
         ('encoding = "a\\u0000b"', 2, r'error: run.toml: --encoding "a\\x00b" is not known'),
         ("exclude = [true]", 2, r"run.toml: exclude is \[True\]; give names, not true or false"),
-        ("share = 5.0", 2, "error: run.toml: --share must be between 0 and 1, got 5"),
+        ("share = 5.0", 2, "error: run.toml: --share must be above 0 and below 1, got 5"),
         ('method = "foo"', 2, "error: run.toml: .*'--method'.*'foo' is not one of"),
         ("seed = nan", 2, "error: run.toml: .*'--seed'"),
         ("hide = ['x']", 2, 'error: run.toml: birds.csv: --hide names a column "x"'),

@@ -118,7 +118,9 @@ def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -
     kpca("rules", "invoices.csv", "--out", "rules.json")
     before = Path("rules.json").read_bytes()
     check = ("rules", "more.csv", "--rules", "rules.json", "--force")
-    assert_refused(kpca(*check, "--junit", "rules.json"), 4, "holds no test cases, so it is never")
+    assert_refused(
+        kpca(*check, "--junit", "rules.json"), 4, "is not a file of test cases, so it is never"
+    )
     taken = "--junit is where other results are written; choose another place"
     assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)
     # Likewise for screen: a results folder that holds anything else is never replaced.
@@ -174,7 +176,7 @@ def test_a_file_is_written_as_its_name_ends(
     assert kpca("rules", "invoices.csv", "--out", name, "--force", *options).code == 0
     assert Path(name).read_text("utf-8") == text
     table = kpca("rules", "invoices.csv", "--out", "good.csv", "--force")
-    assert_refused(table, 4, "holds no rules, so it is never replaced")
+    assert_refused(table, 4, "is not a file of rules, so it is never replaced")
 
 
 def test_the_rules_of_a_file_are_exported_too(invoices: Path, kpca: Run) -> None:
@@ -287,7 +289,7 @@ def test_mistakes_are_reported_in_one_line(invoices: Path, kpca: Run) -> None:
     lacking = kpca("rules", "birds.csv", "--rules", "rules.json")
     assert_refused(lacking, 3, 'birds.csv: has no column "')
     folder = kpca("rules", "invoices.csv", "--out", ".")
-    assert_refused(folder, 4, "holds no rules, so it is never replaced")
+    assert_refused(folder, 4, "is not a file of rules, so it is never replaced")
 
 
 def test_a_table_without_rules_says_so(folder: Path, kpca: Run) -> None:

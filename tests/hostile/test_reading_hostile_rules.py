@@ -124,23 +124,23 @@ def test_paths_that_are_no_files_are_refused(
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "rules.json").write_text(json.dumps(GOOD), encoding="utf-8")
     for name, words in (
-        ("pipe", "a file of rules is a regular file"),
+        ("pipe", "a file of rules must be a plain file"),
         ("rule.json", 'no such file. Did you mean "rules.json"?'),
-        ("", "is a regular file"),
+        ("", "must be a plain file"),
         ("a\0b", "cannot be read"),
         ("x" * 300, "cannot be read"),
     ):
         with pytest.raises(InputError, match=words.replace("?", r"\?")):
             read_rules(tmp_path / name)
     for read, what in ((read_marks, "a page or list of marks"), (read_profile, "a noise profile")):
-        with pytest.raises(InputError, match=f"{what} is a regular file of less"):
+        with pytest.raises(InputError, match=f"{what} must be a plain file of less"):
             read(tmp_path / "pipe")
     (tmp_path / "run").mkdir()
     os.mkfifo(tmp_path / "run" / "result.json")
     with pytest.raises(InputError, match=r"its result\.json is not a file"):
         diff_runs(tmp_path / "run", tmp_path / "run")
     monkeypatch.setattr(rule_file, "LARGEST", 100)
-    with pytest.raises(InputError, match="a file of rules is a regular file of less than"):
+    with pytest.raises(InputError, match="a file of rules must be a plain file of less than"):
         read_rules(tmp_path / "rules.json")
 
 

@@ -176,7 +176,7 @@ def test_findings_on_cells_are_restored_unchanged(tmp_path: Path) -> None:
 
 
 def test_a_work_folder_is_for_clusters_and_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--work-dir is a folder that the workers of a cluster"):
+    with pytest.raises(ConfigError, match="--work-dir is for Dask workers only"):
         work_folder(tmp_path, on_dask=False).__enter__()
     with pytest.raises(InputError, match=r"missing: no such folder; make it where all workers"):
         work_folder(tmp_path / "missing", on_dask=True).__enter__()

@@ -228,8 +228,8 @@ class RunOptions(Checked):
             what = one_line(self.region, 40)
             raise OptionError(
                 "region",
-                f"is '{what}'; give four whole numbers, X,Y,W,H: column and row of its first "
-                "pixel, counted from 0, width and height",
+                f"is '{what}'; give X,Y,W,H in whole pixels: its first column and row, "
+                "counted from 0, then width and height of 1 or more",
             ) from None
 
     def refuse_contradictions(self, given: Collection[str]) -> None:
@@ -256,8 +256,8 @@ class RunOptions(Checked):
             if self.noise not in ("auto", "gaussian", "impulse"):
                 raise OptionError(
                     "noise",
-                    f"{self.noise} cannot be used with --model: a dictionary removes gaussian and "
-                    "impulse noise",
+                    f"{self.noise} cannot be used with --model; give gaussian or impulse, or leave "
+                    "it out",
                 )
             return
         if self.stack and self.noise not in STACK_NOISES:

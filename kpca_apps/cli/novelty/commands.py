@@ -232,7 +232,7 @@ def explain(
     if sought is None or None not in (row, line):
         is_value = row is None and options.id is not None
         instead = f"; --id names a column, --row {shlex.quote(options.id or '')} a row" * is_value
-        raise ConfigError(f"say which row to explain: give one of --row and --line{instead}")
+        raise ConfigError(f"give the row to explain by either --row or --line{instead}")
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table, layout=loaded.options.layout)

@@ -149,7 +149,9 @@ def _check_data(folder: Path | None) -> None:
     try:
         os.stat(f"{folder}/.")  # noqa: PTH116 (a Path would drop the dot)
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{label}: is not a folder; create it with kpca papers fetch.") from None
+        raise InputError(
+            f"{label}: is not a folder; make one with kpca papers fetch DIR."
+        ) from None
     except OSError as error:
         raise InputError(f"{label}: cannot be read ({error.strerror}).") from None
 

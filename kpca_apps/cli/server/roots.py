@@ -34,8 +34,7 @@ class Roots:
         for folder in folders:
             if not folder.is_dir():
                 raise ConfigError(
-                    f"--root {one_line(str(folder), 200)}: there is no such folder; make it, or "
-                    "name another"
+                    f"--root {one_line(str(folder), 200)} is not a folder; make it, or name another"
                 )
         return cls(tuple(folder.resolve() for folder in folders), largest)
 

@@ -45,7 +45,7 @@ def read_profile(path: str | Path) -> tuple[KindNoise, ...]:
     """Read a profile that ``kpca denoise noise --save`` wrote."""
     place = located(path)
     label = one_line(str(place), 200)
-    again = "measure it again with kpca denoise noise --save"
+    again = "make one with kpca denoise noise --save"
     with about(label), here(place) as file, opening(label):
         content = read_text(file, "a noise profile", MOST_BYTES)
     if not content.lstrip().startswith("{"):

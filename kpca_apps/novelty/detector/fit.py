@@ -435,8 +435,8 @@ class _Fitting:
         is_share = 0.0 < wanted < 1.0
         spanned = OptionError(
             "components",
-            f"{wanted:g} leaves an error of 0 for at least half of the {rows.n_rows:,} training "
-            "rows: choose fewer",
+            f"{wanted:g} fits at least half of the {rows.n_rows:,} training rows exactly: choose "
+            "fewer",
         )
         if wanted >= rows.n_rows:
             raise spanned

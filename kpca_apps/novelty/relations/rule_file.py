@@ -141,7 +141,7 @@ def check_target(path: str | Path, *, force: bool = False, holds: str = "rules")
         raise InputError(f"cannot be written ({reason_of(error)}).", path) from None
     if not is_ours:
         raise RefusedError(
-            f"exists and holds no {holds}, so it is never replaced; choose another file.", path
+            f"is not a file of {holds}, so it is never replaced; choose another file.", path
         )
     if not force:
         raise RefusedError("exists already; replace it with --force, or choose another file.", path)

@@ -97,8 +97,8 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
             if rule.calibrated and not clean:
                 raise OptionError(
                     name,
-                    "needs clean rows to calibrate the rate; give them with --reference, or use "
-                    "--share or --count",
+                    "needs rows known to be normal; give them with --reference, or use --share "
+                    "or --count",
                 )
             return rule
     return default or (Rule("alpha", DEFAULT_ALPHA) if clean else Rule("share", DEFAULT_SHARE))

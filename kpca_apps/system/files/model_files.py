@@ -130,7 +130,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
         except Exception as error:  # from zip, npy or JSON; numpy even lets tokenize errors through
             reason = one_line(str(error).strip("'\""), 100) or type(error).__name__
             raise ModelFileError(
-                f"{label}: not a usable model file ({reason}); fit the model again."
+                f"{label}: not a usable model file ({reason}); name a model, or fit one."
             ) from error
 
 

@@ -41,7 +41,7 @@ def require_file(path: Path, what: str, most_bytes: int) -> None:
     """
     file_stat = path.stat()
     if not stat.S_ISREG(file_stat.st_mode) or file_stat.st_size > most_bytes:
-        raise InputError(f"{what} is a regular file of less than {most_bytes // 10**6} MB.")
+        raise InputError(f"{what} must be a plain file of less than {most_bytes // 10**6} MB.")
 
 
 def read_text(path: Path, what: str, most_bytes: int) -> str:

@@ -136,7 +136,9 @@ def test_other_files_are_rejected_as_profiles(
     path = stored(tmp_path / "p.json", (KindNoise("a", 1, sigma=(1.0,)),), **changed)
     with pytest.raises(InputError, match=message) as refused:
         read_profile(path)
-    assert "measure it again" in str(refused.value) and "\n" not in str(refused.value)
+    assert "make one with kpca denoise noise" in str(refused.value) and "\n" not in str(
+        refused.value
+    )
 
 
 def test_a_file_without_json_is_rejected(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_nothing_but_rules_is_replaced(kind: str, tmp_path: Path) -> None:
         return
     else:
         path.write_text("a,b\n1,2\n" if kind == "table" else "")
-    with pytest.raises(RefusedError, match="holds no rules, so it is never replaced"):
+    with pytest.raises(RefusedError, match="is not a file of rules, so it is never replaced"):
         save_rules(rules, path)
     check_target(tmp_path / "new")
     with pytest.raises(InputError, match="its folder does not exist"):

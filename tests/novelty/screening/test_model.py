@@ -59,7 +59,7 @@ def test_the_same_fit_saves_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("n", "options", "clean", "message"),
     [
-        (40, HARD | {"components": 20}, True, "^--components 20 leaves an error of 0 for at"),
+        (40, HARD | {"components": 20}, True, "^--components 20 fits at least half"),
         (40, {"count": 40}, False, "every one of the 40 rows"),
         (
             40,
@@ -144,7 +144,7 @@ def test_without_a_rule_a_table_gets_a_share_and_a_clean_model_a_rate() -> None:
 
 @pytest.mark.parametrize("rule", [{"alpha": 0.1}, {"fdr": 0.1}])
 def test_a_rate_without_clean_rows_is_refused_with_the_reason(rule: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match="needs clean rows to calibrate the rate"):
+    with pytest.raises(ConfigError, match="needs rows known to be normal"):
         resolve_rule(ScreeningOptions(**rule), clean=False)
 
 
