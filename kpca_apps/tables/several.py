@@ -80,7 +80,7 @@ def _combined(
         with about(label):
             require_same_columns(table.columns, names, model, "the files of one table")
     paths = [Path(label).absolute() for label in labels]
-    # Without the folders whose values are columns, which may be hidden.
+    # Leave out the folders whose values are columns, which may be hidden.
     above = [path.parents[len(values[0]) if values else 0] for path in paths]
     shared = Path(os.path.commonpath(above))
     shown = [

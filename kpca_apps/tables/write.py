@@ -24,7 +24,7 @@ from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table, as_arrow, recut
 from kpca_apps.tables.values import NUMBER_LIKE
 
-Added = Mapping[str, NDArray[Any] | pl.Series | None]  # columns by name; None is an empty one
+Added = Mapping[str, NDArray[Any] | pl.Series | None]  # columns by name; None is an empty column
 Written: TypeAlias = "bytes | pa.Table"  # rows as CSV, or for a Parquet file
 
 # A spreadsheet may run cells with these first characters, also after invisible ones, unless the
@@ -32,7 +32,7 @@ Written: TypeAlias = "bytes | pa.Table"  # rows as CSV, or for a Parquet file
 _FORMULA = r"^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
 _HARMLESS = rf"^(?:{NUMBER_LIKE}|[+\-]?)$"
 _MARK = b"\xef\xbb\xbf"  # without it, spreadsheets do not read a file as UTF-8
-_GROUP_ROWS = 1 << 16  # of a group of a Parquet file
+_GROUP_ROWS = 1 << 16  # rows in a group of a Parquet file
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Reader(Generic[T]):
     """A reader of one kind of input."""
 
     kind: str  # for messages
-    options: str  # fields of `ReadOptions` that apply
+    options: str  # names of the fields of `ReadOptions` that apply
     read: Callable[[T], Table | PartedTable]
     knows: Callable[[T], bool] = lambda found: True
 
