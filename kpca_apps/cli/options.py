@@ -50,7 +50,7 @@ def whole_number(text: object) -> int:
 
 
 def count_or_share(text: object) -> float:
-    """Parse a whole number, or a share below 1; 1.0 is ambiguous."""
+    """Parse a whole number, or a share below 1; raise for 1.0, which could be either."""
     with suppress(ValueError):
         return int(str(text))
     if (value := number(text)) < 1:
@@ -83,7 +83,7 @@ class CarefulCommand(TyperCommand):
             for flag in (*parameter.opts, *parameter.secondary_opts)
             if flag.startswith("-")
         }
-        waiting = ""  # option whose value is next
+        waiting = ""  # option that takes the next word as its value
         given: dict[str, str] = {}  # flags of options that have an opposite
         for word in args:
             flag, sign, value = word.partition("=")
@@ -129,7 +129,7 @@ def _reconcile(ctx: Any) -> None:
     if any(panels[name] == THRESHOLD for name in typed):
         ctx.params |= {n: None for n in config if panels[n] == THRESHOLD and n not in typed}
     if "hide" in typed:
-        hidden = map(str, config.get("hide", ()))  # names in the file may be numbers
+        hidden = map(str, config.get("hide", ()))  # column names in the config file may be numbers
         ctx.params["hide"] = [*dict.fromkeys([*hidden, *ctx.params["hide"]])]
 
 

@@ -27,7 +27,7 @@ class RuleCase:
     name: str
     n_rows: int  # rows the rule applies to; the case is skipped if there are none
     n_broken: int
-    rows: str = ""  # the first rows that break it, as text
+    rows: str = ""  # the first rows that break the rule, as text
 
 
 def check_junit(options: NoveltyOptions, out: str | Path | None) -> None:

@@ -43,12 +43,12 @@ _EXPORTS: dict[str, Callable[[HeldRules], str]] = {
     "pandera": rules_as_pandera,
     "dqx": rules_as_dqx,
 }
-FIRST = 3  # rows named beside a rule that is found
-ROWS = 10  # rows printed for a broken rule
+FIRST = 3  # number of rows named beside a rule that is found
+ROWS = 10  # most rows printed for a broken rule
 _OF_VALUES = (Equal, Order, Linear, Product, Determines)  # do not apply to missing values
-_CELL = 24  # characters of a cell or a name in a line
+_CELL = 24  # most characters of a cell or a name in a line
 _HANGING = "    "
-# Without effect on a check: the file of rules says how its columns are read.
+# These options do not affect a check: the file of rules says how its columns are read.
 _OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "model.kpca"
 TO_SEND = "to-send"
-A_WORKER = 400_000_000  # bytes of a worker that reads and processes a part of a table
+A_WORKER = 400_000_000  # memory of a worker that processes a part of a table, in bytes
 
 
 @dataclass

@@ -51,7 +51,7 @@ from kpca_apps.tables.write import csv_bytes
 
 MODEL = "model.kpca"
 MOST_ROWS = 50  # of an answer
-MOST_ACCEPTED = 1_000  # rows in one call
+MOST_ACCEPTED = 1_000  # most rows in one call
 LARGEST_IMAGE = 50_000_000  # pixels
 # The time grows with the square of the columns: 19 s of one core for 1,000 columns of 60 rows.
 MOST_COLUMNS = 1_000
@@ -353,7 +353,7 @@ class Tools:
         for path in run.glob("scored.*") if is_hidden else ():
             scored = open_table(self.roots.file(str(path)), layout="off")
             written = runs.written_names(is_hidden, scored)
-            # Added columns follow those of the input, which may have the same names.
+            # Look for added columns behind those of the input, which may have the same names.
             hidden = {one for name, one in written.items() if is_hidden[name]}
             hidden |= OURS & {*scored.columns[len(is_hidden) :]}
             # The scored table lacks the original names of renamed columns.
