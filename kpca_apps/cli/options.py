@@ -224,7 +224,7 @@ def command(
                 one.name,
                 Parameter.KEYWORD_ONLY,
                 default=typer.Option(one.default, *flags, **more),
-                annotation=hint if len(numbers) < 2 else float | None,  # Typer has no int | float
+                annotation=hint if len(numbers) < 2 else float | None,  # Typer lacks int | float
             )
 
         def run(**values: Any) -> None:

@@ -425,7 +425,7 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
         console.say("".join(sentence))
     changed = [image for image in result.images if image.status == "ok" and not is_left(image)]
     if result.mean_comparison is not None and changed:
-        # The headline is then about references, and does not mention the noise.
+        # The headline then gives the gain instead of the noise.
         console.say(f"{noise_range(changed).capitalize()}.")
     n_camera = sum(
         image.noise == "camera" and "noise" not in image.own_settings for image in result.images

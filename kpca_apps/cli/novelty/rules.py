@@ -45,7 +45,7 @@ _EXPORTS: dict[str, Callable[[HeldRules], str]] = {
 }
 FIRST = 3  # number of rows named beside a rule that is found
 ROWS = 10  # most rows printed for a broken rule
-_OF_VALUES = (Equal, Order, Linear, Product, Determines)  # do not apply to missing values
+_OF_VALUES = (Equal, Order, Linear, Product, Determines)  # rules that missing values cannot break
 _CELL = 24  # most characters of a cell or a name in a line
 _HANGING = "    "
 # These options do not affect a check: the file of rules says how its columns are read.
