@@ -97,7 +97,7 @@ def give_back() -> None:
 
 def drop_pages(mapped: mmap) -> None:
     """Release the resident pages of a shared file mapping; they are read again on access."""
-    # Locked pages cannot be released, and some systems do not support it.
+    # Locked pages cannot be released, and some systems cannot release any.
     with suppress(ImportError, AttributeError, OSError):
         from mmap import MADV_DONTNEED
 

@@ -36,7 +36,7 @@ class TemporaryPath:
                 self.path.mkdir(0o700 if private else 0o777)
             else:
                 self.path.touch(0o600 if private else 0o666, exist_ok=False)
-            # Until it is locked, another run may remove it as a leftover; then try again.
+            # Until the file is locked, another run may remove it as a leftover: try again then.
             with suppress(FileNotFoundError):
                 number = lock(self.path, wait=True)
                 if number is None:
