@@ -16,11 +16,11 @@ TABLE_SUFFIXES = (
 )  # fmt: skip
 _MAX_STEM = 50
 _MAX_NOTES = 20
-_LISTED = 5  # names quoted in one sentence
-MISSING = "(missing)"  # shown for an empty cell
-_CELL, _BEFORE = 40, 6  # characters of a cell in a sentence, and before the first that differs
+_LISTED = 5  # most names quoted in one sentence
+MISSING = "(missing)"  # text shown for an empty cell
+_CELL, _BEFORE = 40, 6  # most characters of a cell, and of those before a difference
 _WORDS = re.compile(r'[^\W\d_]|"')
-_SHOWN, _REASON = 40, 120  # characters of an invalid value, and of a reason
+_SHOWN, _REASON = 40, 120  # most characters of an invalid value, and of a reason
 _OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
 
 # Characters that break, reorder or hide in a one-line message: controls, bidirectional and
@@ -40,8 +40,8 @@ _AROUND_NAMES = "\"'`\u00b4\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e\u203
 _MOST_MARKS = 3
 _NOT_PLAIN = re.compile(r"[^ -~]+")
 _NOT_PLAIN_JSON = re.compile(r"[^\n -~]+")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a Path removes one of two slashes
-# User and password of an address; the user may contain an @. A host in brackets is neither.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a Path would join two slashes
+# User and password of an address. The user may contain an @; a host in brackets is no user.
 _PASSWORD = re.compile(
     r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+:/{1,2}"
     r"(?:(?!\[)[^/?#@:]*:|[^/?#]*:(?=[^/?#]*[@\uff20\ufe6b])|[^/?#\[]*:(?!\d+(?:[/?#,]|\Z))))"
@@ -65,7 +65,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""Escape the same characters in JSON; it decodes to the same texts.
+    r"""Escape the characters that `visible` does, in JSON, which decodes to the same texts.
 
     >>> print(visible_json('{"a": "b\u202ec"}'))
     {"a": "b\u202ec"}
@@ -221,7 +221,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
         plain = name.replace("\0", "_")  # Arrow panics on null characters
         final = f"{plain}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
-            # Resume the last search for this name: thousands of names may repeat.
+            # Resume the last search for a number after this name: thousands of names may repeat.
             number = counters.get(final, 2)
             while f"{final}_{number}" in taken:
                 number += 1

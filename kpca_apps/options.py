@@ -35,7 +35,7 @@ MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 MOST_SKIPPED = 10_000  # lines above a header, held in memory until it is found
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines", "layout")
 READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")
-THRESHOLD = "Threshold (give one)"  # panel of mutually exclusive options
+THRESHOLD = "Threshold (give one)"  # help panel of mutually exclusive options
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -302,7 +302,7 @@ class NoveltyOptions(Options):
 # Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 _OF_COMMANDS = "out force each to_send write_to junit fail_on_flagged json quiet dry_run config"
-KEYWORDS = {  # flag -> keyword of the Python functions
+KEYWORDS = {  # keyword of the Python functions, by flag
     flag_of(name): f"{name}="
     for name in ("reference", *(each.name for each in fields(NoveltyOptions)))
     if name not in _OF_COMMANDS.split()
