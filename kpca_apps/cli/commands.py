@@ -1,4 +1,4 @@
-"""Command lines shown in a report: how to reproduce it, and next steps.
+"""Command lines shown in a report: one that reproduces the report, and next steps.
 
 They work when pasted in the folder where the command ran: paths stand as typed. Reports are shared,
 so an absolute path outside that folder is cut to its name, and the sentence beside the command says
@@ -23,7 +23,7 @@ from kpca_apps.tables.read.uri import scheme_of, with_file
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import ScreeningResult
 
-PIPED = "TABLE.csv"  # stands for a table from standard input
+PIPED = "TABLE.csv"  # name that stands for a table from standard input
 _IN_RUNS = ("model.kpca", "report-marked.html")
 # Options that change no number in a result are left out of the command that reproduces it.
 _NO_NUMBER = frozenset(
@@ -128,7 +128,7 @@ def _escaped(word: str) -> str:
 
 
 def portable(path: str) -> str:
-    """Return a path relative to the working folder, or the name of a path outside it."""
+    """Return a path relative to the working folder, or only the name of a path outside."""
     if scheme_of(path) is not None:
         return with_file(path, portable)
     given, here = Path(path), Path.cwd()

@@ -99,7 +99,7 @@ def _run(arguments: Sequence[str] | None, signals: list[int]) -> int:
         with _first_signal_interrupts(signals):
             code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
         sys.stdout.flush()
-        # Depending on its version, typer returns this code after an interrupt or raises Abort.
+        # After an interrupt, some versions of typer return this code, others raise Abort.
         return _end(KeyboardInterrupt()) if code == INTERRUPTED else code
     except (BrokenPipeError, SystemExit) as error:
         # Typer and rich convert a closed pipe to SystemExit.
@@ -180,7 +180,7 @@ def _end(error: BaseException) -> int:
             say_error(f"{place}{message} ({command} --help)")
         return USAGE
     if isinstance(error, OSError):
-        # Errors of files are InputErrors: this is one of stdout or stderr.
+        # Errors of files are InputErrors, so this error is of stdout or stderr.
         say_error(f"output cannot be written: {error.strerror or error}")
         _drop_output()
         return UNWRITABLE

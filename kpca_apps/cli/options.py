@@ -84,7 +84,7 @@ class CarefulCommand(TyperCommand):
             if flag.startswith("-")
         }
         waiting = ""  # option that takes the next word as its value
-        given: dict[str, str] = {}  # flags of options that have an opposite
+        given: dict[str, str] = {}  # flags given so far, of options that have an opposite
         for word in args:
             flag, sign, value = word.partition("=")
             if not word or (sign and not value and flag in options):
@@ -122,7 +122,7 @@ class CarefulCommand(TyperCommand):
 
 
 def _reconcile(ctx: Any) -> None:
-    """Let a threshold on the command line replace that of a config file, and --hide add to it."""
+    """Let a threshold on the command line replace the config file's, and --hide add columns."""
     config = ctx.default_map or {}
     typed = [n for n in ctx.params if ctx.get_parameter_source(n).name == "COMMANDLINE"]
     panels = {one.name: getattr(one, "rich_help_panel", None) for one in ctx.command.params}
@@ -134,7 +134,7 @@ def _reconcile(ctx: Any) -> None:
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Read defaults from a TOML file; the command line wins."""
+    """Read default options from a TOML file; options on the command line override them."""
     if path is None:
         return None
     name = one_line(path.name)

@@ -99,7 +99,7 @@ def write_result(
     clock: Clock,
     data: str = "result.json",
 ) -> None:
-    """Write a result into the folder of a run: data, pages, figures, and the times last."""
+    """Write a result into the folder of a run: data, pages and figures, and last the run times."""
     from kpca_apps.report.result_json import result_to_json
 
     def write(name: str, content: str | bytes) -> None:

@@ -233,7 +233,7 @@ class RunOptions(Checked):
             ) from None
 
     def refuse_contradictions(self, given: Collection[str]) -> None:
-        """Raise for options that exclude each other; `given` are those the user set."""
+        """Raise for options that exclude each other; `given` are the options that the user set."""
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder with --reference")
         for is_set, others, rest in (

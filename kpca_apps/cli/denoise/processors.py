@@ -13,7 +13,7 @@ from kpca_apps.system.quiet import warnings_ignored
 
 # Memory of a worker in bytes: fixed, for each value of its image, and for each of its strip.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
-_START_UP = 100_000  # values denoised in the time a worker takes to start
+_START_UP = 100_000  # number of values denoised in the time a worker takes to start
 
 
 def processors(jobs: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:

@@ -111,7 +111,7 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 
 
 def _hash_of_mask(path: AnyPath | None) -> str:
-    """Return the hash of a mask's file, or raise InputError; each image reads it again."""
+    """Return the hash of a mask's file, or raise InputError; each image reads the mask again."""
     if path is None:
         return ""
     label = one_line(str(path), 200)

@@ -14,7 +14,7 @@ from kpca_apps.errors import InputError, StoppedError
 from kpca_apps.names import one_line
 from kpca_apps.papers.data import FILES, MissingDataError, PaperFile, read_paper_file
 
-SECONDS = 60  # time limit for a server that sends nothing
+SECONDS = 60  # seconds to wait for a server that sends nothing
 NO_SERVER = (socket.gaierror, ConnectionRefusedError)
 
 

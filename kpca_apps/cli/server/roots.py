@@ -1,4 +1,4 @@
-"""The served folders: files are found in them, or refused."""
+"""The served folders: a file in them is found, any other file is refused."""
 
 from __future__ import annotations
 
