@@ -73,7 +73,7 @@ class FinishedParts:
                     file.write(content)
                 return
             except InputError:
-                # Another run may have removed the empty folder when it completed.
+                # Another run that completed may have removed the empty folder.
                 if self.folder.is_dir():
                     raise
 
@@ -92,7 +92,7 @@ class FinishedParts:
                 )
 
     def remove(self) -> None:
-        """Remove this run's files, and the folder if it is then empty."""
+        """Remove this run's files, and then the folder if nothing is left in it."""
         for path in self.used:
             path.unlink(missing_ok=True)
         with suppress(OSError):

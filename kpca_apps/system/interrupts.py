@@ -25,7 +25,7 @@ _STEP = 0.1  # seconds between two checks
 
 @contextmanager
 def interrupts_held(*, drop: bool = False) -> Iterator[None]:
-    """Defer signals that have a handler to the end of the block, or drop them.
+    """Defer signals that have a handler to the end of the block; with `drop`, ignore them.
 
     Processes started in the block ignore signals of a terminal: their owner ends them.
     """

@@ -23,7 +23,7 @@ _NUMBERS_PER_ROW = 8
 
 
 def require_memory(n_bytes: int, copies: int = COPIES) -> None:
-    """Raise MemoryLimitError if ``copies`` of so many unpacked bytes do not fit into memory."""
+    """Raise MemoryLimitError if ``copies`` times ``n_bytes`` unpacked bytes exceed the memory."""
     budget = available_memory()
     if n_bytes * copies > budget:
         raise MemoryLimitError(

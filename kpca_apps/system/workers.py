@@ -243,7 +243,7 @@ class Workers(AbstractContextManager["Workers"]):
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
     def _close_pool(self, *, is_stopped: bool = False) -> None:
-        """Close threads or processes; they are reopened when needed.
+        """Close threads or processes; new ones are started when needed.
 
         Threads finish their parts, and so do processes unless ``is_stopped``.
         """
@@ -335,7 +335,7 @@ def _reached() -> Iterator[None]:
 
 
 class _Spooled:
-    """A large object in a file, which a process reads once when it unpickles this."""
+    """A large object in a file; to unpickle it, each process reads the file once."""
 
     def __init__(self, content: memoryview) -> None:
         self.file = private_path("kpca-shared")
@@ -353,7 +353,7 @@ def _read_spooled(path: Path) -> Any:
 def _spooled(thing: object) -> object:
     content = dumps(thing)
     if len(content) >= LEAST_SPOOLED:
-        with suppress(OSError):  # no room on the disk: send it with each part
+        with suppress(OSError):  # no room on the disk: send the object with each part
             return _Spooled(content)
     return thing
 
@@ -380,7 +380,7 @@ class Kept:
         self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
         self._futures: list[Any] = [None] * len(parts)
         self._sent: tuple[Any, ...] | None = None
-        self._carried = set[int]()  # parts that were sent with their data
+        self._carried = set[int]()  # numbers of parts that were sent with their data
 
     def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
         """Return the future of a part's value, submitting it if missing or lost."""

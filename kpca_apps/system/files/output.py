@@ -31,7 +31,7 @@ LONGEST_MARKER = 1 << 20
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file for writing and reading; it gets the name ``path`` when complete."""
+    """Open a temporary file for writing and reading, which is renamed to ``path`` when complete."""
     target = Path(path)
     label = one_line(str(target), 200)
     if target.is_dir():
@@ -221,13 +221,13 @@ def _foreign(folder: Path) -> str:
 
 
 def _files_written(folder: Path) -> set[str]:
-    """Return the paths a run lists in its marker, with folders; empty without a marker."""
+    """Return the paths that a run lists in its marker, with folders; empty without a marker."""
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > LONGEST_MARKER:
         return set()
     files = files_named(marker.read_bytes())
     parents = [part.as_posix() for name in files for part in PurePosixPath(name).parents]
-    # A link is never ours, whatever its name.
+    # Runs write no links: a link is not ours, whatever its name.
     links = {name for name in (*files, *parents) if (folder / name).is_symlink()}
     return {MARKER, *files, *parents} - links
 

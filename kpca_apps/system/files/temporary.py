@@ -98,7 +98,7 @@ else:
     import fcntl
 
     def lock(path: Path, *, wait: bool = False) -> int | None:
-        """Lock a file or folder; return the descriptor that holds the lock, None if locked."""
+        """Lock a file or folder; return the descriptor with the lock, or None if it is locked."""
         # Do not follow links or block on named pipes.
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:

@@ -21,7 +21,7 @@ _MARKS = (
 
 
 class NotUtf8(InputError):
-    """Text that is not UTF-8, with its first invalid byte and the line of it."""
+    """Text that is not UTF-8, with its first invalid byte and the line of that byte."""
 
     def __init__(self, message: str, byte: int, line: int) -> None:
         super().__init__(message)

@@ -67,7 +67,7 @@ class SharedArray:
             ) from None
 
     def __setitem__(self, rows: slice, values: FloatArray) -> None:
-        """Write rows; writing takes a tenth of the time of a memory map."""
+        """Write rows to the file; through a memory map, this would take ten times as long."""
         try:
             with self._path.open("r+b") as file:
                 file.seek(rows.start * 8 * math.prod(self.shape[1:]))

@@ -66,8 +66,8 @@ class Item:
 class Place:
     """An object in a store, or a folder, that is, all objects with a common prefix."""
 
-    address: str  # as given, without a trailing slash
-    path: str  # bucket and key
+    address: str  # the address as given, without a trailing slash
+    path: str  # the bucket and the key in it
     system: Any  # a pyarrow file system
 
     def inside(self, name: str) -> Place:

@@ -178,7 +178,7 @@ def _has_ended(name: str) -> bool:
     if int(number) == os.getpid():
         return process != _PROCESS
     try:
-        os.kill(int(number), 0)  # only tests whether the process exists
+        os.kill(int(number), 0)  # signal 0 only tests whether the process exists
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
