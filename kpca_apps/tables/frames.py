@@ -137,7 +137,7 @@ def column_name(label: Hashable) -> str:
 
 
 def frame_beside(frame: Any, found: Added) -> Any:
-    """Add columns to a frame of pandas, polars or pyarrow, but for those that are ``None``.
+    """Add columns that are not ``None`` to a frame of pandas, polars or pyarrow.
 
     Columns of the frame with the name of an added one are renamed.
     """
@@ -239,7 +239,7 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
     if isinstance(data, pl.DataFrame):
         return data.clone(), [(column.name, column) for column in data.iter_columns()]
     if _is_pandas(data, "DataFrame"):
-        # A shallow copy: later changes by the caller do not affect it.
+        # Copy the frame, not its cells: later changes by the caller do not affect the copy.
         frame = data.copy(deep=False)
         return frame, [(label, frame.iloc[:, k]) for k, label in enumerate(frame.columns)]
     if isinstance(data, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(data, "Series"):
@@ -304,7 +304,7 @@ def _columns_of_array(data: NDArray[Any]) -> list[tuple[Hashable, Any]]:
 
 
 def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Hashable, Any]]:
-    """Return the label and values of an index that names the rows, if it does."""
+    """Return the label and values of an index if it names the rows; else an empty list."""
     if id is None:
         is_count = index.nlevels == 1 and index.name is None
         if is_count and index.equals(_pandas().RangeIndex(len(index))):
@@ -475,7 +475,7 @@ def _family(kind: type) -> str:
     for name, family in _FAMILIES.items():
         if issubclass(kind, family):
             return name
-    # The default text of an object is its address in memory, and that of a set has no order.
+    # The default text of an object is its memory address; the text of a set has no fixed order.
     is_nameless = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
     if is_nameless or issubclass(kind, set | frozenset | Mapping):
         raise InputError(

@@ -73,13 +73,13 @@ class Reading(TypedDict, total=False):
 class ReadOptions:
     """Options for reading files; None means that the reader detects the value."""
 
-    delimiter: str | None = None  # a character, or its name
+    delimiter: str | None = None  # delimiter: a character, or its name
     encoding: str | None = None
-    sheet: str | int | None = None  # name or number (from 1) of a workbook's sheet
-    skip_rows: int = 0  # lines above the header of a text or a sheet
+    sheet: str | int | None = None  # name of a workbook's sheet, or its number from 1
+    skip_rows: int = 0  # number of lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
     layout: str | None = None  # "auto" or "off"
-    as_of: str | int | datetime | None = None  # version or time of a Delta table
+    as_of: str | int | datetime | None = None  # version of a Delta table, or a time it is read for
     query: str | None = None  # SELECT whose rows are read from a database
     table_name: str | None = None  # table of a database that is read without a query
     timeout: float | None = None  # time limit in seconds for reading from a database
@@ -202,7 +202,7 @@ class KnownFile:
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as opened:
                 yield from iter(lambda: opened.read(CHUNK), b"")
-        except Exception as error:  # the library raises many kinds on damaged archives
+        except Exception as error:  # the library raises errors of many kinds on damaged archives
             raise InputError(
                 f"the zip archive is damaged ({reason_of(error)}); fetch it again.", self.label
             ) from None
@@ -270,7 +270,7 @@ class InputFile:
 
     @property
     def is_binary(self) -> bool:
-        """Whether its first bytes are no text."""
+        """Whether the first bytes of the file are no text."""
         return b"\0" in self.head
 
     @property
@@ -363,7 +363,7 @@ def _is_workbook(file: InputFile) -> bool:
             return any(name.startswith("xl/workbook") for name in opened.namelist())
     except KpcaError:
         raise
-    except Exception:  # the library raises many kinds on damaged archives
+    except Exception:  # the library raises errors of many kinds on damaged archives
         return b"[Content_Types].xml" in file.head or b"xl/" in file.head
 
 

@@ -28,7 +28,7 @@ class SourceInfo:
     delimiter: str | None = None  # delimiter of a text file
     notes: tuple[str, ...] = ()  # sentences for the reader ("Read as cp1252: ...")
     file_column: str | None = None  # column with the file of each row of several files
-    reading: str = ""  # other options that decide which cells are read: sheet, skipped lines
+    reading: str = ""  # further options that decide which cells are read: sheet, skipped lines
     version: str = ""  # version of a Delta table
     key_columns: tuple[str, ...] = ()  # primary key of a database table
     renamed: tuple[tuple[str, str], ...] = ()  # (column, its original name), see `unique_names`
@@ -58,7 +58,7 @@ class SourceInfo:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the bytes and of how they were read, 64 hex digits.
+        """Hash of the table's bytes and of the options by which they were read, 64 hex digits.
 
         The sheets of a workbook share their bytes, but hold different rows.
         """

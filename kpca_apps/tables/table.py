@@ -54,7 +54,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DIGITS_64 = 18  # all whole numbers with so many digits fit into 64 bits
 # Arrow's layout of an interval. As in PostgreSQL, a year has 365.25 days, any other month 30.
 _INTERVAL = np.dtype([("months", "i4"), ("days", "i4"), ("ns", "i8")])
-_FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # year 1, in seconds since 1970
+_FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # start of year 1, in seconds since 1970
 
 DURATIONS, NESTED = "Durations read as seconds", "Lists and records read as text"
 
@@ -123,7 +123,7 @@ class TablePart:
         return f"{self.place} of {one_line(self.source.name)}"
 
     def read(self) -> Table:
-        """Read the rows; an error names them."""
+        """Read the rows of the part; an error message names these rows."""
         try:
             with about(self.source.name):
                 frame, lines = self.load()
@@ -192,7 +192,7 @@ def parted_table(
     size: int,
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
-    """Return a table of parts of `size` rows with these loaders."""
+    """Return a table whose parts have `size` rows each and are read by the given loaders."""
     require_memory(source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
@@ -325,7 +325,7 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
         cells = [head[name] for head in heads if head.schema[name] == pl.String]
         if len(cells) < len(heads):
             continue
-        # Check all files together first: they rarely differ.
+        # Check all files together first, as their formats rarely differ.
         joined = Column(pl.concat(cells))
         orders = (joined.number_format(), joined.date_format())
         if not any(one is not None and joined.reads_otherwise(one).any() for one in orders):

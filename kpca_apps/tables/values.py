@@ -88,7 +88,7 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 # A cell with one number, which may have marks; excludes free text.
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|\(\d\))?$"
-_MIN_NUMBERS = 10  # fewer distinct numbers are a scale, of which a word ("don't know") is a level
+_MIN_NUMBERS = 10  # fewer distinct numbers are a scale, and a word ("don't know") is a level of it
 WITH_NUMBER = r"^[^#]*\d"  # cells that cannot be a token; "#REF!1" can be one
 MOST_TOKENS = 5  # most distinct texts for missing values in a column of numbers
 _MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no typing error
@@ -169,11 +169,11 @@ class NumberFormat:
     decimal: str = "."  # decimal mark, "." or ","
     thousands: str = ""  # thousands separator, "" for none
     ambiguous: bool = False  # whether other formats fit as well ("1,234"); the choice is reported
-    units: tuple[str, ...] = ("",)  # signs that are removed, most frequent first; "" for none
+    units: tuple[str, ...] = ("",)  # unit signs that are removed, most frequent first; "" for none
     word: str = ""  # a unit behind the numbers that is a word, in its most frequent spelling
     clock: bool = False  # whether cells like 14:05 or 14:05:30 are read as seconds
     marks: tuple[str, ...] = ()  # names of marks in `MARKS`
-    tokens: tuple[str, ...] = ()  # texts for a missing value
+    tokens: tuple[str, ...] = ()  # texts that stand for a missing value
     day_start: float = 0.0  # seconds; earlier clock times belong to the next day
 
     def validate(self) -> None:
@@ -401,7 +401,7 @@ def _stem(word: str) -> str:
 
 
 def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
-    """Read stripped cells as numbers; NaN for missing cells and those of another format."""
+    """Read stripped cells as numbers; NaN for missing cells and for cells of another format."""
     if format.clock:
         seconds = _clock_seconds(texts)
         return np.where(seconds < format.day_start, seconds + DAY, seconds)
@@ -734,7 +734,7 @@ class Readings:
 
     @property
     def ordered(self) -> FloatArray:
-        """The sorted values without NaN; not cached, to save memory."""
+        """The sorted values without NaN, which are not cached, to save memory."""
         return np.sort(self.values[~np.isnan(self.values)])
 
 
@@ -849,7 +849,7 @@ class Column:
         return None
 
     def written_as(self, known: ValueFormat) -> tuple[ValueFormat, int]:
-        """Return the format of this column, and how many more cells it reads than a known one.
+        """Return the format of this column, and how many more cells it reads than a known format.
 
         This is the known format, unless one of another order reads more cells.
         """
@@ -881,7 +881,7 @@ class Column:
         return self.read(format).unreadable & ~self.read(format.swapped).unreadable
 
     def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
-        """Convert the cells that one format reads to another one; dates to ISO 8601."""
+        """Convert the cells that one format reads to another format, or dates to ISO 8601."""
         values, texts = self.read(own).values, self.texts
         if isinstance(own, NumberFormat) and isinstance(other, NumberFormat):
             texts = texts.str.replace_all(thousands_mark(own), "", literal=True)
@@ -895,7 +895,7 @@ class Column:
         return texts.zip_with(is_same, self.cells).alias(self.name)
 
     def leaves_open(self, known: ValueFormat) -> int | None:
-        """Count the cells that only the opposite order of a known one reads.
+        """Count the cells that only the opposite order of a known format reads.
 
         None if some cell is read in the known order only, or the order makes no difference.
         """
@@ -1044,7 +1044,7 @@ def _written(cells: pl.Series) -> pl.Series:
 def _stripped(cells: pl.Series) -> pl.Series:
     text = pl.lit(cells).str.strip_chars()
     word = text.str.to_lowercase().is_in(list(MISSING_WORDS))
-    # One query: its overhead is most of the time for a short column.
+    # Use one query: for a short column, most of the time is the overhead of a query.
     return pl.select(pl.when(~word).then(text).alias(cells.name)).to_series()
 
 

@@ -138,7 +138,7 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
             (pattern, is_odd): book.add_format({"num_format": pattern} | (odd if is_odd else {}))
             for pattern in (_GENERAL, _DAY, _TIME)
             for is_odd in (False, True)
-            if is_odd or pattern != _GENERAL  # a styled empty cell takes room
+            if is_odd or pattern != _GENERAL  # else no style: a styled empty cell takes room
         }
         heads = {
             added: book.add_format(

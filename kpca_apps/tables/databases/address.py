@@ -32,7 +32,7 @@ _OPAQUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-TableName = tuple[str, ...]  # schema and name, or the name alone
+TableName = tuple[str, ...]  # the schema and name of a table, or its name alone
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Selected:
 
 
 def require_file(address: Address) -> Path:
-    """Return the file of a database; raise InputError if it is not of its kind."""
+    """Return the file of a database; raise InputError if the file is of another kind."""
     path = Path(address.path)
     with opening(address.uri, path):
         if not (stat.S_ISREG(mode := path.stat().st_mode) or stat.S_ISDIR(mode)):

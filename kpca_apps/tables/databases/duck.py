@@ -18,7 +18,7 @@ _MEMORY = "400MB"  # memory limit; larger sorts use the disk
 _DATES = ("DATE", "TIMESTAMP")
 # Types converted to text: whole numbers over 64 bits, and types that Arrow or polars lacks.
 _WRITTEN = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT", "UNION", "ENUM", "BIT", "TIME")
-# Inside lists and records, these types make the whole cell text.
+# A list or record with one of these types inside is converted to text as a whole.
 _AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIME)")
 _FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
 # Names without a schema belong to the current one.

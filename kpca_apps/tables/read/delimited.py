@@ -325,7 +325,7 @@ class DelimitedText:
         )
 
     def _take_header(self, cells: list[str], line: int) -> bool:
-        """Name the columns by the first row; return whether it is data instead."""
+        """Name the columns by the first row; return whether that row is data instead of names."""
         require_columns(len(cells), line)
         self._first_line = line
         self.renamed.clear()

@@ -72,7 +72,7 @@ class ReadSheet:
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
-    """Read the sheet of a name or number, or the first if it is a table."""
+    """Read the sheet with a given name or number, or the first sheet if that is a table."""
     options = file.options
     data = file.contents()
     require_library("fastexcel", "excel", "Excel")
@@ -105,7 +105,7 @@ def _interpreter() -> str:
 
 
 def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSheet:
-    """Read a sheet of a workbook with so many bytes `unpacked` in a separate process."""
+    """Read a sheet in a separate process; the workbook has `unpacked` bytes decompressed."""
     most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
     seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
     how = {name: getattr(options, name) for name in ("sheet", "skip_rows", "layout")}
@@ -297,7 +297,7 @@ def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelShee
 
 
 def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[list[str]]) -> None:
-    """Raise InputError for a first sheet that is no table, or much smaller than others."""
+    """Raise InputError for a first sheet that is no table, or is much smaller than another."""
     width = sum(map(any, zip(*rows, strict=True)))
     if len(rows) >= 2 and width >= 2 and len(rows) > MOST_OF_COVER:
         return

@@ -57,7 +57,7 @@ class JsonLines:
         for number, raw in enumerate(iter(lambda: file.readline(most), b""), 1):
             if len(raw) == most:
                 raise long_row(number)
-            # Undecodable bytes are refused with their record.
+            # Bytes that are not UTF-8 are refused later, when their record is checked.
             line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
             if line.strip():
                 yield number, line
@@ -81,7 +81,7 @@ class JsonDocument:
             line = held.count(b"\n", 0, error.start) + 1
             raise InputError(f"line {line} is not UTF-8 text; save the file as UTF-8.") from None
         del held
-        self._found = array("q")  # start and end of each record, after the first pass
+        self._found = array("q")  # start and end of each record, known after the first pass
         self.notes: list[str] = []
         with self._refused():
             self._top = self._start = self._after_space(0)

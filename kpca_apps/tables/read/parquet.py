@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
-# Files with longer row groups are copied: reading rows decodes all earlier ones of their group.
+# Files with longer row groups are copied: reading a row decodes all rows above it in its group.
 _LONGEST_GROUP = 1 << 18
 # Most rows decoded at once, the fewest if rows are long, and the bytes they may take.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
@@ -186,7 +186,7 @@ def _check_sizes(
                 raise ValueError("a column of impossible size")
             largest = max(largest, unpacked)
             encodings = " ".join(column.encodings)
-            # The text of one cell may be repeated in all others.
+            # One stored text may be the text of every cell.
             repeats = "DICTIONARY" in encodings or "DELTA_BYTE_ARRAY" in encodings
             cell = max(8, metadata.schema.column(k).length)
             if column.physical_type == "BYTE_ARRAY":

@@ -75,7 +75,7 @@ class Text:
 
 
 class BadLines:
-    """Lines of a text that are skipped: their number, and the first with their faults."""
+    """Lines of a text that are skipped: how many, and the faults of the first of them."""
 
     def __init__(self) -> None:
         self._n_lines = 0
@@ -87,7 +87,7 @@ class BadLines:
         self._first = sorted([*self._first, (line, cause)])[:_LISTED]
 
     def notes(self, n_rows: int) -> list[str]:
-        """Return a note on the lines; raise InputError if there are more of them than rows."""
+        """Return a note on the skipped lines; raise InputError if they outnumber the rows."""
         n, first = self._n_lines, "; ".join(f"line {line:,} {why}" for line, why in self._first)
         if n > n_rows:
             raise InputError(

@@ -75,13 +75,13 @@ class Body:
     left_out: dict[str, list[int]] = field(default_factory=dict)
     title: str = ""
     header: list[str] = field(default_factory=list)  # names of the columns, which rows may repeat
-    first: pa.Table | None = None  # first and last rows of data
+    first: pa.Table | None = None  # first rows of data; `last`: last rows
     last: pa.Table | None = None
     n_bare: int = 0  # number of rows of full width whose first cell alone is filled
     remarks: dict[int, str] = field(default_factory=dict)  # line -> text of a possible remark
     # line with too few cells, filled up with empty ones -> its fault if it turns out to be data
     short: dict[int, str] = field(default_factory=dict)
-    bad: BadLines | None = None  # collects lines with a fault; None if these are errors
+    bad: BadLines | None = None  # collects lines with a fault; None if such lines are errors
 
     def begin(
         self,

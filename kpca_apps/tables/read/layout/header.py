@@ -53,7 +53,7 @@ class Head:
     names: list[str] | None  # names of the columns; None if that row is data
     below: dict[int, str] = field(default_factory=dict)  # rows between names and data -> their kind
     are_words: bool = (
-        False  # names are words above numbers or dates: rows that repeat them are no data
+        False  # names are words above numbers or dates: rows that repeat names are no data
     )
 
 
@@ -140,7 +140,7 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row describes the columns: words in all, several words above most numbers.
+    """Whether a row describes the columns: words in all cells, several words above most numbers.
 
     Its first cell has another form than those below, so that it is no row of missing values.
     """
@@ -289,6 +289,6 @@ def _names_columns(cells: Sequence[str], width: int) -> bool:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Whether few cells are numbers or dates, or they are years, months or days in order."""
+    """Whether few cells are numbers or dates, or those are years, months or days in order."""
     measures = [*filter(is_measure, cells)]
     return len(measures) <= _MOST_NUMBERS * len(cells) or are_periods(measures)

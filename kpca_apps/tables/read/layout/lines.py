@@ -38,7 +38,7 @@ class Layout:
     """The delimiter of a text, the place of its header, and its first rows."""
 
     delimiter: str  # one character, or `ONE_COLUMN`
-    tidy: Callable[[bytes], bytes]  # removes frames and spaces around the cells of lines
+    tidy: Callable[[bytes], bytes]  # function that removes frames and spaces around cells
     is_drawn: bool  # whether `tidy` blanks rulers
     start: int  # position of the first byte of the header
     line: int  # line number of the header
