@@ -51,7 +51,7 @@ class KpcaError(Exception):
         return f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the arguments; Dask's own way fails for memory errors."""
+        """Pickle an error by its arguments; Dask's own way fails for memory errors."""
         return type(self), self.args, self.__dict__ or None
 
 

@@ -28,7 +28,7 @@ _OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
 # letters and marks without width.
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-# Names that differ only in these characters, controls, formats and separators look the same:
+# Names look the same if they differ only in these characters, controls, formats or separators:
 # white space, variation selectors, letters without width and ignorable code points.
 _UNSEEN = re.compile(
     r"[\s\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
@@ -109,7 +109,7 @@ def quoted_cell(text: str) -> str:
 
 
 def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
-    """Cut two long texts to one line each that shows where they differ.
+    """Cut two long texts to one line each that shows their first difference.
 
     >>> cut_apart("Pump of the second line, north", "Pump of the second line, south", 20)
     ('...line, north', '...line, south')
@@ -124,7 +124,7 @@ def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Quote the first names and count the others."""
+    """Quote the first names, and add the number of other names."""
     first = ", ".join(quoted(name) for name in names[:_LISTED])
     return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
