@@ -102,7 +102,7 @@ def _combined(
         added = pl.DataFrame([{name: v or "" for name, v in one.items()} for one in values])
     elif values:
         added = frame_of_values(values)
-    # Some writers repeat these columns in the files.
+    # Some writers repeat the columns of partitions in the files.
     columns = [column for column in added.iter_columns() if column.name not in names]
     file_column = "file"
     while file_column in (*names, *added.columns):

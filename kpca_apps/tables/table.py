@@ -432,7 +432,7 @@ def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.Dat
     the years 1 to 9999 or is in `as_text`.
     """
     columns = frame.iter_columns()
-    # A mapping keeps empty names.
+    # Build the frame from a mapping, which keeps empty names.
     return pl.DataFrame({c.name: _plain(c, c.name in as_text) for c in columns})
 
 

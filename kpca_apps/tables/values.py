@@ -860,7 +860,7 @@ class Column:
         return (own, n_more) if n_more else (known, 0)
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
-        """Return the format of text cells, and the same with the order of a known one."""
+        """Return the format of text cells, and that format with the order of a known format."""
         if self.cells.dtype != pl.String:
             return None, None
         if isinstance(known, NumberFormat):
@@ -918,7 +918,7 @@ class Column:
         if isinstance(format, DateFormat):
             key = format.day_first, format.dots_day_first, format.digits
         elif format is not None:
-            # Called often by rules: hashing a tuple is faster than a format.
+            # Rules call this often: hashing a tuple is faster than hashing a format.
             key = format.decimal, format.thousands, format.word, format.clock, *format.marks
             key = *key, format.day_start, *format.tokens
         if key in self._read:

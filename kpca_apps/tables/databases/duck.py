@@ -21,7 +21,7 @@ _WRITTEN = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT", "UNION", "ENUM", "BIT", "
 # A list or record with one of these types inside is converted to text as a whole.
 _AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIME)")
 _FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
-# Names without a schema belong to the current one.
+# A name without a schema belongs to the current schema.
 _OF_TABLE = (
     "database_name = current_database() AND lower(schema_name) = lower(coalesce(?, "
     "current_schema())) AND lower(table_name) = lower(?)"

@@ -49,7 +49,7 @@ class SQLite(Database):
         self._connection.create_function(_DIGITS, 1, repr, deterministic=True)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         if reading:
-            # Refuse longer cells before they are in memory.
+            # Refuse cells longer than a row may be, before they are in memory.
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
             self._connection.execute("PRAGMA query_only = ON")
             self._connection.execute("BEGIN")

@@ -69,7 +69,7 @@ def _rows(path: Path) -> Rows:
                 checked = _sound(batch, names)
                 for start in range(0, batch.num_rows, _BATCH_ROWS):
                     rows = checked.slice(start, _BATCH_ROWS)
-                    # Shared texts are about to be copied for each row.
+                    # Check the size first: shared texts are about to be copied for each row.
                     require_text(sum(map(text_bytes, rows.columns)))
                     rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
                     yield as_arrow(arrow_frame([rows], far, "Arrow"))

@@ -347,7 +347,7 @@ def _read_files(
             _refuse_others(columns, first, known[0].label)
         heights.append(metadata.num_rows)
         longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
-    # Some writers repeat these columns in the files.
+    # Some writers repeat the columns of partitions in the files.
     values = pl.DataFrame([one for one in values.iter_columns() if one.name not in first])
     names = [*first, *values.columns]
     n_rows, n_columns = sum(heights), len(names)
