@@ -62,7 +62,7 @@ class Clock:
         run = {
             **RUN.head,
             "started": self.started.isoformat(timespec="seconds"),
-            # Not the current time: the clock may have been set back during the run.
+            # Do not use the current time: the clock may have been set back during the run.
             "finished": (self.started + elapsed).isoformat(timespec="seconds"),
             "host": platform.node(),
             "platform": platform.platform(),

@@ -52,7 +52,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     console.say("".join(headline(result)))
     if result.lists.accepted is not None:
         console.say(result.lists.accepted.statement)
-    # Patterns whose values are hidden may share their sentence.
+    # Patterns whose values are hidden may have the same sentence.
     for sentence in dict.fromkeys(one.sentence for one in result.findings.patterns[:MAX_PATTERNS]):
         console.say(sentence)
     if len(result.findings.patterns) > MAX_PATTERNS:
