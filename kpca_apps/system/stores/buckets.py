@@ -33,7 +33,7 @@ CONCURRENT = 16  # most requests at a time
 PROBE = ".kpca-writable"  # object that is written and removed to test permissions
 # Do not let pyarrow detect compression: it would (de)compress objects with names like "x.gz".
 _AS_IT_IS: dict[str, Any] = {"compression": None}
-# Timeouts in seconds, and the number of attempts.
+# Timeouts of connections and requests, in seconds, and the number of attempts.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
 LISTED = 600.0  # seconds after which a listing is given up as endless
 _PLACES = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST", "az": "the name of the account"}
