@@ -85,7 +85,7 @@ REASONS = {
     "share": pl.Float64,
     **dict.fromkeys(("together", "hints"), pl.String),
 }
-# Limits of the lines in `repr`.
+# Most rows that `repr` shows, and most characters of each.
 SHOWN, WIDTH = 4, 79
 
 
@@ -129,7 +129,7 @@ class Screening(ScreeningResult):
 
     model: NoveltyModel
     _table: AnyTable
-    _frame: Any  # the frame given; None for a path or a table
+    _frame: Any  # the data frame that was given; None for a path or a table
 
     def to_frame(self, *, keep_hidden: bool = False) -> Any:
         """Return all rows in input order: their columns, and the findings on each.
@@ -231,7 +231,7 @@ class Screening(ScreeningResult):
         keep_hidden: bool,
         more: Added = MappingProxyType({}),
     ) -> Any:
-        """Add findings to the rows at some positions, or all; hidden columns are emptied."""
+        """Add findings to the rows at some positions, or to all rows; empty hidden columns."""
         table, rows = self._table, self._frame
         some = slice(None) if places is None else places
         if rows is None and isinstance(table, Table):
@@ -544,7 +544,7 @@ def screen_table(
         opened = _opened(table, id, given)
         clean = None
         if reference is not None:
-            # The rows read from a database are chosen for the table only.
+            # Options that choose rows of a database apply to the table only, not to the reference.
             kept = (*OF_FILES, *["timeout"] * is_database(reference))
             of_reference = {name: value for name, value in given.items() if name in kept}
             clean = _opened(reference, opened.id, of_reference, name="reference", by_index=False)
@@ -891,7 +891,7 @@ def _judged(
         if isinstance(given, str | Path):
             found.append(read_table(given) if name == "accept" else read_marks(given))
         elif given is not None:
-            # An index names rows only if that of the table does.
+            # The index of judged rows names them only if that of the table names its rows.
             table = given
             if not isinstance(given, Table):
                 table = read_frame(given, name=name, by_index=by_index, in_memory_rows=inf).table
@@ -1005,7 +1005,7 @@ def _refuse_forked() -> None:
 
 @contextmanager
 def _in_python() -> Iterator[None]:
-    """Name options in errors as keywords instead of flags; compute as commands do.
+    """Name options in errors as keywords, not flags; compute with the commands' numpy settings.
 
     The caller's numpy error state stays in effect for the caller's own arithmetic.
     """

@@ -33,7 +33,7 @@ from typing import Any
 
 from kpca_apps.names import one_line, reason_of, suggest, without_passwords
 
-_MAX_PLACE = 300  # characters of a path and a name in an archive
+_MAX_PLACE = 300  # most characters of a path and a name in an archive
 # Polars errors contain the system's error number only in their text.
 _RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -51,7 +51,7 @@ class KpcaError(Exception):
         return f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the arguments; Dask's own way fails for memory errors."""
+        """Pickle an error by its arguments; Dask's own way fails for memory errors."""
         return type(self), self.args, self.__dict__ or None
 
 

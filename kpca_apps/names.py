@@ -16,11 +16,11 @@ TABLE_SUFFIXES = (
 )  # fmt: skip
 _MAX_STEM = 50
 _MAX_NOTES = 20
-_LISTED = 5  # names quoted in one sentence
-MISSING = "(missing)"  # shown for an empty cell
-_CELL, _BEFORE = 40, 6  # characters of a cell in a sentence, and before the first that differs
+_LISTED = 5  # most names quoted in one sentence
+MISSING = "(missing)"  # text shown for an empty cell
+_CELL, _BEFORE = 40, 6  # most characters of a cell, and of those before a difference
 _WORDS = re.compile(r'[^\W\d_]|"')
-_SHOWN, _REASON = 40, 120  # characters of an invalid value, and of a reason
+_SHOWN, _REASON = 40, 120  # most characters of an invalid value, and of a reason
 _OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
 
 # Characters that break, reorder or hide in a one-line message: controls, bidirectional and
@@ -28,7 +28,7 @@ _OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
 # letters and marks without width.
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-# Names that differ only in these characters, controls, formats and separators look the same:
+# Names look the same if they differ only in these characters, controls, formats or separators:
 # white space, variation selectors, letters without width and ignorable code points.
 _UNSEEN = re.compile(
     r"[\s\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
@@ -40,8 +40,8 @@ _AROUND_NAMES = "\"'`\u00b4\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e\u203
 _MOST_MARKS = 3
 _NOT_PLAIN = re.compile(r"[^ -~]+")
 _NOT_PLAIN_JSON = re.compile(r"[^\n -~]+")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a Path removes one of two slashes
-# User and password of an address; the user may contain an @. A host in brackets is neither.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a Path would join two slashes
+# User and password of an address. The user may contain an @; a host in brackets is no user.
 _PASSWORD = re.compile(
     r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+:/{1,2}"
     r"(?:(?!\[)[^/?#@:]*:|[^/?#]*:(?=[^/?#]*[@\uff20\ufe6b])|[^/?#\[]*:(?!\d+(?:[/?#,]|\Z))))"
@@ -65,7 +65,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""Escape the same characters in JSON; it decodes to the same texts.
+    r"""Escape the characters that `visible` does, in JSON, which decodes to the same texts.
 
     >>> print(visible_json('{"a": "b\u202ec"}'))
     {"a": "b\u202ec"}
@@ -109,7 +109,7 @@ def quoted_cell(text: str) -> str:
 
 
 def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
-    """Cut two long texts to one line each that shows where they differ.
+    """Cut two long texts to one line each that shows their first difference.
 
     >>> cut_apart("Pump of the second line, north", "Pump of the second line, south", 20)
     ('...line, north', '...line, south')
@@ -124,7 +124,7 @@ def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Quote the first names and count the others."""
+    """Quote the first names, and add the number of other names."""
     first = ", ".join(quoted(name) for name in names[:_LISTED])
     return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
@@ -221,7 +221,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
         plain = name.replace("\0", "_")  # Arrow panics on null characters
         final = f"{plain}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
-            # Resume the last search for this name: thousands of names may repeat.
+            # Resume the last search for a number after this name: thousands of names may repeat.
             number = counters.get(final, 2)
             while f"{final}_{number}" in taken:
                 number += 1

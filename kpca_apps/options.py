@@ -32,10 +32,10 @@ RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
-MOST_SKIPPED = 10_000  # lines above a header, held in memory until it is found
+MOST_SKIPPED = 10_000  # most lines above a header, held in memory until the header is found
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines", "layout")
 READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")
-THRESHOLD = "Threshold (give one)"  # panel of mutually exclusive options
+THRESHOLD = "Threshold (give one)"  # help panel of mutually exclusive options
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -88,7 +88,7 @@ _model, _work = panel("Model"), panel("Parallel work")
 
 
 class NoveltyOptions(Options):
-    """Options of screening; each command and function uses a part of them."""
+    """Options of screening, of which each command and function uses a part."""
 
     share: float | None = _rule(
         "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
@@ -302,14 +302,14 @@ class NoveltyOptions(Options):
 # Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 _OF_COMMANDS = "out force each to_send write_to junit fail_on_flagged json quiet dry_run config"
-KEYWORDS = {  # flag -> keyword of the Python functions
+KEYWORDS = {  # keyword of the Python functions, by flag
     flag_of(name): f"{name}="
     for name in ("reference", *(each.name for each in fields(NoveltyOptions)))
     if name not in _OF_COMMANDS.split()
 }
 
 
-_FLAG = re.compile(r"(?<![^ (])--[\w-]+(?=[).,;:]*(?: |\Z))")  # an option, as a word
+_FLAG = re.compile(r"(?<![^ (])--[\w-]+(?=[).,;:]*(?: |\Z))")  # a word that is an option
 # A quotation; it may contain quotes inside words.
 _QUOTED = re.compile(r"""((?<![^\s(\[])".*?"(?=[\s.,;:?!)\]]|$))""", re.DOTALL)
 
@@ -401,7 +401,7 @@ def check_jobs(name: str, value: object) -> None:
 
 
 def _require_within(name: str, value: Any, low: float, high: float) -> None:
-    """Raise OptionError for a number outside its range, or no integer where `low` is one."""
+    """Raise OptionError for a number outside its range, or a fraction if `low` is an integer."""
     whole = isinstance(low, int)
     if is_number(value, low, high, whole=whole):
         return

@@ -1,4 +1,4 @@
-"""Command lines shown in a report: how to reproduce it, and next steps.
+"""Command lines shown in a report: one that reproduces the report, and next steps.
 
 They work when pasted in the folder where the command ran: paths stand as typed. Reports are shared,
 so an absolute path outside that folder is cut to its name, and the sentence beside the command says
@@ -23,7 +23,7 @@ from kpca_apps.tables.read.uri import scheme_of, with_file
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import ScreeningResult
 
-PIPED = "TABLE.csv"  # stands for a table from standard input
+PIPED = "TABLE.csv"  # name that stands for a table from standard input
 _IN_RUNS = ("model.kpca", "report-marked.html")
 # Options that change no number in a result are left out of the command that reproduces it.
 _NO_NUMBER = frozenset(
@@ -36,7 +36,7 @@ _PATHS = frozenset("table reference accept marks model per_image out inputs data
 def reproduce(
     context: typer.Context, params: Mapping[str, Any] | None = None, *, replacing: bool = False
 ) -> str:
-    """Return the command line of a run, or with other `params`, including those of a config file.
+    """Return the command of a run, with options from its config file; `params` replace them all.
 
     With `replacing`, it overwrites the result it reproduces.
     """
@@ -86,7 +86,7 @@ def next_steps(
         changed |= {"exclude": [*(params["exclude"] or ()), odd], "out": beside, "write_to": None}
         sentence = "Screen again without the column that made the first row odd"
         steps[sentence + _missing(*table, beside)] = reproduce(context, params | changed)
-    # --row looks for an id before a number.
+    # `--row` looks for a row with this id before one with this number.
     is_named = top.id and [row.id for row in result.ranked].count(top.id) == 1
     row = str(top.id) if is_named else str(top.row)
     words = ["kpca", "novelty", "explain", portable(model), *map(portable, table)]
@@ -95,7 +95,7 @@ def next_steps(
     for name in READING:
         if params[name] != getattr(NoveltyOptions, name):
             words += [flag_of(name), str(params[name])]
-    if saved is None:  # the model lacks these options
+    if saved is None:  # a saved model lacks these options
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
     judged = {flag_of(name): params[name] for name in ("accept", "marks") if params[name]}
@@ -128,7 +128,7 @@ def _escaped(word: str) -> str:
 
 
 def portable(path: str) -> str:
-    """Return a path relative to the working folder, or the name of a path outside it."""
+    """Return a path relative to the working folder, or only the name of a path outside."""
     if scheme_of(path) is not None:
         return with_file(path, portable)
     given, here = Path(path), Path.cwd()

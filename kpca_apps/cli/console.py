@@ -126,7 +126,7 @@ def terminal_width() -> int:
 
 
 def wrapped(text: str, indent: str = "", hanging: str = "") -> list[str]:
-    """Break an escaped text into lines that fit the terminal, those after the first `hanging`."""
+    """Escape and wrap a text to fit the terminal, with `hanging` before all lines but the first."""
     shown, width = one_line(text, MAX_LINE), terminal_width()
     return textwrap.wrap(
         shown,
@@ -139,7 +139,7 @@ def wrapped(text: str, indent: str = "", hanging: str = "") -> list[str]:
 
 @contextmanager
 def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-    """Show the progress of a pass over rows; yields a function to call with newly finished rows."""
+    """Show the progress of a pass; yield a function to call with the number of newly done rows."""
     if not console.shows_progress:
         yield lambda n_done: None
         return
@@ -147,7 +147,7 @@ def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """Rows a second, with two digits."""
+        """Rows per second, with two digits."""
 
         def render(self, task: Task) -> Text:
             return Text(f"{float(f'{task.speed:.2g}'):,.0f} rows/s" if task.speed else "")
@@ -162,7 +162,7 @@ def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[
 def image_progress(
     console: Console, weights: Mapping[str, int]
 ) -> Iterator[tuple[Callable[[ImageOutcome], None], Callable[[str, float], None] | None]]:
-    """Show the progress of a batch, in which each image counts by its weight, resumed ones not.
+    """Show the progress of a batch: images count by their weight, resumed images do not count.
 
     Yields a function to call with the outcome of each finished image, and one to call from any
     thread with the name of an image and its finished share; None without a terminal.

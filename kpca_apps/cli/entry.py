@@ -15,7 +15,7 @@ from kpca_apps.system.interrupts import ENDING
 # Threshold of the garbage collector: with CPython's 700, collecting the many objects of imports and
 # figures takes a tenth of the time of a command on a small table.
 NEW_OBJECTS = 1_000_000
-# Seconds from a signal until the process ends in any case, and those of its exit handlers.
+# Seconds from a signal until the process ends in any case, and seconds for its exit handlers.
 PATIENCE, FAREWELL = 1.2, 0.4
 
 
@@ -46,7 +46,7 @@ def _handle_signals(codes: list[int]) -> None:
             signal.signal(number, _end_at_once)
     if not hasattr(signal, "pthread_sigmask"):
         return
-    # The caller's thread may have blocked them.
+    # The caller's thread may have blocked these signals.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     # An interrupted run of papers writes its finished experiments, which takes longer.
     if sys.argv[1:2] != ["papers"]:

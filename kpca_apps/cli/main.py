@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None, signals: list[int]) -> int:
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller
+        if getattr(sys, name) is None:  # this stream was closed by the caller
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123
     os.environ["MPLBACKEND"] = "agg"  # figures are files; ignore the user's backend
     for stream in (sys.stdout, sys.stderr):
@@ -95,11 +95,11 @@ def _run(arguments: Sequence[str] | None, signals: list[int]) -> int:
     try:
         words = None if arguments is None else [_require_encodable(word) for word in arguments]
         for word in sys.argv[1:] if words is None else words:
-            refuse_password(word)  # before a message quotes it
+            refuse_password(word)  # refuse a password before a message quotes it
         with _first_signal_interrupts(signals):
             code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
         sys.stdout.flush()
-        # Depending on its version, typer returns this code after an interrupt or raises Abort.
+        # After an interrupt, some versions of typer return this code, others raise Abort.
         return _end(KeyboardInterrupt()) if code == INTERRUPTED else code
     except (BrokenPipeError, SystemExit) as error:
         # Typer and rich convert a closed pipe to SystemExit.
@@ -122,7 +122,7 @@ def _require_encodable(word: str) -> str:
 
 
 class _InterruptError(KeyboardInterrupt):
-    """A signal; after a plain KeyboardInterrupt in ``exec``, Python would end by SIGINT."""
+    """Raised at a signal; after a plain KeyboardInterrupt in ``exec``, Python ends by SIGINT."""
 
 
 @contextmanager
@@ -174,13 +174,13 @@ def _end(error: BaseException) -> int:
         if message := error.format_message():  # type: ignore[attr-defined]
             context = getattr(error, "ctx", None)
             command = "kpca" if context is None else context.command_path
-            # A prefix of some versions of typer.
+            # Remove a prefix that some versions of typer add.
             message = message.replace("Value error, ", "", 1)
             place = f"{name}: " if (name := config_at_fault(context, message)) else ""
             say_error(f"{place}{message} ({command} --help)")
         return USAGE
     if isinstance(error, OSError):
-        # Errors of files are InputErrors: this is one of stdout or stderr.
+        # Errors of files are InputErrors, so this error is of stdout or stderr.
         say_error(f"output cannot be written: {error.strerror or error}")
         _drop_output()
         return UNWRITABLE

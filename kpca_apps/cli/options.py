@@ -50,7 +50,7 @@ def whole_number(text: object) -> int:
 
 
 def count_or_share(text: object) -> float:
-    """Parse a whole number, or a share below 1; 1.0 is ambiguous."""
+    """Parse a whole number, or a share below 1; raise for 1.0, which could be either."""
     with suppress(ValueError):
         return int(str(text))
     if (value := number(text)) < 1:
@@ -83,8 +83,8 @@ class CarefulCommand(TyperCommand):
             for flag in (*parameter.opts, *parameter.secondary_opts)
             if flag.startswith("-")
         }
-        waiting = ""  # option whose value is next
-        given: dict[str, str] = {}  # flags of options that have an opposite
+        waiting = ""  # option that takes the next word as its value
+        given: dict[str, str] = {}  # flags given so far, of options that have an opposite
         for word in args:
             flag, sign, value = word.partition("=")
             if not word or (sign and not value and flag in options):
@@ -122,19 +122,19 @@ class CarefulCommand(TyperCommand):
 
 
 def _reconcile(ctx: Any) -> None:
-    """Let a threshold on the command line replace that of a config file, and --hide add to it."""
+    """Let a threshold on the command line replace the config file's, and --hide add columns."""
     config = ctx.default_map or {}
     typed = [n for n in ctx.params if ctx.get_parameter_source(n).name == "COMMANDLINE"]
     panels = {one.name: getattr(one, "rich_help_panel", None) for one in ctx.command.params}
     if any(panels[name] == THRESHOLD for name in typed):
         ctx.params |= {n: None for n in config if panels[n] == THRESHOLD and n not in typed}
     if "hide" in typed:
-        hidden = map(str, config.get("hide", ()))  # names in the file may be numbers
+        hidden = map(str, config.get("hide", ()))  # column names in the config file may be numbers
         ctx.params["hide"] = [*dict.fromkeys([*hidden, *ctx.params["hide"]])]
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Read defaults from a TOML file; the command line wins."""
+    """Read default options from a TOML file; options on the command line override them."""
     if path is None:
         return None
     name = one_line(path.name)
@@ -224,7 +224,7 @@ def command(
                 one.name,
                 Parameter.KEYWORD_ONLY,
                 default=typer.Option(one.default, *flags, **more),
-                annotation=hint if len(numbers) < 2 else float | None,  # Typer has no int | float
+                annotation=hint if len(numbers) < 2 else float | None,  # Typer lacks int | float
             )
 
         def run(**values: Any) -> None:

@@ -62,7 +62,7 @@ class Clock:
         run = {
             **RUN.head,
             "started": self.started.isoformat(timespec="seconds"),
-            # Not the current time: the clock may have been set back during the run.
+            # Do not use the current time: the clock may have been set back during the run.
             "finished": (self.started + elapsed).isoformat(timespec="seconds"),
             "host": platform.node(),
             "platform": platform.platform(),
@@ -99,7 +99,7 @@ def write_result(
     clock: Clock,
     data: str = "result.json",
 ) -> None:
-    """Write a result into the folder of a run: data, pages, figures, and the times last."""
+    """Write a result into the folder of a run: data, pages and figures, and last the run times."""
     from kpca_apps.report.result_json import result_to_json
 
     def write(name: str, content: str | bytes) -> None:

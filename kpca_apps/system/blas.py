@@ -14,8 +14,8 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from kpca_apps.system.interrupts import interrupts_held
 
-# The libraries have one thread count per process, whichever thread sets it. So the limit is one per
-# process, too: it holds while any caller, listed with its thread, is inside.
+# These libraries have one thread count per process, whichever thread sets it. So the limit is also
+# one per process: it holds while any caller, listed with its thread, is inside.
 _LOCK, _LIMIT = Lock(), list[Any]()
 _INSIDE: dict[object, int] = {}
 
@@ -31,7 +31,7 @@ def one_blas_thread() -> Iterator[None]:
     try:
         with _LOCK:
             if not _LIMIT:
-                # An interrupt in between would leave the limit set for good.
+                # An interrupt while the limit is set would leave it set for good.
                 with interrupts_held():
                     _let_any_thread_set()
                     _LIMIT.append(_linear_algebra().limit(limits=1, user_api="blas"))

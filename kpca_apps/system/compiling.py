@@ -16,8 +16,8 @@ from kpca_apps.system.interrupts import interrupts_held
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-# Allows vectorised sums. Their order is fixed at compile time, so every thread and every run on one
-# machine adds in the same order. NaN and infinity keep their meaning.
+# These flags allow vectorised sums. Their order is fixed at compile time, so every thread and every
+# run on one machine adds in the same order. NaN and infinity keep their meaning.
 REASSOCIATING = {"reassoc", "contract", "nsz"}
 
 
@@ -42,7 +42,7 @@ def compiled_as_written(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Inline a function into its only caller before that is compiled.
+    """Inline a function into its only caller before the caller is compiled.
 
     It is then compiled once, not also by itself. Called from Python, it behaves as if `compiled`.
     """
@@ -60,7 +60,7 @@ def _dispatcher(function: Function, **how: Any) -> Function:
     try:
         dispatcher: Any = njit(cache=True, **options)(function)
     except RuntimeError:
-        # numba raises this if there is no place for its cache.
+        # numba raises a RuntimeError if there is no place for its cache.
         dispatcher = njit(**options)(function)
     dispatcher.compile = _uninterrupted(dispatcher.compile)
     cache = getattr(dispatcher._cache, "_cache_file", None)

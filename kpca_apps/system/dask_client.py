@@ -110,12 +110,12 @@ def _greet(distributed: Any, scheduler: str) -> None:
         spoken = await asyncio.wait_for(answer, ANSWER_SECONDS)
         spoken.abort()
 
-    # In another thread, as a notebook runs an event loop in this one.
+    # Greet in another thread, as a notebook runs an event loop in this one.
     with ThreadPoolExecutor(max_workers=1) as aside:
         try:
             aside.submit(asyncio.run, greet()).result()
         except Exception as error:
-            # Any server may listen there, and the address may be of any kind.
+            # The address may be invalid, or that of any other server.
             raise _no_answer(scheduler) from error
 
 

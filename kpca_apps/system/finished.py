@@ -36,7 +36,7 @@ _FINISHED = "kpca-finished"
 _COPIES = "kpca-rows-"  # prefix of a run's folder for table copies in a store
 _KEPT_FOR = 30 * 86400.0  # seconds until leftovers of a killed run are removed
 _DIGEST = 32  # bytes of SHA-256 before the content
-# Only such names are ours; hidden names are unfinished files on disk.
+# Names of files that runs store; a first dot marks unfinished files on disk.
 _KEPT = re.compile(r"[0-9a-f]{64}\.msgpack|\.[0-9a-f]{40}\.[0-9a-f]{16}-[0-9a-f]{16}\.partial")
 _COPY_FOLDER, _COPY = re.compile(rf"{_COPIES}[0-9a-f]{{16}}"), re.compile(r"[0-9a-f]{16}\.arrow")
 
@@ -73,12 +73,12 @@ class FinishedParts:
                     file.write(content)
                 return
             except InputError:
-                # Another run may have removed the empty folder when it completed.
+                # Another run that completed may have removed the empty folder.
                 if self.folder.is_dir():
                     raise
 
     def require_private(self) -> None:
-        """Raise InputError unless the folder is ours alone: its content is trusted.
+        """Raise InputError unless the folder is this user's alone, as its content is trusted.
 
         It must not be a link, another user's, or writable by others.
         """
@@ -92,7 +92,7 @@ class FinishedParts:
                 )
 
     def remove(self) -> None:
-        """Remove this run's files, and the folder if it is then empty."""
+        """Remove this run's files, and then the folder if nothing is left in it."""
         for path in self.used:
             path.unlink(missing_ok=True)
         with suppress(OSError):
@@ -160,7 +160,7 @@ class FinishedPass(Generic[Result]):
     """Stored results of one pass over the parts of a table."""
 
     parts: FinishedParts
-    key: str  # for everything that the parts have in common
+    key: str  # hash of everything that the parts have in common
     kind: type[Result]
 
     def get(self, start: int, stop: int) -> Result | None:
@@ -200,7 +200,7 @@ def _made_of(kind: Any, value: Any) -> Any:
 
 @contextmanager
 def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[FinishedParts | None]:
-    """Yield the store of finished parts in a folder that all workers see, and put copies there.
+    """Yield a store of finished parts in a folder that all workers see; put table copies there.
 
     The folder may be an address in a store. Its files are kept if the block raises. Raises
     ConfigError without Dask workers, InputError if the folder does not exist.
@@ -237,10 +237,10 @@ def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[Fini
     finally:
         COPIES_IN.reset(token)
         if copies is not None:
-            # Objects that cannot be removed now are removed when old.
+            # A later run removes objects that cannot be removed now.
             with suppress(InputError):
                 copies.remove_folder()
-    # Only now, as this run's own files may look old if the clock was changed.
+    # Remove old files last, as this run's own may look old if the clock was changed.
     for remove in (finished.remove_old, finished.remove):
         with suppress(InputError):
             remove()

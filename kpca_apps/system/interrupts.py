@@ -18,14 +18,14 @@ ENDING = tuple(
     if hasattr(signal, name)
 )
 """Signals by which a user, a terminal or a batch system asks a program to end."""
-# New processes ignore these; SIGTERM remains for their owner to end them.
+# New processes ignore these signals, but not SIGTERM, by which their owner may end them.
 OF_TERMINALS = frozenset(ENDING) - {signal.SIGTERM}
 _STEP = 0.1  # seconds between two checks
 
 
 @contextmanager
 def interrupts_held(*, drop: bool = False) -> Iterator[None]:
-    """Defer signals that have a handler to the end of the block, or drop them.
+    """Defer signals that have a handler to the end of the block; with `drop`, ignore them.
 
     Processes started in the block ignore signals of a terminal: their owner ends them.
     """
@@ -72,7 +72,7 @@ def heard_while(
         except BaseException as error:
             call.set_exception(error)
 
-    # Not a pool: the interpreter waits for its threads at exit.
+    # Do not use a pool: the interpreter waits for its threads at exit.
     worker = threading.Thread(target=work, daemon=True)
     try:
         # An interrupt may already arrive inside start().

@@ -13,17 +13,17 @@ MOST_COLUMNS = 20_000
 # Missing cells of JSON lines take memory and time (.6 GB, 10 s) but no bytes in the file. A million
 # rows with 50 keys, one per row, stay below the limit.
 MOST_EMPTY_CELLS = 1 << 26
-LONGEST_ROW = 1 << 24  # bytes of text; a longer row is reported as an unclosed quote
+LONGEST_ROW = 1 << 24  # most bytes of a row of text; a longer one is reported as an unclosed quote
 
 # Raw bytes, decoded bytes, masks and the frame exist at the same time while a file is read.
 COPIES = 8
 _NUMBER = 8
-# Scores, p-values, ranks, lines and the like, for every row.
+# Numbers held for every row: scores, p-values, ranks, lines and the like.
 _NUMBERS_PER_ROW = 8
 
 
 def require_memory(n_bytes: int, copies: int = COPIES) -> None:
-    """Raise MemoryLimitError if ``copies`` of so many unpacked bytes do not fit into memory."""
+    """Raise MemoryLimitError if ``copies`` times ``n_bytes`` unpacked bytes exceed the memory."""
     budget = available_memory()
     if n_bytes * copies > budget:
         raise MemoryLimitError(
@@ -51,7 +51,7 @@ def long_row(line: int) -> InputError:
 
 
 def require_columns(n_columns: int, line: int | None = None) -> None:
-    """Raise InputError for too many columns, or cells in the row on a line."""
+    """Raise InputError for too many columns, or for too many cells in the row on a given line."""
     if n_columns > MOST_COLUMNS:
         place = "the table" if line is None else f"line {line}"
         raise InputError(

@@ -37,7 +37,7 @@ def available_bytes() -> int:
         bounds = [int(match[1]) * 1024]
     else:
         try:
-            # Total memory, as free memory is unknown: half of it is a safe guess.
+            # Free memory is unknown here: half of the total memory is a safe guess.
             bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2]
         except (AttributeError, ValueError, OSError):
             bounds = [_SMALL_MACHINE]
@@ -91,13 +91,13 @@ def give_back() -> None:
 
     if (arrow := sys.modules.get("pyarrow")) is not None:
         arrow.default_memory_pool().release_unused()
-    with suppress(AttributeError, OSError, TypeError):  # other C libraries have no such function
+    with suppress(AttributeError, OSError, TypeError):  # other C libraries lack this function
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def drop_pages(mapped: mmap) -> None:
     """Release the resident pages of a shared file mapping; they are read again on access."""
-    # Locked pages cannot be released, and some systems do not support it.
+    # Locked pages cannot be released, and some systems cannot release any.
     with suppress(ImportError, AttributeError, OSError):
         from mmap import MADV_DONTNEED
 

@@ -71,12 +71,12 @@ for _operations, _instruction in (
 
 
 def _operation(typed: Any) -> Any:
-    """Return a function callable in compiled code, without its typing context."""
+    """Return a function for compiled code, where it is called without the typing context."""
     return intrinsic(prefer_literal=True)(typed)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Return the pointer to an array element, with indices in the second argument."""
+    """Return the pointer to the element of an array at indices, which are the second argument."""
     kind, index = signature.args[:2]
     array = context.make_array(kind)(context, builder, args[0])
     places = [
@@ -93,7 +93,7 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 def _vector_pointer(
     context: Any, builder: Any, signature: Any, args: Any, register: Register
 ) -> tuple[Any, int]:
-    """Return the pointer to a register's neighbours in an array, and their alignment."""
+    """Return the pointer to neighbours in an array that fill a register, and their alignment."""
     vector = context.get_value_type(register).as_pointer()
     place = builder.bitcast(_pointer(context, builder, signature, args), vector)
     return place, signature.args[0].dtype.bitwidth // 8
@@ -108,7 +108,7 @@ def _register(dtype: types.Type, lanes: Any) -> tuple[Register, types.Type]:
 
 @_operation
 def load(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
-    """Load neighbours along the last axis."""
+    """Load a register from neighbours along the last axis of an array."""
     register, last = _register(array.dtype, lanes)
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -120,7 +120,7 @@ def load(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
 
 @_operation
 def store(_context: Any, array: Any, index: Any, register: Any) -> Any:
-    """Store neighbours along the last axis."""
+    """Store a register to neighbours along the last axis of an array."""
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place, align = _vector_pointer(context, builder, signature, args, register)
@@ -162,7 +162,7 @@ def each(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
 
 @_operation
 def total(_context: Any, register: Any) -> Any:
-    """Return the sum of the lanes (a power of two): halves, quarters, then neighbours."""
+    """Return the sum of the lanes, a power of two: add halves, then quarters, last neighbours."""
 
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         lanes = register.lanes

@@ -41,10 +41,10 @@ Result = TypeVar("Result")
 Executor = Literal["serial", "threads", "processes", "dask"]
 
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
-RETRIES = 2  # retries of a part whose worker was lost
-IN_FLIGHT = 3  # parts submitted ahead, per worker
-LEAST_SPOOLED = 1_000_000  # bytes from which an object is not sent with each part
-WATCH_SECONDS = 0.2  # between a worker's checks that its parent process lives
+RETRIES = 2  # number of retries of a part whose worker was lost
+IN_FLIGHT = 3  # number of parts submitted ahead for each worker
+LEAST_SPOOLED = 1_000_000  # least bytes of an object that is not sent with each part
+WATCH_SECONDS = 0.2  # seconds between a worker's checks that its parent process lives
 
 _log = logging.getLogger(__name__)
 
@@ -218,7 +218,7 @@ class Workers(AbstractContextManager["Workers"]):
         if self._client is not None:
             packed: Any = dumps((task, number, part))
             if len(packed) >= LEAST_SPOOLED:
-                # As data, which the scheduler frees after use, unlike a task's arguments.
+                # Send the task as data, which the scheduler frees after use, unlike arguments.
                 with _reached(), _readable(OSError, CancelledError):
                     packed = self._client.scatter(bytes(packed), hash=False)
             return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
@@ -243,7 +243,7 @@ class Workers(AbstractContextManager["Workers"]):
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
     def _close_pool(self, *, is_stopped: bool = False) -> None:
-        """Close threads or processes; they are reopened when needed.
+        """Close threads or processes; new ones are started when needed.
 
         Threads finish their parts, and so do processes unless ``is_stopped``.
         """
@@ -335,7 +335,7 @@ def _reached() -> Iterator[None]:
 
 
 class _Spooled:
-    """A large object in a file, which a process reads once when it unpickles this."""
+    """A large object in a file; to unpickle it, each process reads the file once."""
 
     def __init__(self, content: memoryview) -> None:
         self.file = private_path("kpca-shared")
@@ -353,7 +353,7 @@ def _read_spooled(path: Path) -> Any:
 def _spooled(thing: object) -> object:
     content = dumps(thing)
     if len(content) >= LEAST_SPOOLED:
-        with suppress(OSError):  # no room on the disk: send it with each part
+        with suppress(OSError):  # no room on the disk: send the object with each part
             return _Spooled(content)
     return thing
 
@@ -380,12 +380,12 @@ class Kept:
         self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
         self._futures: list[Any] = [None] * len(parts)
         self._sent: tuple[Any, ...] | None = None
-        self._carried = set[int]()  # parts that were sent with their data
+        self._carried = set[int]()  # numbers of parts that were sent with their data
 
     def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
         """Return the future of a part's value, submitting it if missing or lost."""
         future, part = self._futures[number], self._parts[number]
-        # A value that is pending without its data cannot be read by its worker either.
+        # A value pending without its data does not count: its worker cannot read the part.
         good = (
             {"finished", "pending"} if carried is None or number in self._carried else {"finished"}
         )
@@ -421,13 +421,13 @@ class _Flight(Generic[Part, Result]):
     def __post_init__(self) -> None:
         # Number, part and future of each submitted part.
         self.waiting: deque[tuple[int, Part, Any]] = deque()
-        self.suspects: deque[tuple[int, Part, Any]] = deque()  # submitted when a worker was lost
+        self.suspects: deque[tuple[int, Part, Any]] = deque()  # parts sent when a worker was lost
         self.sent_carried = set[int]()  # numbers of parts sent with their data
         self.distributed: Any = None
         self.given_up: tuple[type[BaseException], ...] = ()
         if self.workers.executor == "dask":
             self.distributed = importlib.import_module("distributed")
-            # The cluster has already retried these.
+            # The cluster has already retried parts with this error.
             self.given_up = (self.distributed.KilledWorker,)
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
         self.sent = self.workers._send_shared(self.shared)
@@ -457,7 +457,7 @@ class _Flight(Generic[Part, Result]):
             self.sent_carried.add(number)
         try:
             if self.kept is not None:
-                # The worker already holds the part; its number would suffice.
+                # The worker with the kept value also holds the part: its number would suffice.
                 beside = (self.kept.future(number, carried),)
                 return self.workers._submit(self.task, number, part, *beside, *self.sent)
             sent = part if carried is None else carried(part)
@@ -498,7 +498,7 @@ class _Flight(Generic[Part, Result]):
                 wait(futures, return_when=FIRST_COMPLETED)
 
     def _carry(self, number: int, error: UnreachableError) -> None:
-        """Send parts with their data from now on; re-raise if this part already was.
+        """Send parts with their data from now on; re-raise the error if this part already had it.
 
         Suspects keep their form.
         """
@@ -520,7 +520,7 @@ class _Flight(Generic[Part, Result]):
             self.kept.renew()
 
     def _alone(self, number: int, part: Part, future: Any) -> Result:
-        """Return a part's result with no other part submitted, to find out whether it kills."""
+        """Return the result of a part that runs alone, to find out whether it kills its worker."""
         for attempt in range(RETRIES + 1):
             if attempt > 0:
                 future = self._submit(number, part)

@@ -51,7 +51,7 @@ _AS_TEXT = {
     "nested": NESTED,
     "bytes": "Bytes read as text",
 }
-# Types that one column may mix; the first family that fits counts.
+# Families of types that one column may mix; the first family that fits a type counts.
 _FAMILIES = {
     "booleans": bool | np.bool_,
     "numbers": int | float | np.integer | np.floating | Decimal | Fraction,
@@ -137,7 +137,7 @@ def column_name(label: Hashable) -> str:
 
 
 def frame_beside(frame: Any, found: Added) -> Any:
-    """Add columns to a frame of pandas, polars or pyarrow, but for those that are ``None``.
+    """Add columns that are not ``None`` to a frame of pandas, polars or pyarrow.
 
     Columns of the frame with the name of an added one are renamed.
     """
@@ -239,7 +239,7 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
     if isinstance(data, pl.DataFrame):
         return data.clone(), [(column.name, column) for column in data.iter_columns()]
     if _is_pandas(data, "DataFrame"):
-        # A shallow copy: later changes by the caller do not affect it.
+        # Copy the frame, not its cells: later changes by the caller do not affect the copy.
         frame = data.copy(deep=False)
         return frame, [(label, frame.iloc[:, k]) for k, label in enumerate(frame.columns)]
     if isinstance(data, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(data, "Series"):
@@ -270,7 +270,7 @@ def _stream_of(data: Any) -> pa.RecordBatchReader | None:
         return None
     try:
         return pa.RecordBatchReader.from_stream(data)
-    except Exception as error:  # of its library
+    except Exception as error:  # the library of the frame may raise any exception
         raise InputError(
             f"{_type_name(data)} is not a table ({reason_of(error)}): {_WANTED}"
         ) from None
@@ -279,7 +279,7 @@ def _stream_of(data: Any) -> pa.RecordBatchReader | None:
 def _batches(stream: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch]:
     try:
         yield from stream
-    except Exception as error:  # of its library
+    except Exception as error:  # the library of the frame may raise any exception
         raise InputError(
             f"{_type_name(data)} broke off while it was read ({reason_of(error)}); create it again."
         ) from None
@@ -304,7 +304,7 @@ def _columns_of_array(data: NDArray[Any]) -> list[tuple[Hashable, Any]]:
 
 
 def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Hashable, Any]]:
-    """Return the label and values of an index that names the rows, if it does."""
+    """Return the label and values of an index if it names the rows; else an empty list."""
     if id is None:
         is_count = index.nlevels == 1 and index.name is None
         if is_count and index.equals(_pandas().RangeIndex(len(index))):
@@ -332,7 +332,7 @@ def _read_columns(
     """Return columns with unique names, and the original names; add notes on conversions."""
     names, name_notes, renamed = unique_names(column_name(label) for label, _ in data)
     notes += name_notes
-    read_as: dict[str, list[str]] = {}  # note -> its columns
+    read_as: dict[str, list[str]] = {}  # columns by the note on their conversion
     columns: list[pl.Series] = []
     for name, (_, values) in zip(names, data, strict=True):
         where, remarks = f'column "{one_line(name)}"', set[str]()
@@ -421,7 +421,7 @@ def _of_array(values: NDArray[Any], remarks: set[str]) -> pl.Series:
         values = values.astype(f"{kind}8[s]")
     if kind == "f" and values.dtype.itemsize != 4:
         values = values.astype(np.float64)
-    # Contiguous, in the byte order of this machine.
+    # Make the array contiguous, in the byte order of this machine.
     values = np.ascontiguousarray(np.asarray(values), values.dtype.newbyteorder("="))
     return _of_arrow(pa.array(values, from_pandas=True, mask=mask), remarks)
 
@@ -446,7 +446,7 @@ def _of_objects(values: list[Any], remarks: set[str]) -> pl.Series:
     if family == "booleans":
         return pl.Series([None if cell is None else bool(cell) for cell in cells])
     if family in ("moments", "dates", "times", "durations"):
-        # Not by pyarrow, which reads all zones as UTC once pandera has been imported.
+        # Avoid pyarrow, which reads all zones as UTC once pandera has been imported.
         return pl.Series(cells)
     if family != "numbers":
         remarks |= {_AS_TEXT[family]} if family in _AS_TEXT else set()
@@ -475,7 +475,7 @@ def _family(kind: type) -> str:
     for name, family in _FAMILIES.items():
         if issubclass(kind, family):
             return name
-    # The default text of an object is its address in memory, and that of a set has no order.
+    # The default text of an object is its memory address; the text of a set has no fixed order.
     is_nameless = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
     if is_nameless or issubclass(kind, set | frozenset | Mapping):
         raise InputError(

@@ -44,13 +44,13 @@ _PACKINGS = {
     "xz": re.compile(rb"\xfd7zXZ\0"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second: an empty archive
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second begins an empty archive
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 LZMA = 1 << 28  # memory limit of xz in bytes; the strongest preset takes 65 MB
 CHANGED = "the file was changed while it was being read; run again once it is complete."
-HEAD = 4096  # first bytes, which identify a format
+HEAD = 4096  # number of first bytes, which identify a format
 CHUNK = 1 << 20  # bytes read at once
-_MOST_LISTED = 20  # files of an archive in a message
+_MOST_LISTED = 20  # most files of an archive listed in a message
 _PATIENCE = 5.0  # seconds to wait for the writer of a pipe before saying so
 
 
@@ -71,20 +71,20 @@ class Reading(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are read; None means detected."""
+    """Options for reading files; None means that the reader detects the value."""
 
-    delimiter: str | None = None  # a character, or its name
+    delimiter: str | None = None  # delimiter: a character, or its name
     encoding: str | None = None
-    sheet: str | int | None = None  # name or number (from 1) of a workbook's sheet
-    skip_rows: int = 0  # lines above the header of a text or a sheet
+    sheet: str | int | None = None  # name of a workbook's sheet, or its number from 1
+    skip_rows: int = 0  # number of lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
     layout: str | None = None  # "auto" or "off"
-    as_of: str | int | datetime | None = None  # version or time of a Delta table
+    as_of: str | int | datetime | None = None  # version of a Delta table, or a time it is read for
     query: str | None = None  # SELECT whose rows are read from a database
     table_name: str | None = None  # table of a database that is read without a query
     timeout: float | None = None  # time limit in seconds for reading from a database
-    in_memory_rows: float = inf  # a larger table is read in parts
-    part_rows: int | None = None  # rows of a part; the default depends on the number of columns
+    in_memory_rows: float = inf  # most rows held in memory; a larger table is read in parts
+    part_rows: int | None = None  # rows in each part; the default depends on the number of columns
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
@@ -110,10 +110,10 @@ class ReadOptions:
             object.__setattr__(self, "as_of", _version(self.as_of))
 
     def refuse_others(self, applying: str, kind: str) -> None:
-        """Raise OptionError for options that are set but not `applying` to a kind of file."""
+        """Raise OptionError for options that are set but do not apply to a kind of file."""
         for name in READING:
             is_given = getattr(self, name) != ReadOptions.__dataclass_fields__[name].default
-            # `layout` has no effect on other files.
+            # `layout` may be set for any file: it has no effect on other kinds.
             if is_given and name not in (*applying.split(), "layout"):
                 raise OptionError(name, f"does not apply to {kind}; leave it out.")
 
@@ -150,12 +150,12 @@ class KnownFile:
     """The state of a file that is read several times."""
 
     path: str
-    label: str  # its name as the user gave it
+    label: str  # name of the file as the user gave it
     size: int  # bytes
-    modified: int  # time of its last change, ns
-    packing: str = ""  # "gzip", "bzip2", "xz" or "zstd"
-    member: str = ""  # file that is read in a zip archive
-    digest: str = ""  # SHA-256 of its bytes, if known
+    modified: int  # time of the last change of the file, ns
+    packing: str = ""  # compression: "gzip", "bzip2", "xz" or "zstd"
+    member: str = ""  # name of the file that is read in a zip archive
+    digest: str = ""  # SHA-256 of the bytes on disk, if known
 
     @classmethod
     def at(cls, path: Path, label: str = "") -> KnownFile:
@@ -202,7 +202,7 @@ class KnownFile:
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as opened:
                 yield from iter(lambda: opened.read(CHUNK), b"")
-        except Exception as error:  # the library raises many kinds on damaged archives
+        except Exception as error:  # the library raises errors of many kinds on damaged archives
             raise InputError(
                 f"the zip archive is damaged ({reason_of(error)}); fetch it again.", self.label
             ) from None
@@ -212,7 +212,7 @@ class KnownFile:
         self.check()
         try:
             with Path(self.path).open("rb") as file:
-                # Up to its known size: another program may append faster than this reads.
+                # Stop at the known size: another program may append faster than this one reads.
                 n_left = self.size
                 while n_left and (chunk := file.read(min(CHUNK, n_left))):
                     n_left -= len(chunk)
@@ -251,16 +251,16 @@ class InputFile:
 
     file: KnownFile
     name: str
-    suffix: str  # of its name, in lower case, before ".gz"
-    head: bytes  # first bytes, decompressed
+    suffix: str  # suffix of the name, in lower case, without ".gz"
+    head: bytes  # first bytes of the decompressed content
     tail: bytes  # last four bytes on disk
-    copy: TemporaryPath | None  # of the content of a pipe
+    copy: TemporaryPath | None  # copy of the content of a pipe
     options: ReadOptions
-    notes: tuple[str, ...] = ()  # on how it is read
+    notes: tuple[str, ...] = ()  # notes on how the file is read
 
     @property
     def label(self) -> str:
-        """Its name as the user gave it."""
+        """Name of the file as the user gave it."""
         return self.file.label
 
     @property
@@ -270,7 +270,7 @@ class InputFile:
 
     @property
     def is_binary(self) -> bool:
-        """Whether its first bytes are no text."""
+        """Whether the first bytes of the file are no text."""
         return b"\0" in self.head
 
     @property
@@ -291,7 +291,7 @@ class InputFile:
 
     @cached_property
     def unpacked(self) -> TemporaryPath | None:
-        """A copy of the decompressed content, or that of a pipe; None for other files."""
+        """Copy of the decompressed content, or of the content of a pipe; None for other files."""
         return spool(self.file.chunks()) if self.is_packed else self.copy
 
     @property
@@ -363,7 +363,7 @@ def _is_workbook(file: InputFile) -> bool:
             return any(name.startswith("xl/workbook") for name in opened.namelist())
     except KpcaError:
         raise
-    except Exception:  # the library raises many kinds on damaged archives
+    except Exception:  # the library raises errors of many kinds on damaged archives
         return b"[Content_Types].xml" in file.head or b"xl/" in file.head
 
 
@@ -408,7 +408,7 @@ def damage_refused(kind: str) -> Iterator[None]:
     except KpcaError:
         raise
     except BaseException as error:
-        # Panics of compiled code are no Exceptions.
+        # Panics of compiled code are not of class Exception.
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         raise InputError(
@@ -454,7 +454,7 @@ def _of_members(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
             if packing == "gzip":
                 chunk = unpacker.unused_data or unpacker.unconsumed_tail
                 continue
-            # The other decompressors hold their remaining input.
+            # Unlike gzip's, the other decompressors keep the input that is left.
             while not (unpacker.eof or unpacker.needs_input):
                 if data := unpacker.decompress(b"", CHUNK):
                     yield data

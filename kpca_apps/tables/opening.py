@@ -183,7 +183,7 @@ def read_table(path: str | Path | Sequence[str | Path], **reading: Unpack[Readin
 
 
 def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    """Return the files of paths, patterns and folders; a folder of Parquet files stays one."""
+    """Return the files of paths, patterns and folders; do not expand a folder of Parquet files."""
     if isinstance(path, str | Path):
         paths = [path]
     else:
@@ -248,7 +248,7 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
         is_whole = str(file) == "-" or scheme_of(file) is not None or is_delta(Path(file))
         items: list[Path] = []
         if not is_whole and Path(file).is_dir():
-            with suppress(InputError):  # reported on opening
+            with suppress(InputError):  # opening the table reports the error
                 items = unhidden(Path(file))
         files = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
         found += [item for item in files if item.is_file()] or [file]
@@ -263,7 +263,7 @@ def _folder(folder: Path) -> list[str | Path]:
     try:
         items = unhidden(folder)
     except InputError:
-        return [folder]  # reported on opening
+        return [folder]  # opening the folder reports the error
     if is_delta(folder) or any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
         return [folder]
     files: list[str | Path] = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
@@ -359,7 +359,7 @@ def _read_characters(file: InputFile) -> Table | PartedTable:
     except NotUtf8:
         raise
     except InputError:
-        # The error may be that of a wrong encoding: report that one first.
+        # The cause may be a wrong encoding: report that first.
         text.require_utf8()
         raise
 

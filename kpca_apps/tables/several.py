@@ -80,7 +80,7 @@ def _combined(
         with about(label):
             require_same_columns(table.columns, names, model, "the files of one table")
     paths = [Path(label).absolute() for label in labels]
-    # Without the folders whose values are columns, which may be hidden.
+    # Leave out the folders whose values are columns, which may be hidden.
     above = [path.parents[len(values[0]) if values else 0] for path in paths]
     shared = Path(os.path.commonpath(above))
     shown = [
@@ -102,7 +102,7 @@ def _combined(
         added = pl.DataFrame([{name: v or "" for name, v in one.items()} for one in values])
     elif values:
         added = frame_of_values(values)
-    # Some writers repeat these columns in the files.
+    # Some writers repeat the columns of partitions in the files.
     columns = [column for column in added.iter_columns() if column.name not in names]
     file_column = "file"
     while file_column in (*names, *added.columns):

@@ -7,29 +7,29 @@ import json
 from dataclasses import dataclass
 
 LeftOut = tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
-_LISTED = 5  # runs of lines in a sentence
+_LISTED = 5  # most runs of lines in a sentence
 REPEATED, DRAWN, TOTAL, FOOT = "repeated header", "drawn line", "total", "footer"
 UNMATCHED, BLANK, REMARK = "unmatched total", "blank line", "remark"
-COUNTED = (REPEATED, DRAWN, TOTAL, UNMATCHED, BLANK, REMARK)  # kinds with a plural; a footer is one
+COUNTED = (REPEATED, DRAWN, TOTAL, UNMATCHED, BLANK, REMARK)  # kinds that notes name in the plural
 
 
 @dataclass(frozen=True)
 class SourceInfo:
     """The source of a table, and how it was read."""
 
-    name: str  # of the file without its folder, or "standard input"
+    name: str  # name of the file without its folder, or "standard input"
     # "csv", "parquet", "arrow", "jsonl", "json", "excel", "delta", "frame", or a kind of database
     format: str
-    sha256: str  # of the bytes on disk, or of the cells of a stream; 64 hex digits
+    sha256: str  # hash of the bytes on disk, or of the cells of a stream; 64 hex digits
     n_bytes: int
     n_rows: int
     n_columns: int
-    encoding: str | None = None  # of a text file
-    delimiter: str | None = None  # of a text file
+    encoding: str | None = None  # encoding of a text file
+    delimiter: str | None = None  # delimiter of a text file
     notes: tuple[str, ...] = ()  # sentences for the reader ("Read as cp1252: ...")
     file_column: str | None = None  # column with the file of each row of several files
-    reading: str = ""  # other options that decide which cells are read: sheet, skipped lines
-    version: str = ""  # of a Delta table
+    reading: str = ""  # further options that decide which cells are read: sheet, skipped lines
+    version: str = ""  # version of a Delta table
     key_columns: tuple[str, ...] = ()  # primary key of a database table
     renamed: tuple[tuple[str, str], ...] = ()  # (column, its original name), see `unique_names`
     # Lines of a text or rows of a sheet that are no data: (kind, after the file's name if there are
@@ -58,7 +58,7 @@ class SourceInfo:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the bytes and of how they were read, 64 hex digits.
+        """Hash of the table's bytes and of the options by which they were read, 64 hex digits.
 
         The sheets of a workbook share their bytes, but hold different rows.
         """

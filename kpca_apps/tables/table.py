@@ -48,17 +48,17 @@ from kpca_apps.tables.values import DECISIVE, LAST_SECOND, Column, ValueFormat
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16  # of a part
 _CELLS = 1 << 21  # of a part
-_PART_BYTES = 1000  # of a part that is not read
-_LARGEST_BATCH = 1 << 30  # bytes; Arrow counts those of a column in 31 bits
+_PART_BYTES = 1000  # bytes of a part that is not read
+_LARGEST_BATCH = 1 << 30  # bytes; Arrow counts the bytes of a column in 31 bits
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DIGITS_64 = 18  # all whole numbers with so many digits fit into 64 bits
-# Arrow's layout of an interval. Like in PostgreSQL, a year has 365.25 days, other months 30.
+# Arrow's layout of an interval. As in PostgreSQL, a year has 365.25 days, any other month 30.
 _INTERVAL = np.dtype([("months", "i4"), ("days", "i4"), ("ns", "i8")])
-_FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # year 1, in seconds since 1970
+_FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # start of year 1, in seconds since 1970
 
 DURATIONS, NESTED = "Durations read as seconds", "Lists and records read as text"
 
-# Reads the rows of one part, and their lines if the file has lines; small enough to be pickled.
+# Reads the rows of a part, and their line numbers if its file has lines; small when pickled.
 Load = Callable[[], tuple[pl.DataFrame, IntArray | None]]
 
 
@@ -107,9 +107,9 @@ class TablePart:
     """Some rows of a table that are read on demand."""
 
     number: int  # of the part
-    start: int  # its first row, counted from 0
-    stop: int  # the first row after it
-    source: SourceInfo  # of the whole table
+    start: int  # number of the first row, from 0
+    stop: int  # number of the first row after the part
+    source: SourceInfo  # source of the whole table
     load: Load = field(repr=False)
     whole: TablePart | None = field(default=None, repr=False)  # the part these rows belong to
 
@@ -123,7 +123,7 @@ class TablePart:
         return f"{self.place} of {one_line(self.source.name)}"
 
     def read(self) -> Table:
-        """Read the rows; an error names them."""
+        """Read the rows of the part; an error message names these rows."""
         try:
             with about(self.source.name):
                 frame, lines = self.load()
@@ -144,7 +144,7 @@ class TablePart:
         return replace(self, load=partial(_held, rows.frame, rows.lines))
 
     def bare(self) -> TablePart:
-        """Return the part without its loader, which small messages to workers need not hold."""
+        """Return the part without its loader, to keep messages to workers small."""
         return replace(self, load=_unread, whole=None)
 
 
@@ -154,7 +154,7 @@ class PartedTable:
 
     source: SourceInfo
     columns: tuple[str, ...]
-    parts: tuple[TablePart, ...]  # of the same length, except for the last
+    parts: tuple[TablePart, ...]  # parts of the same length, except for the last
     # Temporary file of the parts, removed with this table.
     copy: TemporaryPath | None = field(default=None, repr=False, compare=False)
 
@@ -173,14 +173,14 @@ class Rows:
     """A stream of rows."""
 
     pieces: Iterator[pa.Table]
-    names: list[str]  # complete with the first piece
-    notes: list[str]  # complete with the last piece
-    has_lines: bool  # whether the last column is the line of each row
-    renamed: dict[str, str] = field(default_factory=dict)  # see `unique_names`; complete as `names`
+    names: list[str]  # names of the columns, complete with the first piece
+    notes: list[str]  # notes on the rows, complete with the last piece
+    has_lines: bool  # whether the last column has the line number of each row
+    renamed: dict[str, str] = field(default_factory=dict)  # original names; complete with `names`
 
 
 def part_size(n_columns: int) -> int:
-    """Return the rows of a part: a power of two, about two million cells."""
+    """Return the number of rows of a part: a power of two, for about two million cells."""
     rows = 1 << (max(_CELLS // n_columns, 1).bit_length() - 1)
     return min(max(rows, _LEAST_ROWS), _MOST_ROWS)
 
@@ -192,7 +192,7 @@ def parted_table(
     size: int,
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
-    """Return a table of parts of `size` rows with these loaders."""
+    """Return a table whose parts have `size` rows each and are read by the given loaders."""
     require_memory(source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
@@ -325,7 +325,7 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
         cells = [head[name] for head in heads if head.schema[name] == pl.String]
         if len(cells) < len(heads):
             continue
-        # Check all files together first: they rarely differ.
+        # Check all files together first, as their formats rarely differ.
         joined = Column(pl.concat(cells))
         orders = (joined.number_format(), joined.date_format())
         if not any(one is not None and joined.reads_otherwise(one).any() for one in orders):
@@ -421,7 +421,7 @@ def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str
 
 def typed_columns(frame: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Return columns of a frame in some types."""
-    # Not by expressions, for which the names ``*`` and ``^a.*$`` are patterns.
+    # Avoid expressions, for which the names ``*`` and ``^a.*$`` are patterns.
     return pl.DataFrame([frame[name].cast(kind) for name, kind in types.items()])
 
 
@@ -432,7 +432,7 @@ def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.Dat
     the years 1 to 9999 or is in `as_text`.
     """
     columns = frame.iter_columns()
-    # A mapping keeps empty names.
+    # Build the frame from a mapping, which keeps empty names.
     return pl.DataFrame({c.name: _plain(c, c.name in as_text) for c in columns})
 
 
@@ -526,7 +526,7 @@ def validate_cells(rows: pa.RecordBatch | pa.Table) -> None:
 def as_polars(table: pa.Table) -> pl.DataFrame:
     """Convert a table, without metadata of the columns, which may be damaged."""
     columns = [_bare(column) for column in table.columns]
-    # Numbers as names: polars would rename a column without a name.
+    # Name columns by numbers: polars would rename a column without a name.
     numbers = [str(number) for number in range(len(columns))]
     frame = pl.DataFrame(pl.from_arrow(pa.Table.from_arrays(columns, numbers)))
     frame.columns = table.schema.names
@@ -579,7 +579,7 @@ def _is_zone(name: str | None) -> bool:
 
 
 def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
-    """Split an Arrow table into a frame and the lines in its last column, if any."""
+    """Split an Arrow table into a frame and the line numbers in its last column, if it has them."""
     if not has_lines:
         return pl.DataFrame(pl.from_arrow(table)), None
     *columns, last = range(table.num_columns)
@@ -595,7 +595,7 @@ def as_arrow(frame: pl.DataFrame, lines: IntArray | None = None) -> pa.Table:
 
 
 def line_column(lines: IntArray) -> pa.Array:
-    """Convert the lines of rows (n,) to an Arrow column without a copy, or pandas as `pa.array`."""
+    """Convert line numbers (n,) to an Arrow column, without copying them or loading pandas."""
     held = pa.py_buffer(np.ascontiguousarray(lines, dtype=np.int64))
     return pa.Array.from_buffers(pa.int64(), len(lines), [None, held])
 
@@ -606,7 +606,7 @@ def hash_cells(frame: pl.DataFrame, digest: Any) -> int:
     is_missing = frame.select(pl.all().is_null())
     for column, is_null in zip(frame.iter_columns(), is_missing.iter_columns(), strict=True):
         digest.update(missing := np.packbits(is_null.to_numpy()).tobytes())
-        # Without missing cells, whose memory is undefined.
+        # Leave out missing cells, whose memory is undefined.
         known = (column.drop_nulls() if column.null_count() else column).to_frame().rechunk()
         cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
         sink = pa.BufferOutputStream()
@@ -632,7 +632,7 @@ def _spooled(
     try:
         with ExitStack() as held:
             if address is None or Path(path).exists():
-                # As bytes, since paths may be invalid UTF-8.
+                # Pass paths as bytes: they may be invalid UTF-8.
                 file = held.enter_context(pa.OSFile(os.fsencode(path)))
             else:
                 file = held.enter_context(place_of(address).opened())

@@ -30,7 +30,7 @@ MISSING_WORDS = frozenset(
 )
 _LARGEST = 1e100
 EXACT = 2.0**53  # larger whole numbers may share a float
-# If more of the first cells differ, texts repeat too rarely to be encoded before stripping.
+# If more of so many first cells differ, texts repeat too rarely to be encoded before stripping.
 _FIRST_CELLS, _DIFFERENT = 1_000, 500
 
 # Digits and marks of numbers in any format, or in none, such as "1.2.3".
@@ -66,7 +66,7 @@ SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
 # Marks beside a number, and the replacements that remove them. Credit is negative; a comparison
 # sign precedes the limit of a censored value; a guard keeps spreadsheets from running a formula.
 _NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
-# Without K, M and T, which may stand for thousands, millions and trillions.
+# Letters except K, M and T, which may stand for thousands, millions and trillions.
 _LETTER = "[A-JLN-SU-Za-jln-su-z]"
 _FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\((?:{_LETTER}|[0-9])\)|\[(?:{_LETTER}|[0-9])\])"
 # Flags of laboratories (estimated, not detected) and statistics (estimated, provisional, revised).
@@ -78,7 +78,7 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
     "a letter": ((rf"(\d[.,]?)\s+(?:[a-jln-su-z]|{_QUALIFIER})$", "$1"),),
     "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
-    # Numbers without it are debits.
+    # Numbers without CR are debits.
     CR_ALONE: ((rf"{_NUMBER_END}(?:DR)?$", "-$1"), (r"(\d[.,]?)\s*CR$", "$1")),
     "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
     "a minus behind": ((rf"{_NUMBER_END}-$", "-$1"),),
@@ -88,13 +88,13 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 # A cell with one number, which may have marks; excludes free text.
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|\(\d\))?$"
-_MIN_NUMBERS = 10  # fewer distinct numbers are a scale, of which a word ("don't know") is a level
-WITH_NUMBER = r"^[^#]*\d"  # cannot be a token; "#REF!1" can
-MOST_TOKENS = 5  # distinct texts for missing values in a column of numbers
+_MIN_NUMBERS = 10  # fewer distinct numbers are a scale, and a word ("don't know") is a level of it
+WITH_NUMBER = r"^[^#]*\d"  # cells that cannot be a token; "#REF!1" can be one
+MOST_TOKENS = 5  # most distinct texts for missing values in a column of numbers
 _MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no typing error
 _LONGEST_UNIT = 40
-READS_AS = 0.9  # share of the cells that numbers (dates) need in a column of numbers (dates)
-DECISIVE = 2  # cells that only one order reads; a single one may be a typing error
+READS_AS = 0.9  # least share of cells that are numbers (dates) in a column of numbers (dates)
+DECISIVE = 2  # fewest cells that only one order reads to decide it: one may be a typing error
 DAY = 86_400.0  # seconds
 # A day of clock times begins after a gap of a quarter of a day that is so many times the gap at
 # midnight.
@@ -145,14 +145,14 @@ _PARTS = (
     *("year", "short", "month", "day", "first", "second_part", "dots"),
     *("hour", "minute", "second", "half", "offset"),
 )
-# Parsed by polars, many times faster than by the shapes above.
+# Polars parses these dates, many times faster than the shapes above would.
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?Z?)?$"
 # Numbers that are dates if other cells or the column's name say so: YYYYMMDD, or serial numbers of
 # spreadsheets from 1954 to 2119, perhaps with a time.
 DATE_NUMBER = r"^(?:(?:19|20)[0-9]{6}|[2-7][0-9]{4}(?:\.[0-9]+)?)$"
 PART_OF_DATE = r"^[0-9xX?]{1,4}(?:[-/.][0-9xX?]{1,4}){0,2}$"
 SERIAL_1970, LAST_SERIAL = 25_569, 80_000
-LAST_SECOND = 253_402_300_799  # of the year 9999, since 1970
+LAST_SECOND = 253_402_300_799  # last second of the year 9999, counted from 1970
 _ORDERS, _SIX = {"DDMMYY": "%d%m%Y", "YYMMDD": "%Y%m%d", "MMDDYY": "%m%d%Y"}, "^[0-9]{5,6}$"
 # A date and time in digits, perhaps without minutes or seconds.
 STAMP, _STAMPED = "YYYYMMDDhhmmss", "^(?:19|20)[0-9]{6}(?:[0-9]{2}){1,3}$"
@@ -166,14 +166,14 @@ PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
 class NumberFormat:
     """The format of the numbers of one column."""
 
-    decimal: str = "."  # the mark, "." or ","
-    thousands: str = ""  # the separator, "" for none
-    ambiguous: bool = False  # other formats fit as well ("1,234"); the choice is reported
-    units: tuple[str, ...] = ("",)  # signs that are removed, most frequent first; "" for none
+    decimal: str = "."  # decimal mark, "." or ","
+    thousands: str = ""  # thousands separator, "" for none
+    ambiguous: bool = False  # whether other formats fit as well ("1,234"); the choice is reported
+    units: tuple[str, ...] = ("",)  # unit signs that are removed, most frequent first; "" for none
     word: str = ""  # a unit behind the numbers that is a word, in its most frequent spelling
-    clock: bool = False  # times of day or durations, 14:05 or 14:05:30, read as seconds
-    marks: tuple[str, ...] = ()  # names in `MARKS`
-    tokens: tuple[str, ...] = ()  # texts for a missing value
+    clock: bool = False  # whether cells like 14:05 or 14:05:30 are read as seconds
+    marks: tuple[str, ...] = ()  # names of marks in `MARKS`
+    tokens: tuple[str, ...] = ()  # texts that stand for a missing value
     day_start: float = 0.0  # seconds; earlier clock times belong to the next day
 
     def validate(self) -> None:
@@ -321,9 +321,9 @@ def _infer_tokens(
     is_known = pl.col("text").is_in(known)
     if n_read < READS_AS * n_cells and (is_scale or 3 * n_read < n_cells):
         tokens = others.filter(is_known)
-        # Beside few distinct numbers they are levels: "A", "B" and "0".
+        # Beside few distinct numbers, such texts are levels: "A", "B" and "0".
         return tuple(tokens["text"]) if len(tokens) < is_read.sum() else ()
-    # Rare texts are typing errors, unless the column would not be one of numbers with them.
+    # Rare texts are typing errors, unless they keep the column from being one of numbers.
     for least in (most_of_a_slip(n_cells) + 1, 2):
         tokens = others.filter((pl.col("n") >= least) | is_known)
         if n_read >= READS_AS * (n_cells - int(tokens["n"].sum())):
@@ -401,7 +401,7 @@ def _stem(word: str) -> str:
 
 
 def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
-    """Read stripped cells as numbers; NaN for missing cells and those of another format."""
+    """Read stripped cells as numbers; NaN for missing cells and for cells of another format."""
     if format.clock:
         seconds = _clock_seconds(texts)
         return np.where(seconds < format.day_start, seconds + DAY, seconds)
@@ -443,7 +443,7 @@ def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
 
 
 def _day_start(texts: pl.Series, counts: NDArray[np.int64]) -> float:
-    """Return the start of a day of clock times: the end of a wide gap, with many on both sides."""
+    """Return the second at which a day of clock times starts: the end of a wide gap, else 0."""
     seconds = _clock_seconds(texts)
     times = np.unique(seconds[np.isfinite(seconds)])
     gaps = np.diff(times, append=times[0] + DAY)
@@ -503,11 +503,11 @@ def thousands_mark(format: NumberFormat) -> str:
 class DateFormat:
     """The format of the dates of one column."""
 
-    day_first: bool = False  # 03/04/2008 is the 3rd of April
-    decided_by: str = ""  # "cells" (some part above 12), "option", "table" or "default"; "": clear
-    has_time: bool = False  # some cell has a time of day
-    short_years: bool = False  # some year has two digits
-    dots_day_first: bool = True  # 03.04.2008 is the 3rd of April
+    day_first: bool = False  # whether 03/04/2008 is the 3rd of April
+    decided_by: str = ""  # "cells" (a part above 12), "option", "table" or "default"; "" if clear
+    has_time: bool = False  # whether some cell has a time of day
+    short_years: bool = False  # whether some year has two digits
+    dots_day_first: bool = True  # whether 03.04.2008 is the 3rd of April
     # Order of numbers that are dates; a `STAMP` may end with its hours or minutes.
     digits: Literal["", "DDMMYY", "YYMMDD", "MMDDYY", "YYYYMMDDhhmmss"] = ""
 
@@ -639,7 +639,7 @@ def _iso_seconds(texts: pl.Series) -> FloatArray:
         for start, unit in ((11, 3600), (14, 60), (17, 1)):
             part = iso.str.slice(start, 2).cast(pl.Float64, strict=False).fill_null(0)
             seconds = seconds + part.to_numpy() * unit
-    # Polars accepts the year 0.
+    # Polars accepts the year 0, which is refused here.
     return np.where(seconds >= -62135596800, seconds, np.nan)
 
 
@@ -734,7 +734,7 @@ class Readings:
 
     @property
     def ordered(self) -> FloatArray:
-        """The sorted values without NaN; not cached, to save memory."""
+        """The sorted values without NaN, which are not cached, to save memory."""
         return np.sort(self.values[~np.isnan(self.values)])
 
 
@@ -790,7 +790,7 @@ class Column:
 
     @cached_property
     def levels(self) -> Levels:
-        """Their distinct texts."""
+        """Distinct texts of the cells."""
         if self.cells.dtype.is_float() or self.cells.dtype.is_integer():
             return _levels_of_numbers(self.cells)
         cells = _written(self.cells)
@@ -849,7 +849,7 @@ class Column:
         return None
 
     def written_as(self, known: ValueFormat) -> tuple[ValueFormat, int]:
-        """Return the format of this column, and how many more cells it reads than a known one.
+        """Return the format of this column, and how many more cells it reads than a known format.
 
         This is the known format, unless one of another order reads more cells.
         """
@@ -860,7 +860,7 @@ class Column:
         return (own, n_more) if n_more else (known, 0)
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
-        """Return the format of text cells, and the same with the order of a known one."""
+        """Return the format of text cells, and that format with the order of a known format."""
         if self.cells.dtype != pl.String:
             return None, None
         if isinstance(known, NumberFormat):
@@ -881,7 +881,7 @@ class Column:
         return self.read(format).unreadable & ~self.read(format.swapped).unreadable
 
     def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
-        """Convert the cells that one format reads to another one; dates to ISO 8601."""
+        """Convert the cells that one format reads to another format, or dates to ISO 8601."""
         values, texts = self.read(own).values, self.texts
         if isinstance(own, NumberFormat) and isinstance(other, NumberFormat):
             texts = texts.str.replace_all(thousands_mark(own), "", literal=True)
@@ -895,7 +895,7 @@ class Column:
         return texts.zip_with(is_same, self.cells).alias(self.name)
 
     def leaves_open(self, known: ValueFormat) -> int | None:
-        """Count the cells that only the opposite order of a known one reads.
+        """Count the cells that only the opposite order of a known format reads.
 
         None if some cell is read in the known order only, or the order makes no difference.
         """
@@ -905,7 +905,7 @@ class Column:
         if isinstance(other, NumberFormat):
             other = replace(other, thousands=thousands_mark(other))
         elif own.order == known.order == DateFormat(day_first=True).order:
-            return None  # dates with dots
+            return None  # dates with dots do not depend on this order
         read, otherwise = self.read(like), self.read(other)
         differ = ~np.isnan(read.values) & (read.values != otherwise.values)
         if not differ.any() or np.isnan(otherwise.values[differ]).any():
@@ -918,7 +918,7 @@ class Column:
         if isinstance(format, DateFormat):
             key = format.day_first, format.dots_day_first, format.digits
         elif format is not None:
-            # Called often by rules: hashing a tuple is faster than a format.
+            # Rules call this often: hashing a tuple is faster than hashing a format.
             key = format.decimal, format.thousands, format.word, format.clock, *format.marks
             key = *key, format.day_start, *format.tokens
         if key in self._read:
@@ -1044,7 +1044,7 @@ def _written(cells: pl.Series) -> pl.Series:
 def _stripped(cells: pl.Series) -> pl.Series:
     text = pl.lit(cells).str.strip_chars()
     word = text.str.to_lowercase().is_in(list(MISSING_WORDS))
-    # One query: its overhead is most of the time for a short column.
+    # Use one query: for a short column, most of the time is the overhead of a query.
     return pl.select(pl.when(~word).then(text).alias(cells.name)).to_series()
 
 

@@ -24,15 +24,15 @@ from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table, as_arrow, recut
 from kpca_apps.tables.values import NUMBER_LIKE
 
-Added = Mapping[str, NDArray[Any] | pl.Series | None]  # columns by name; None is an empty one
-Written: TypeAlias = "bytes | pa.Table"  # rows as CSV, or for a Parquet file
+Added = Mapping[str, NDArray[Any] | pl.Series | None]  # columns by name; None is an empty column
+Written: TypeAlias = "bytes | pa.Table"  # rows as CSV text, or as a table for a Parquet file
 
 # A spreadsheet may run cells with these first characters, also after invisible ones, unless the
 # cell is a number or a lone sign, which stands for a missing value.
 _FORMULA = r"^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
 _HARMLESS = rf"^(?:{NUMBER_LIKE}|[+\-]?)$"
-_MARK = b"\xef\xbb\xbf"  # without it, spreadsheets do not read a file as UTF-8
-_GROUP_ROWS = 1 << 16  # of a group of a Parquet file
+_MARK = b"\xef\xbb\xbf"  # without this mark, spreadsheets do not read a file as UTF-8
+_GROUP_ROWS = 1 << 16  # rows in a group of a Parquet file
 
 
 @dataclass(frozen=True)

@@ -23,18 +23,18 @@ from kpca_apps.tables.values import LAST_SECOND, Column, DateFormat, ValueFormat
 Cell = str | int | float | bool | datetime | None
 
 MAX_COLUMNS = 16_384  # of a sheet
-_MAX_DIGITS = 15  # Excel replaces further digits by zeros
+_MAX_DIGITS = 15  # most digits of a number; Excel replaces further ones by zeros
 # Numbers that stay the same as cells: no unit, no leading zero or plus sign.
 _PLAIN = re.compile(r"\s*-?(?!0[0-9])[0-9.,'\u2019\s]*[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?\s*")
 _ZONED = re.compile(r":[0-9.,]+\s*(?:[AaPp]\.?[Mm]\.?)?\s*(?:Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{0,2})$")
 # For Excel, 1900 is a leap year: earlier days would be off by one.
 _FIRST_SECOND = datetime(1900, 3, 1, tzinfo=UTC).timestamp()
-_LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307  # "Excel specifications and limits"
-# Constant, so that equal cells give equal bytes.
+_LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307  # of Excel's numbers, by its specifications
+# Constant time of creation, so that equal cells give equal bytes.
 _CREATED = datetime(2000, 1, 1)
 _NARROWEST, _WIDEST, _MEASURED_ROWS = 6, 40, 1_000
 _GENERAL, _DAY, _TIME = "General", "yyyy-mm-dd", "yyyy-mm-dd hh:mm:ss"
-# Contrast with dark text above 10 to 1.
+# Colours whose contrast with dark text is above 10 to 1.
 _ODD, _ADDED_HEAD, _HEAD = "#FFD08A", "#D9E2EC", "#EDEDED"
 # Characters that XML forbids and the library does not escape.
 _NO_XML = re.compile("[\ufffe\uffff]")
@@ -46,7 +46,7 @@ class SheetColumn:
 
     name: str
     cells: Sequence[Cell]
-    is_added: bool = False  # not a column of the input
+    is_added: bool = False  # whether the column is not one of the input
     note: str = ""  # comment on the header cell
 
 
@@ -57,7 +57,7 @@ class Sheet:
     name: str
     columns: Sequence[SheetColumn]
     odd: Sequence[Collection[int]]  # positions of the coloured columns in each row
-    n_frozen: int  # columns that do not scroll
+    n_frozen: int  # number of columns that do not scroll
 
 
 def require_workbooks() -> None:
@@ -128,7 +128,7 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
     import xlsxwriter
 
     file, n_cut = io.BytesIO(), 0
-    # For its temporary files: the next run removes the folder of a killed one.
+    # Folder for the library's temporary files: the next run removes that of a killed run.
     folder = spool_folder()
     options = {"constant_memory": True, "tmpdir": str(folder.path)}
     with closing(folder), xlsxwriter.Workbook(file, options) as book:
@@ -138,7 +138,7 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
             (pattern, is_odd): book.add_format({"num_format": pattern} | (odd if is_odd else {}))
             for pattern in (_GENERAL, _DAY, _TIME)
             for is_odd in (False, True)
-            if is_odd or pattern != _GENERAL  # a styled empty cell takes room
+            if is_odd or pattern != _GENERAL  # else no style: a styled empty cell takes room
         }
         heads = {
             added: book.add_format(
@@ -175,7 +175,7 @@ def _write_sheet(
                 sheet.write(number, place, cell, style)
     sheet.freeze_panes(1, content.n_frozen)
     sheet.autofilter(0, 0, len(content.odd), len(columns) - 1)
-    # No warnings about identifiers stored as text.
+    # Suppress warnings about identifiers stored as text.
     sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})
     return n_cut
 
@@ -193,7 +193,7 @@ def _date_pattern(cells: Iterable[Cell]) -> str:
 
 def _width(column: SheetColumn) -> int:
     of_date = len(_date_pattern(column.cells))
-    longest = [len(column.name) + 3]  # and the button of the filter
+    longest = [len(column.name) + 3]  # 3 more for the button of the filter
     for cell in column.cells[:_MEASURED_ROWS]:
         text = "" if cell is None else str(cell)
         longest.append(of_date if isinstance(cell, datetime) else len(text))

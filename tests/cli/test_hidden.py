@@ -33,7 +33,7 @@ KINDS = ("csv", "parquet", "arrow", "jsonl", "json", "xlsx")
 
 
 def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
-    """Return rows whose columns, half of them secret, follow one size, except the last `odd`."""
+    """Return rows whose numbers follow one size, except in the last `odd`; some are secret."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=N_ROWS)
     sizes = [size + 0.1 * rng.normal(size=N_ROWS) for _ in range(4)]

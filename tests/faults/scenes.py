@@ -235,7 +235,7 @@ _OF_TIMES = ("started", "finished", "seconds", "seconds of images", "resumed")
 
 
 def results(folder: Path, in_store: Mapping[str, bytes]) -> Units:
-    """Return results under final names, grouped by what appears at once: folder, file, table.
+    """Return results with final names, in units that must appear whole: a folder, file or table.
 
     Times are ignored, and so are files whose names mark them as unfinished.
     """

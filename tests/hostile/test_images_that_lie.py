@@ -102,7 +102,7 @@ def test_tags_that_lie_over_one_another_are_refused() -> None:
 
 
 def test_directories_that_lie_over_one_another_are_refused() -> None:
-    # Each directory of 4000 tags begins one tag after the one before.
+    # 400 directories of 4000 tags overlap: each begins one tag after the start of the last.
     n_tags, n_pages = 4000, 400
     slots = np.zeros((n_tags + n_pages + 1, 6), "<u2")
     slots[:] = (n_tags, 1, 1, 0, 0, 0)

@@ -38,9 +38,9 @@ from kpca_apps.report.text import number, plural
 from kpca_apps.system.files.model_files import check_model_path
 from kpca_apps.system.files.output import atomic_write
 
-LARGEST_WHOLE = 128 * 128  # pixels; larger whole images would need too many examples
+LARGEST_WHOLE = 128 * 128  # most pixels of whole images; larger ones would need too many examples
 MAX_NAME, LEAST_NAME = 40, 12  # characters
-MAX_WHOLE = 400  # characters of an uncut name
+MAX_WHOLE = 400  # most characters of a name that is not cut
 
 
 def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> None:
@@ -178,7 +178,7 @@ def _save_profile(
 
 
 def _in_words(kind: str) -> str:
-    """Describe a kind of images, as `kind_of` names it.
+    """Describe in words a kind of images that `kind_of` returns.
 
     >>> _in_words("128 x 96, 1 x float32"), _in_words("A7 at ISO 800, 3 x uint8")
     ('128 x 96 pixels, 1 channel of float32', 'A7 at ISO 800, 3 channels of uint8')
@@ -256,7 +256,7 @@ def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _named_lines(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return a table of rows with names, cut to the width of the terminal."""
+    """Return a table of rows with names, which are cut so that it fits the terminal."""
     beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
     room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
     each = [*dict.fromkeys(names)]
@@ -265,7 +265,7 @@ def _named_lines(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[
 
 
 def distinct(names: Sequence[str], room: int) -> list[str]:
-    """Cut names in the middle to `room` characters, but for those that would be equal.
+    """Cut names in the middle to `room` characters, except where cut names would be equal.
 
     >>> distinct(["holiday-by-the-sea-1.png", "holiday-by-the-sea-2.png"], 14)
     ['holida...1.png', 'holida...2.png']

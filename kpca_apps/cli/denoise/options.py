@@ -30,7 +30,7 @@ FormatName = Literal["same", "png", "tiff"]
 ImageWorkers = Literal["processes", "dask"]
 RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "method", "bandwidth", "content", "luma", "chroma", "strength")
-# Further options that a dictionary does not take.
+# Other options that do not apply if a dictionary is given.
 WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
@@ -233,7 +233,7 @@ class RunOptions(Checked):
             ) from None
 
     def refuse_contradictions(self, given: Collection[str]) -> None:
-        """Raise for options that exclude each other; `given` are those the user set."""
+        """Raise for options that exclude each other; `given` are the options that the user set."""
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder with --reference")
         for is_set, others, rest in (

@@ -11,15 +11,15 @@ from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.quiet import warnings_ignored
 
-# Bytes of a worker: itself, per value of the image, and per value of the current strip.
+# Memory of a worker in bytes: fixed, for each value of its image, and for each of its strip.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
-_START_UP = 100_000  # values denoised in the time a worker takes to start
+_START_UP = 100_000  # number of values denoised in the time a worker takes to start
 
 
 def processors(jobs: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
     """Return the number of worker processes for images of these sizes, and threads for each."""
     jobs = jobs or joblib.cpu_count()
-    # Stacks need much memory, checked when their size is known: one at a time.
+    # Denoise one stack at a time: it needs much memory, checked once its size is known.
     return (1, jobs) if stack else share_processors(jobs, samples, available_bytes())
 
 

@@ -64,7 +64,7 @@ class Batch:
     context: typer.Context
     options: RunOptions
     console: Console
-    inputs: tuple[str, ...]  # without the output folder
+    inputs: tuple[str, ...]  # given paths, except for the output folder
     planned: tuple[Planned, ...]
     baselines: tuple[str, ...]
     denoiser: GroupDenoiser | ExampleDenoiser
@@ -111,7 +111,7 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 
 
 def _hash_of_mask(path: AnyPath | None) -> str:
-    """Return the hash of a mask's file, or raise InputError; each image reads it again."""
+    """Return the hash of a mask's file, or raise InputError; each image reads the mask again."""
     if path is None:
         return ""
     label = one_line(str(path), 200)
@@ -186,7 +186,7 @@ def run_whole(batch: Batch) -> int:
             workers = stack.enter_context(
                 quiet_workers(options.workers, options.jobs, options.scheduler)
             )
-        # Objects in a store are not opened for this.
+        # Count the values of local files only: objects in a store are not opened for this.
         samples = [
             count_samples(one.source) if isinstance(one.source, Path) else one.n_bytes
             for one in batch.planned
@@ -335,7 +335,7 @@ def denoise_batch(
 
             def progress(done: int, n_all: int, outcome: ImageOutcome) -> None:
                 nonlocal n_done
-                # The next run retries failures.
+                # Failed images do not count as done: the next run retries them.
                 n_done += outcome.status == "ok"
                 show(outcome)
 
@@ -403,7 +403,7 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
     for image in result.images:
         if image.status == "ok":
             dtype, data_range = np.dtype(image.dtype), image.data_range or 1.0
-            # A level that probably is a share of the range of values.
+            # Note a level that probably was meant as a share of the range of values.
             own = image.own_settings.get("sigma", sigma)
             if doubt := doubt_level(own, image.noise, dtype, data_range):
                 notes.append(f"--{doubt}")
@@ -425,7 +425,7 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
         console.say("".join(sentence))
     changed = [image for image in result.images if image.status == "ok" and not is_left(image)]
     if result.mean_comparison is not None and changed:
-        # The headline does not mention the noise then.
+        # The headline then gives the gain instead of the noise.
         console.say(f"{noise_range(changed).capitalize()}.")
     n_camera = sum(
         image.noise == "camera" and "noise" not in image.own_settings for image in result.images

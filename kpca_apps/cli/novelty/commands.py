@@ -264,7 +264,7 @@ def explain(
 def compare(
     context: typer.Context,
     table: TableArgument,
-    label: Annotated[  # required here; also `options.label`
+    label: Annotated[  # required for this command; also sets `options.label`
         str,
         typer.Option(
             "--label", help="Column of the known labels.", rich_help_panel="Columns", metavar="COL"

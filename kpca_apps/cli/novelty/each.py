@@ -42,7 +42,7 @@ from kpca_apps.tables.table import Table
 
 INDEX, INDEX_DATA = "index.html", "index.json"
 RESULT = "result.json"
-# Files beside the folders of the tables.
+# Files beside the folders of the tables: no folder gets one of these names.
 _TAKEN = (INDEX, INDEX_DATA, "run.json")
 
 
@@ -126,7 +126,7 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath
         if storage_error(error, path) is not None:
             raise  # a full disk ends the command; the earlier results stay
         say_line(f"failed: {error}")
-        # Without the error's place, a path of this machine.
+        # Leave out the place of the error, which is a path of this machine.
         return ScreenedTable(name, "", error=str(error.args[0]))
     top = result.ranked[0] if result.ranked else None
     found = ScreenedTable(
@@ -147,7 +147,7 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath
 def _screened(
     run: Run, work: _Work, path: str, folder: OutputFolder, written: AnyPath
 ) -> ScreeningResult:
-    """Screen one table like a command of its own, which its report shows."""
+    """Screen one table as a command of its own would; its report shows that command."""
     own = copy(work.context)
     own.params = {**own.params, "table": [path], "out": near(written), "each": False}
     rows = run.read([path])

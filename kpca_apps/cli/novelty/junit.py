@@ -25,9 +25,9 @@ class RuleCase:
     """A rule as a test case."""
 
     name: str
-    n_rows: int  # rows the rule applies to; the case is skipped if there are none
+    n_rows: int  # number of rows the rule applies to; if none, the case is skipped
     n_broken: int
-    rows: str = ""  # the first rows that break it, as text
+    rows: str = ""  # the first rows that break the rule, as text
 
 
 def check_junit(options: NoveltyOptions, out: str | Path | None) -> None:

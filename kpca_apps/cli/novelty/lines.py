@@ -52,7 +52,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     console.say("".join(headline(result)))
     if result.lists.accepted is not None:
         console.say(result.lists.accepted.statement)
-    # Patterns whose values are hidden may share their sentence.
+    # Patterns whose values are hidden may have the same sentence.
     for sentence in dict.fromkeys(one.sentence for one in result.findings.patterns[:MAX_PATTERNS]):
         console.say(sentence)
     if len(result.findings.patterns) > MAX_PATTERNS:
@@ -65,7 +65,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         console.lines([*group_lines(result), ""])
     if result.findings.duplicates.statement:
         console.say(result.findings.duplicates.statement)
-    # Rules between rows, which no single cell breaks, if the lists above miss rows that break them.
+    # Print rules between rows (no cell breaks them) of which a breaking row is not listed above.
     listed_rows = {one.row for one in result.lists.flagged}
     between = [
         rule
@@ -86,7 +86,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         assert result.reference is not None
         console.lines(moved_lines(result.findings.moved, result.reference.name))
     info = result.threshold
-    # Enough digits to distinguish it from the scores shown.
+    # Give the threshold enough digits to distinguish it from the scores shown.
     _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
     rarity = f", which {info.rarity.in_prose} usual rows would reach" if info.rarity else ""
     has_threshold = math.isfinite(info.value)

@@ -43,12 +43,12 @@ _EXPORTS: dict[str, Callable[[HeldRules], str]] = {
     "pandera": rules_as_pandera,
     "dqx": rules_as_dqx,
 }
-FIRST = 3  # rows named beside a rule that is found
-ROWS = 10  # rows printed for a broken rule
-_OF_VALUES = (Equal, Order, Linear, Product, Determines)  # do not apply to missing values
-_CELL = 24  # characters of a cell or a name in a line
+FIRST = 3  # number of rows named beside a rule that is found
+ROWS = 10  # most rows printed for a broken rule
+_OF_VALUES = (Equal, Order, Linear, Product, Determines)  # rules that missing values cannot break
+_CELL = 24  # most characters of a cell or a name in a line
 _HANGING = "    "
-# Without effect on a check: the file of rules says how its columns are read.
+# These options do not affect a check: the file of rules says how its columns are read.
 _OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")
 
 
@@ -129,7 +129,7 @@ def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
 
 
 def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Target) -> bool:
-    """Check a table against the rules of a file; return whether a row breaks one."""
+    """Check a table against the rules of a file; return whether any row breaks a rule."""
     known = read_rules(path)
     if options.dry_run:
         Console(options.quiet).data_lines(reading_lines(known))
@@ -249,7 +249,7 @@ def reading_lines(rules: HeldRules) -> list[str]:
 
 
 def _places(rows: Sequence[BrokenRow]) -> str:
-    """Return the places of rows: ``lines 17, 402``."""
+    """Name the lines of rows in one phrase: ``lines 17, 402``."""
     if len(rows) == 1 or any(row.file for row in rows):
         return ", ".join(map(_place, rows))
     numbers = [row.row if row.line is None else row.line for row in rows]
@@ -258,6 +258,6 @@ def _places(rows: Sequence[BrokenRow]) -> str:
 
 
 def _place(row: BrokenRow) -> str:
-    """Return the line of a row, or its number if the file has no lines."""
+    """Return the line number of a row, or its row number if the file has no lines."""
     place = f"row {row.row:,}" if row.line is None else f"line {row.line:,}"
     return f"{place} of {one_line(row.file, _CELL)}" if row.file else place

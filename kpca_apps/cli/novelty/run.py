@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "model.kpca"
 TO_SEND = "to-send"
-A_WORKER = 400_000_000  # bytes of a worker that reads and processes a part of a table
+A_WORKER = 400_000_000  # memory of a worker that processes a part of a table, in bytes
 
 
 @dataclass
@@ -68,11 +68,11 @@ class Run:
         return one
 
     def read(self, paths: list[str], layout: LayoutName | None = None) -> AnyTable:
-        """Open a table; the `layout` of a model is the default."""
+        """Open a table; if no layout is chosen, the `layout` of a model applies."""
         return self._read(paths, READING, layout)
 
     def read_reference(self, path: str | None) -> AnyTable | None:
-        """Open the reference, if any; options that choose rows of a database do not apply."""
+        """Open the reference, if any; options that choose rows of a database do not apply to it."""
         if path is None:
             return None
         return self._read([path], [*OF_FILES, *["timeout"] * is_database(path)])
@@ -88,7 +88,7 @@ class Run:
             return open_table(paths, **given | {"layout": given["layout"] or layout})
 
     def read_judged(self) -> list[Table | Marks]:
-        """Read the rows judged in earlier runs: accepted and marked ones."""
+        """Read the rows judged in earlier runs: accepted rows and marked rows."""
         accept, marks = self.options.accept, self.options.marks
         accepted = [] if accept is None else [read_table(accept)]
         return [*accepted, *([] if marks is None else [read_marks(marks)])]
@@ -210,7 +210,7 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
 
 
 def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions:
-    """Return the options of a model, changed by those of a command."""
+    """Return the options of a model, changed by the options of a command."""
     from kpca_apps.novelty.run import inherit_options
 
     given = run.options

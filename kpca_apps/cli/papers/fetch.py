@@ -14,7 +14,7 @@ from kpca_apps.errors import InputError, StoppedError
 from kpca_apps.names import one_line
 from kpca_apps.papers.data import FILES, MissingDataError, PaperFile, read_paper_file
 
-SECONDS = 60  # time limit for a server that sends nothing
+SECONDS = 60  # seconds to wait for a server that sends nothing
 NO_SERVER = (socket.gaierror, ConnectionRefusedError)
 
 
@@ -115,7 +115,7 @@ def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
         server = urlsplit(file.address).hostname
         raise _NoServerError(f"{file.path}: {server} cannot be reached ({root.strerror})")
     if isinstance(root, IncompleteRead) and root.expected is not None:
-        n_bytes = int(root.partial)  # a count here; the bytes themselves in the standard library
+        n_bytes = int(root.partial)  # here the count of bytes; in the standard library, the bytes
         return InputError(
             f"{file.path}: stopped after {n_bytes:,} of {n_bytes + root.expected:,} bytes; try "
             "again."

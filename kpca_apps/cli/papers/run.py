@@ -157,7 +157,7 @@ def _check_data(folder: Path | None) -> None:
 
 
 def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:
-    """Run one experiment; an error in it does not end the others."""
+    """Run one experiment; if it raises an error, the other experiments still run."""
     try:
         return reproduce(experiment, PaperData(data))
     except Exception as error:

@@ -28,11 +28,11 @@ from kpca_apps.report.novelty.text import diff_headline, headline
 from kpca_apps.report.text import Verbatim
 
 CELL, SENTENCE = 120, 600  # characters
-REASONS, FEW = 3, 5  # reasons of a row; items of other lists
+REASONS, FEW = 3, 5  # most reasons of a row; most items of other lists
 MOST_RULES = 50
 # Fields that hold names and cells, not sentences.
 CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
-# The fields that answers contain, by type, under their last names; all fields of other types.
+# Fields that answers contain, by type, named after the last dot; other types have all fields.
 FIELDS = {
     AcceptedRows: "n_rows statement",
     DuplicateRows: "statement",
@@ -83,7 +83,7 @@ def screening(result: ScreeningResult, top: int) -> Answer:
 
 
 def diff(result: ScreeningDiff, top: int) -> Answer:
-    """Tell what is otherwise in the second of two screenings."""
+    """Return how the second of two screenings differs from the first."""
     lists = {name: getattr(result, name) for name in ("appeared", "removed")}
     return {
         **brief(result, MOST_RULES),

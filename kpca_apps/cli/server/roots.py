@@ -1,4 +1,4 @@
-"""The served folders: files are found in them, or refused."""
+"""The served folders: a file in them is found, any other file is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import TABLE_SUFFIXES, one_line, suggest
 
 MEGABYTE = 1_000_000
-MOST_LISTED = 200  # files of a folder
+MOST_LISTED = 200  # most files that are listed of a folder
 _RESULT = "result.json"
 
 
@@ -65,7 +65,7 @@ class Roots:
     def new(self, name: str) -> Path:
         """Return a path to write to: a name in an existing folder."""
         for place in self._places(name):
-            with suppress(OSError, ValueError):  # an invalid name
+            with suppress(OSError, ValueError):  # the name may be invalid
                 if place.name and self._inside(place.parent) and place.parent.is_dir():
                     if place.is_symlink():
                         raise InputError(f"{_quoted(name)}: is a link, which is never replaced.")
@@ -100,7 +100,7 @@ class Roots:
         """Return an existing path inside the folders, with links resolved."""
         places = [place for place in self._places(name) if self._inside(place)]
         for place in places:
-            with suppress(OSError, ValueError):  # an invalid name
+            with suppress(OSError, ValueError):  # the name may be invalid
                 if place.exists():
                     return place.resolve()
         near = ""

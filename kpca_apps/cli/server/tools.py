@@ -51,9 +51,9 @@ from kpca_apps.tables.write import csv_bytes
 
 MODEL = "model.kpca"
 MOST_ROWS = 50  # of an answer
-MOST_ACCEPTED = 1_000  # rows in one call
+MOST_ACCEPTED = 1_000  # most rows in one call
 LARGEST_IMAGE = 50_000_000  # pixels
-# The time grows with the square of the columns: 19 s of one core for 1,000 columns of 60 rows.
+# Time grows with the square of the number of columns: 19 s on one core for 1,000, of 60 rows.
 MOST_COLUMNS = 1_000
 # Parameters of tools that are options of a screening and do not name files.
 _OPTIONS = "share count alpha fdr id exclude categorical numeric by seed".split()
@@ -344,7 +344,7 @@ class Tools:
         return folder
 
     def _hidden(self, hide: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the columns to hide: those of the call, and those of the server."""
+        """Return the columns to hide: named in the call, or hidden by the server."""
         return tuple(dict.fromkeys([*(hide or ()), *self.hide]))
 
     def _refuse_shown(self, run: Path) -> None:
@@ -353,7 +353,7 @@ class Tools:
         for path in run.glob("scored.*") if is_hidden else ():
             scored = open_table(self.roots.file(str(path)), layout="off")
             written = runs.written_names(is_hidden, scored)
-            # Added columns follow those of the input, which may have the same names.
+            # Look for added columns behind those of the input, which may have the same names.
             hidden = {one for name, one in written.items() if is_hidden[name]}
             hidden |= OURS & {*scored.columns[len(is_hidden) :]}
             # The scored table lacks the original names of renamed columns.
@@ -474,7 +474,7 @@ def _write_run(
     *,
     save: bool,
 ) -> ScreeningResult:
-    """Write the folder of a run like the command of these words, but without files of figures."""
+    """Write the folder of a run as the command `words` would, but without files of figures."""
     made = replace(result.run, command=shlex.join(words), flagged_file="flagged.csv")
     with folder as building:
         notes = write_tables(building, table, replace(result, run=made), model.encoder.plan)

@@ -50,7 +50,7 @@ FORMAT_VERSION = 14
 _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)
 _LARGEST_INTEGER = 2**53
-_LONGEST_HEADER = 10_000  # bytes; numpy's own limit for array headers
+_LONGEST_HEADER = 10_000  # most bytes of an array's header, as in numpy
 _DEEPEST = 16
 """Largest nesting of objects of an abstract class, such as kernels; deeper ones are hostile."""
 
@@ -127,7 +127,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
                 return _Reader(archive, entries).model(make, header.model)
         except (ModelFileError, MemoryLimitError, MemoryError):
             raise
-        except Exception as error:  # from zip, npy or JSON; numpy even lets tokenize errors through
+        except Exception as error:  # of zip, npy or JSON; numpy even passes on those of tokenize
             reason = one_line(str(error).strip("'\""), 100) or type(error).__name__
             raise ModelFileError(
                 f"{label}: not a usable model file ({reason}); name a model, or fit one."

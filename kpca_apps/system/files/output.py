@@ -31,13 +31,13 @@ LONGEST_MARKER = 1 << 20
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file for writing and reading; it gets the name ``path`` when complete."""
+    """Open a temporary file for writing and reading, which is renamed to ``path`` when complete."""
     target = Path(path)
     label = one_line(str(target), 200)
     if target.is_dir():
         raise InputError(f"{label}: this is a folder; name a file to write.")
     try:
-        # Not tempfile: its files are private, results need the usual permissions.
+        # Do not use tempfile: its files are private, but results need the usual permissions.
         temporary = TemporaryPath(target)
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
@@ -112,7 +112,7 @@ class OutputFolder(ResultFolder):
             if folder.name in ("", ".."):
                 self.path = folder.resolve()
             else:
-                # Not resolved itself, so that a link is detected.
+                # Do not resolve the last part, so that a link is detected.
                 self.path = folder.parent.resolve() / folder.name
                 with suppress(FileNotFoundError, NotADirectoryError):
                     self.path.lstat()
@@ -161,7 +161,7 @@ class OutputFolder(ResultFolder):
             if self.force and self.path.exists():
                 if exchanged(building, self.path):
                     return
-                # If killed between the renames, the next run restores the earlier results.
+                # If a run is killed between the renames, the next restores the earlier results.
                 temporary = lock(self.path)
                 self.path.rename(retired)
             try:
@@ -221,13 +221,13 @@ def _foreign(folder: Path) -> str:
 
 
 def _files_written(folder: Path) -> set[str]:
-    """Return the paths a run lists in its marker, with folders; empty without a marker."""
+    """Return the paths that a run lists in its marker, with folders; empty without a marker."""
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > LONGEST_MARKER:
         return set()
     files = files_named(marker.read_bytes())
     parents = [part.as_posix() for name in files for part in PurePosixPath(name).parents]
-    # A link is never ours, whatever its name.
+    # Runs write no links: a link is not ours, whatever its name.
     links = {name for name in (*files, *parents) if (folder / name).is_symlink()}
     return {MARKER, *files, *parents} - links
 
@@ -235,7 +235,7 @@ def _files_written(folder: Path) -> set[str]:
 def files_named(marker: bytes) -> list[str]:
     """Return the files that a run lists; empty if the marker is damaged or another tool's."""
     try:
-        # Not msgspec.json, which rejects NaN; a run may write NaN.
+        # Do not use msgspec.json, which rejects NaN: a run may write NaN.
         facts = msgspec.convert(json.loads(marker), _Facts)
     except (ValueError, RecursionError):
         return []

@@ -1,4 +1,4 @@
-"""Temporary files and arrays of a table or image in work, in the system's temporary folder."""
+"""Temporary files and arrays of tables and images, in the system's temporary folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_spool(path: Path, chunks: Iterable[bytes]) -> None:
     """Write bytes to a file in the temporary folder while its disk has room."""
     folder = path.parent
     rest = iter(chunks)
-    first = next(rest, b"")  # read before the file is made: an unreadable source leaves none
+    first = next(rest, b"")  # read before the file is made: an unreadable source leaves no file
     with storage_named(folder), path.open("wb") as file:
         for chunk in chain((first,), rest):
             require_disk(folder, len(chunk))
@@ -129,7 +129,7 @@ def spool_folder(*, folder: bool = True) -> TemporaryPath:
 
 
 def copy_folder() -> TemporaryPath:
-    """Return a temporary folder for a table's copy, visible to its workers unless in a store."""
+    """Return a temporary folder for a table's copy, in the work folder if that is a local one."""
     place = COPIES_IN.get()
     if place is None or isinstance(place, StorePath):
         return spool_folder()

@@ -36,7 +36,7 @@ class TemporaryPath:
                 self.path.mkdir(0o700 if private else 0o777)
             else:
                 self.path.touch(0o600 if private else 0o666, exist_ok=False)
-            # Until it is locked, another run may remove it as a leftover; then try again.
+            # Until the file is locked, another run may remove it as a leftover: try again then.
             with suppress(FileNotFoundError):
                 number = lock(self.path, wait=True)
                 if number is None:
@@ -98,7 +98,7 @@ else:
     import fcntl
 
     def lock(path: Path, *, wait: bool = False) -> int | None:
-        """Lock a file or folder; return the descriptor that holds the lock, None if locked."""
+        """Lock a file or folder; return the descriptor with the lock, or None if it is locked."""
         # Do not follow links or block on named pipes.
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:

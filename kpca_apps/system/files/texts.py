@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kpca_apps.errors import InputError, KpcaError
 
-# UTF-32 first: its little-endian mark starts with that of UTF-16.
+# UTF-32 comes first: its little-endian mark starts with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig", "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32", "utf-32"),
@@ -21,7 +21,7 @@ _MARKS = (
 
 
 class NotUtf8(InputError):
-    """Text that is not UTF-8, with its first invalid byte and the line of it."""
+    """Text that is not UTF-8, with its first invalid byte and the line of that byte."""
 
     def __init__(self, message: str, byte: int, line: int) -> None:
         super().__init__(message)

@@ -17,7 +17,7 @@ from kpca_apps.system.memory import drop_pages
 
 
 class WindowedArray:
-    """An array of zeros in an unnamed file, removed with it; see `spilled`."""
+    """An array, initially zero, in an unnamed file that is removed with it; see `spilled`."""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: DTypeLike, *, label: str, folder: Path
@@ -27,14 +27,14 @@ class WindowedArray:
         self._values, self._map = values, values.base
 
     def __getitem__(self, window: Any) -> NDArray[Any]:
-        """Return a copy of a part."""
+        """Return a copy of a part of the array."""
         # Release the mapped pages, which would count as memory of this process.
         part = np.array(self._values[window])
         drop_pages(self._map)
         return part
 
     def __setitem__(self, window: Any, values: NDArray[Any]) -> None:
-        """Write a part."""
+        """Write a part of the array."""
         self._values[window] = values
         drop_pages(self._map)
 
@@ -56,9 +56,9 @@ class SharedArray:
         return {name: value for name, value in self.__dict__.items() if name != "_held"}
 
     def __getitem__(self, window: Any) -> FloatArray:
-        """Return a copy of a part."""
+        """Return a copy of a part of the array."""
         try:
-            # Mapped for this access only: pages of a map count as memory of the process.
+            # Map the file for this access only: mapped pages count as memory of the process.
             return np.array(np.memmap(self._path, np.float64, "r", shape=self.shape)[window])
         except (OSError, ValueError):
             raise InputError(
@@ -67,7 +67,7 @@ class SharedArray:
             ) from None
 
     def __setitem__(self, rows: slice, values: FloatArray) -> None:
-        """Write rows; writing takes a tenth of the time of a memory map."""
+        """Write rows to the file; through a memory map, this would take ten times as long."""
         try:
             with self._path.open("r+b") as file:
                 file.seek(rows.start * 8 * math.prod(self.shape[1:]))

@@ -47,7 +47,7 @@ def located(place: str | AnyPath) -> AnyPath:
     if match[2].startswith("/"):
         raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", place)
     bucket, _, key = rest.partition("/")
-    # An Azure container may be followed by its account.
+    # In some Azure addresses, the account follows the container.
     container = bucket.partition("@")[0] if scheme.startswith("abfs") else bucket
     if "@" in container or ":" in container or names_secret(key.partition("?")[2]):
         raise ConfigError(

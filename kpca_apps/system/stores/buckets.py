@@ -28,12 +28,12 @@ from kpca_apps.system.stores.addresses import CREDENTIALS, STORES, AnyPath, Stor
 
 T = TypeVar("T")
 
-CHUNK = 1 << 23  # bytes per request
-CONCURRENT = 16  # requests at a time
+CHUNK = 1 << 23  # bytes of each request
+CONCURRENT = 16  # most requests at a time
 PROBE = ".kpca-writable"  # object that is written and removed to test permissions
-# Not "detect", which would (de)compress objects named like compressed files.
+# Do not let pyarrow detect compression: it would (de)compress objects with names like "x.gz".
 _AS_IT_IS: dict[str, Any] = {"compression": None}
-# Timeouts in seconds, and the number of attempts.
+# Timeouts of connections and requests, in seconds, and the number of attempts.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
 LISTED = 600.0  # seconds after which a listing is given up as endless
 _PLACES = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST", "az": "the name of the account"}
@@ -66,8 +66,8 @@ class Item:
 class Place:
     """An object in a store, or a folder, that is, all objects with a common prefix."""
 
-    address: str  # as given, without a trailing slash
-    path: str  # bucket and key
+    address: str  # the address as given, without a trailing slash
+    path: str  # the bucket and the key in it
     system: Any  # a pyarrow file system
 
     def inside(self, name: str) -> Place:
@@ -115,7 +115,7 @@ class Place:
             if not recursive and "/" in name:
                 name, is_folder = name.partition("/")[0], True
             if is_folder and name in items:
-                continue  # an object with the name of a folder
+                continue  # this object has the name of a folder
             modified = 0.0 if is_folder else (info.mtime_ns or 0) / 1e9
             items[name] = Item(name, is_folder, modified, 0 if is_folder else info.size or 0)
         return sorted((info for info in items.values() if info.name), key=lambda info: info.name)
@@ -192,7 +192,7 @@ class Place:
 
     def remove_folder(self) -> None:
         """Remove all objects of a folder, if it exists."""
-        # In Google's store folders are no objects, and deleting one raises at the end.
+        # Google's store has no objects for folders, and deleting one raises an error at the end.
         if self.kind() == "folder":
             self._removed(self.system.delete_dir)
 
@@ -321,7 +321,7 @@ def matching(
 
 
 def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
-    """Return whether a pattern's parts match a name, or with `below` a folder above it.
+    """Whether a pattern's parts match a name or, with `below`, a folder above that name.
 
     >>> _fits("a/b/c.png", ["**", "*.png"]), _fits("a/b/c.png", ["a"], below=True)
     (True, True)
@@ -330,7 +330,7 @@ def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
     reached = {0}  # numbers of name parts that the pattern so far can match
     for part in wanted:
         if part == "**":
-            first = min(reached, default=len(names))  # ** must match below a name's end
+            first = min(reached, default=len(names))  # ** matches nothing after the end of a name
             reached = {*range(first, len(names) + 1)} if first < len(names) else set()
         else:
             reached = {n + 1 for n in reached if n < len(names) and fnmatchcase(names[n], part)}
@@ -377,7 +377,7 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
         try:
             region = heard_while(lambda: fs.resolve_s3_region(bucket))
         except OSError:
-            region = None  # the library will look it up
+            region = None  # the library will look the region up
     retry = fs.AwsStandardS3RetryStrategy(max_attempts=TRIES)
     return fs.S3FileSystem(
         region=region,
@@ -465,7 +465,7 @@ def reason(text: str, address: str = "s3://") -> str:
     """Return a one-line reason for a library's error message."""
     if region := re.search(r"located in '([\w-]+)'", text):
         return f"the bucket lies in another region; set AWS_REGION={region[1]}."
-    text = re.sub(r"'[^']*'", "it", text)  # names may hold any word
+    text = re.sub(r"'[^']*'", "it", text)  # names in quotes may hold any word
     if "HTTP status 301" in text:
         return "the bucket lies in another region; set AWS_REGION to it."
     if re.search(r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|bucket does not exist", text):

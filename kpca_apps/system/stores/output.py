@@ -35,11 +35,11 @@ from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 from kpca_apps.system.stores.buckets import PROBE, Place, place_of
 
 RUNS = ".kpca-runs"  # folder of objects that mark active runs
-_ANEW, _DEAD = 15.0, 60.0  # seconds between rewrites, and until a run counts as killed
+_ANEW, _DEAD = 15.0, 60.0  # seconds between rewrites, and until a run without one counts as killed
 # A hash of this machine's name, and an identifier of this process, as process numbers recur.
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _PROCESS = secrets.token_hex(4)
-# Lists the files of an upload until the marker exists: the next run may replace them.
+# Object that lists the files of an upload until the marker exists: the next run may replace them.
 _BEGUN = "run.json.partial"
 
 
@@ -62,7 +62,7 @@ class BucketFolder(ResultFolder):
         self._label = one_line(str(path), 200)
 
     def check(self) -> None:
-        """Raise also if no object can be written to the folder."""
+        """Raise if the folder may not be replaced, or if no object can be written to it."""
         self._refuse()
         self.place.require_writable()
 
@@ -178,7 +178,7 @@ def _has_ended(name: str) -> bool:
     if int(number) == os.getpid():
         return process != _PROCESS
     try:
-        os.kill(int(number), 0)  # only tests whether the process exists
+        os.kill(int(number), 0)  # signal 0 only tests whether the process exists
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):

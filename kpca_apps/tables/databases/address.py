@@ -18,7 +18,7 @@ DATABASE_KINDS = {
     "duckdb": "DuckDB",
 }
 _OF_FILES = ("sqlite", "duckdb")
-# A part of a name, in double quotes (doubled inside), or without dots.
+# A part of a name: in double quotes, which are doubled inside, or without dots.
 _PART = re.compile(r'"((?:[^"\0]|"")+)"|([^".\0]+)')
 # The first word of a query that only reads, after comments and parentheses.
 _READS = re.compile(
@@ -32,7 +32,7 @@ _OPAQUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-TableName = tuple[str, ...]  # schema and name, or the name alone
+TableName = tuple[str, ...]  # the schema and name of a table, or its name alone
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Address:
     """A database, and a table or query in it."""
 
     kind: str  # "PostgreSQL", "SQLite" or "DuckDB"
-    uri: str  # without the table
+    uri: str  # URI without the name of the table
     path: str  # file of SQLite and DuckDB; else empty
     table: TableName | None = None
-    query: str | None = None  # without a final semicolon
+    query: str | None = None  # query without a final semicolon
 
     @property
     def name(self) -> str:

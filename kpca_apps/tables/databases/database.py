@@ -20,7 +20,7 @@ from kpca_apps.system.limits import LONGEST_ROW
 from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
 from kpca_apps.tables.input_file import HEAD
 
-EXACT = 2**53  # floats represent all smaller whole numbers
+EXACT = 2**53  # floats represent all smaller whole numbers exactly
 _LIBRARIES = ("adbc_driver_manager", "duckdb", "_duckdb", "sqlite3", "pyarrow")
 # Prefixes of drivers before the message of the database.
 _BEFORE = re.compile(
@@ -63,7 +63,7 @@ class Selected:
 
 
 def require_file(address: Address) -> Path:
-    """Return the file of a database; raise InputError if it is not of its kind."""
+    """Return the file of a database; raise InputError if the file is of another kind."""
     path = Path(address.path)
     with opening(address.uri, path):
         if not (stat.S_ISREG(mode := path.stat().st_mode) or stat.S_ISDIR(mode)):
@@ -139,7 +139,7 @@ class Database(ABC):
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
-    """Return the columns of a SELECT, and the sum of the expression `count` over dates."""
+    """Return the columns of a SELECT; the last sums the expression `count` over dates, if any."""
     parts = [cell.expression for cell in cells]
     pairs = zip(cells, aliases, strict=True)
     dates = [count.format(alias) for cell, alias in pairs if cell.remark == "finite"]

@@ -14,14 +14,14 @@ from kpca_apps.tables.databases.address import Address, TableName, sql_name
 from kpca_apps.tables.databases.database import Cell, Database, Selected, require_file, select_list
 
 _ROWS = 1 << 16  # of a batch
-_MEMORY = "400MB"  # larger sorts use the disk
+_MEMORY = "400MB"  # memory limit; larger sorts use the disk
 _DATES = ("DATE", "TIMESTAMP")
-# Converted to text: whole numbers of more than 64 bits, and types that Arrow or polars lacks.
+# Types converted to text: whole numbers over 64 bits, and types that Arrow or polars lacks.
 _WRITTEN = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT", "UNION", "ENUM", "BIT", "TIME")
-# Inside lists and records, these types make the whole cell text.
+# A list or record with one of these types inside is converted to text as a whole.
 _AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIME)")
 _FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
-# Names without a schema belong to the current one.
+# A name without a schema belongs to the current schema.
 _OF_TABLE = (
     "database_name = current_database() AND lower(schema_name) = lower(coalesce(?, "
     "current_schema())) AND lower(table_name) = lower(?)"
@@ -49,7 +49,7 @@ class DuckDB(Database):
         import duckdb
 
         path = require_file(address)
-        # The default is a folder beside the database.
+        # By default, this folder would be beside the database.
         self._folder = spool_folder()
         options: dict[str, Any] = {
             "temp_directory": str(self._folder.path),

@@ -17,7 +17,7 @@ from kpca_apps.tables.databases.database import Cell, Database, Selected, select
 _PATIENCE = 15  # default connect_timeout in seconds
 _PLAIN = frozenset(("int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "name"))
 _DATES = frozenset(("date", "timestamp", "timestamptz"))
-# The driver's microseconds in 64 bits end in 294247.
+# The driver stores dates as microseconds in 64 bits, which end in the year 294247.
 _FINITE = "isfinite({0}) AND {0} < '294000-01-01'"
 _FAR = f"(CASE WHEN {_FINITE} OR {{0}} IS NULL THEN 0 ELSE 1 END)"
 
@@ -25,7 +25,7 @@ _FAR = f"(CASE WHEN {_FINITE} OR {{0}} IS NULL THEN 0 ELSE 1 END)"
 class PostgreSQL(Database):
     """A connection to a server."""
 
-    in_stored_order = False  # updated rows move
+    in_stored_order = False  # an updated row moves within its table
     tables_query = """
 SELECT CASE WHEN NOT pg_table_is_visible(c.oid) THEN n.nspname::text END, c.relname::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -113,7 +113,7 @@ def _with_patience(uri: str) -> str:
     """Add a timeout to an address, unless it or the environment has one."""
     try:
         options = parse_qsl(urlsplit(uri).query)
-    except ValueError:  # its message may contain the password
+    except ValueError:  # the message of this error may contain the password
         raise InputError("the host name has an invalid character; correct the address") from None
     if "PGCONNECT_TIMEOUT" in os.environ or any(
         name in ("connect_timeout", "service") for name, _ in options

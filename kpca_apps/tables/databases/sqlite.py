@@ -45,11 +45,11 @@ class SQLite(Database):
             with suppress(sqlite3.Error), closing(_connect(path, "rw")) as writer:
                 writer.execute("PRAGMA schema_version").fetchone()
         self._connection = _connect(path, "ro" if reading else "rw")
-        # SQLite's own conversion to text has 15 digits.
+        # SQLite's own conversion of floats to text keeps only 15 digits.
         self._connection.create_function(_DIGITS, 1, repr, deterministic=True)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         if reading:
-            # Refuse longer cells before they are in memory.
+            # Refuse cells longer than a row may be, before they are in memory.
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
             self._connection.execute("PRAGMA query_only = ON")
             self._connection.execute("BEGIN")

@@ -33,7 +33,7 @@ def check_new_table(uri: str, table: str, *, force: bool) -> None:
     """Raise before any work if a table cannot be created or replaced."""
     address, name = _target(uri, table)
     with about(address.uri), connected(address, None, reading=False) as (database, waiting):
-        # A trial that is not committed.
+        # Try to write the table, without committing it.
         _write(name, pa.RecordBatchReader.from_batches(_TRIED, []), database, waiting, force)
 
 
@@ -55,7 +55,7 @@ def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: boo
         with connected(address, None, reading=False) as (database, waiting):
             reader = pa.RecordBatchReader.from_batches(first.schema, batches())
             _write(name, reader, database, waiting, force)
-            # A separate call: an interrupted earlier one may still run to its end.
+            # Commit in a call of its own: an interrupted write may still run to its end.
             waiting(database.commit)
         with connected(address, None) as (database, waiting):
             count = f"SELECT count(*) AS n FROM {sql_name(name)}"

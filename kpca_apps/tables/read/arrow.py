@@ -39,13 +39,13 @@ from kpca_apps.tables.table import (
 )
 
 _FILE = b"ARROW1\0\0"
-_STREAM = b"\xff\xff\xff\xff"  # marks the length of its first message
+_STREAM = b"\xff\xff\xff\xff"  # marks the length of a stream's first message
 T = TypeVar("T")
 _BATCH_ROWS = 1 << 16
-_COPIES = 2  # of a batch in memory
+_COPIES = 2  # copies of a batch in memory at once
 _VIEWS = (pa.string_view(), pa.binary_view())
-_MOST_BYTES = 1 << 42  # of a column in one batch: 2**31 rows of 2 kB
-_DICTIONARY, _BATCH = 2, 3  # kinds of messages
+_MOST_BYTES = 1 << 42  # most bytes of a column in one batch: 2**31 rows of 2 kB
+_DICTIONARY, _BATCH = 2, 3  # numbers of these kinds of messages
 
 
 def _rows(path: Path) -> Rows:
@@ -69,7 +69,7 @@ def _rows(path: Path) -> Rows:
                 checked = _sound(batch, names)
                 for start in range(0, batch.num_rows, _BATCH_ROWS):
                     rows = checked.slice(start, _BATCH_ROWS)
-                    # Shared texts are about to be copied for each row.
+                    # Check the size first: shared texts are about to be copied for each row.
                     require_text(sum(map(text_bytes, rows.columns)))
                     rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
                     yield as_arrow(arrow_frame([rows], far, "Arrow"))
@@ -80,7 +80,7 @@ def _rows(path: Path) -> Rows:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Open a file or a stream; the size of a batch is checked before it is decompressed."""
-    # As bytes, since paths may be invalid UTF-8. Not mapped: mapped pages count as memory.
+    # Pass bytes, as paths may be invalid UTF-8. Do not map: mapped pages count as memory.
     with pa.OSFile(os.fsencode(path)) as handle, pa.OSFile(os.fsencode(path)) as ahead:
         if handle.read(len(_FILE)) == _FILE:
             with pa.ipc.open_file(handle) as file:

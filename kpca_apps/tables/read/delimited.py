@@ -40,8 +40,8 @@ _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 _MARK = b"\xef\xbb\xbf"
 _IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 _WAIT = 1 << 23  # bytes without the end of a row, after which rows are read one by one
-_MOST_LINES = 100  # of a row when bad lines are skipped: a longer one has an open quote
-_PIECE_CELLS = 1 << 18  # cells of a table when rows are read one by one
+_MOST_LINES = 100  # most lines of a row if bad lines are skipped: a longer row has an open quote
+_PIECE_CELLS = 1 << 18  # cells of each piece when rows are read one by one
 _MOST_TITLE = 50  # largest number of lines of one cell that may be a title
 _OPEN_QUOTE = "opens a quote that is never closed"
 
@@ -49,7 +49,7 @@ ByteArray = NDArray[np.uint8]
 
 
 class _BadRow(Exception):
-    """Why a line is skipped."""
+    """The reason why a line is skipped."""
 
 
 class DelimitedText:
@@ -82,7 +82,7 @@ class DelimitedText:
             held = held + chunk[skip:] if held else chunk[skip:]
             skip = max(skip - len(chunk), 0)
             is_cut = is_cut or cut in held
-            # Up to the last newline outside quotes, if quotes are regular.
+            # End at the last newline outside quotes, as if all quotes were regular.
             stop = len(held) if is_last else held.rfind(b"\n") + 1
             if not is_last and b'"' in held and held.count(b'"', 0, stop) % 2:
                 data = np.frombuffer(held, dtype=np.uint8)
@@ -121,7 +121,7 @@ class DelimitedText:
                 "occur in the file; its cells seem to be separated by the "
                 f"{DELIMITER_NAMES[found]}: leave the option out."
             )
-        # Before the header without rows is refused, as all lines below it may be bad.
+        # Report bad lines first: if all lines below the header are bad, it only seems without rows.
         if self.body is not None and not self._n_rows:
             self.body.refuse_short()
         if self._bad is not None and (self.body is None or not self._n_rows):
@@ -156,7 +156,7 @@ class DelimitedText:
             breaks = newlines[~inside[newlines]]
         starts = np.concatenate(([0], breaks[: np.searchsorted(breaks, data.size - 1)] + 1))
         lengths = np.diff(starts, append=data.size)
-        # Rows with more than one cell or a visible character.
+        # Keep rows with more than one cell or a visible character.
         counts = _IS_VISIBLE.copy()
         counts[ord(cut)] = True
         keep = counts[data[starts]]
@@ -309,7 +309,7 @@ class DelimitedText:
 
     def _advice_on_width(self, n_cells: int, line: int) -> str:
         """Return what to do about a row with a wrong number of cells."""
-        # Lines of one cell above wider ones are a title, for which the delimiter is wrong.
+        # So many rows of one cell above wider rows may be a title instead of a header and its rows.
         is_title = self._n_rows < (_MOST_TITLE if len(self.names) == 1 else 1)
         rows = self._layout.rows
         if is_title and 2 * sum(len(row) == n_cells for row in rows) > len(rows):
@@ -325,7 +325,7 @@ class DelimitedText:
         )
 
     def _take_header(self, cells: list[str], line: int) -> bool:
-        """Name the columns by the first row; return whether it is data instead."""
+        """Name the columns by the first row; return whether that row is data instead of names."""
         require_columns(len(cells), line)
         self._first_line = line
         self.renamed.clear()

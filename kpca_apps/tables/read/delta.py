@@ -78,13 +78,13 @@ def _read(folder: Folder) -> Table | PartedTable:
 
 
 def _load_version(table: Any, as_of: int | datetime) -> None:
-    """Load a version by its number, or the last one at a time."""
+    """Load a version by its number, or the last version that was written by some time."""
     latest = table.version()
     if isinstance(as_of, int) and as_of > latest:
         raise InputError(f"there is no version {as_of} yet; the latest is {latest}.")
     table.load_as_version(as_of)
     if isinstance(as_of, datetime):
-        # For a time before the first version, the library loads the first.
+        # For a time before the first version, the library loads the first version.
         written = table.history(1)[0].get("timestamp") if table.version() == 0 else None
         if written is not None and as_of.timestamp() * 1000 < written:
             first = datetime.fromtimestamp(written / 1000, UTC).isoformat(timespec="seconds")
@@ -92,7 +92,7 @@ def _load_version(table: Any, as_of: int | datetime) -> None:
 
 
 def _refuse_outside(paths: list[str]) -> None:
-    """Raise InputError for a log that names files outside the table, which it could reveal."""
+    """Raise InputError for a log that names files outside the table: it could reveal any file."""
     for path in paths:
         parts = [unquote(part) for part in re.split(r"[/\\]", path)]
         if not parts[0] or ".." in parts or _SCHEME.match(path):

@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     import fastexcel
 
 ROW = "\0row"  # the column of row numbers
-# Limits of memory and time: at least, and by the decompressed bytes.
+# Limits of memory and time: a least value of each, and one by the decompressed bytes.
 LEAST_BYTES, TIMES = 1 << 30, 24
 LEAST_SECONDS, BYTES_A_SECOND = 60.0, 1e6
-MAX_CELL = 32_767  # characters of a cell
+MAX_CELL = 32_767  # most characters of a cell
 _OLE = b"\xd0\xcf\x11\xe0"
-MOST_LISTED = 20  # sheets in a message
-# A first sheet with so few rows is a cover if another has so many times more.
+MOST_LISTED = 20  # most sheets listed in a message
+# A first sheet with at most so many rows is a cover if another has so many times its rows.
 MOST_OF_COVER, TIMES_COVER = 30, 5
 LARGEST_WHOLE = 2.0**53  # all larger floats are whole
 
@@ -67,12 +67,12 @@ class ReadSheet:
     rows: IntArray  # (n,), row numbers in the sheet
     notes: list[str]
     name: str
-    renamed: dict[str, str]  # see `unique_names`
+    renamed: dict[str, str]  # original names, see `unique_names`
     body: Body | None  # None if all rows are data
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
-    """Read the sheet of a name or number, or the first if it is a table."""
+    """Read the sheet with a given name or number, or the first sheet if that is a table."""
     options = file.options
     data = file.contents()
     require_library("fastexcel", "excel", "Excel")
@@ -105,12 +105,12 @@ def _interpreter() -> str:
 
 
 def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSheet:
-    """Read a sheet of a workbook with so many bytes `unpacked` in a separate process."""
+    """Read a sheet in a separate process; the workbook has `unpacked` bytes decompressed."""
     most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
     seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
     how = {name: getattr(options, name) for name in ("sheet", "skip_rows", "layout")}
     request = {"how": how, "bytes": most}
-    # With -P, nothing is imported from the current folder.
+    # Import nothing from the current folder: -P leaves it out, and an empty entry would add it.
     paths = os.pathsep.join(path for path in sys.path if path)
     one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
     try:
@@ -186,7 +186,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
     """Read one sheet of a workbook in this process."""
     import fastexcel
 
-    # No log messages on standard error.
+    # Suppress log messages on standard error.
     for name in ("fastexcel", "calamine"):
         if not (logger := logging.getLogger(name)).handlers:
             logger.addHandler(logging.NullHandler())
@@ -194,7 +194,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         workbook = fastexcel.read_excel(data)
         names = workbook.sheet_names
         place = _sheet_place(workbook, sheet)
-        # From the first row on, even if it is empty, so that row numbers match the program's.
+        # Load from the first row, even if it is empty, so that row numbers match those in Excel.
         top = workbook.load_sheet(
             place, header_row=None, skip_rows=0, n_rows=HEADER_SAMPLE + skip_rows, dtypes="string"
         )
@@ -227,7 +227,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         )
         batch, errors = body.to_arrow_with_errors()
         frame, header = as_polars(pa.Table.from_batches([batch])), head.names or rows[found]
-        # Columns without a name or a cell, such as margins.
+        # Leave out columns without a name or a cell, such as margins.
         is_column = [
             bool(cell) or column.null_count() < len(column)
             for cell, column in zip(header, frame.iter_columns(), strict=True)
@@ -297,7 +297,7 @@ def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelShee
 
 
 def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[list[str]]) -> None:
-    """Raise InputError for a first sheet that is no table, or much smaller than others."""
+    """Raise InputError for a first sheet that is no table, or is much smaller than another."""
     width = sum(map(any, zip(*rows, strict=True)))
     if len(rows) >= 2 and width >= 2 and len(rows) > MOST_OF_COVER:
         return
@@ -335,7 +335,7 @@ def _whole(column: pl.Series) -> pl.Series:
     return column.cast(pl.Int64) if is_whole else column
 
 
-# Other zip archives were opened before.
+# Zip archives that are not workbooks were opened before.
 EXCEL = Reader("Excel", "sheet skip_rows", _read_file, begins(b"PK\x03\x04", b"PK\x05\x06", _OLE))
 
 

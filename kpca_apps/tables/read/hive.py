@@ -128,7 +128,7 @@ def refuse_folders_beside(folder: Path, suffixes: Collection[str]) -> None:
 
 
 def frame_of_values(values: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
-    """Return the values of files, a row each, as whole numbers, dates, or else texts.
+    """Return the partition values of files, one row per file, as whole numbers, dates or texts.
 
     >>> frame_of_values([{"year": "2024", "zone": "01"}, {"year": None, "zone": "02"}]).rows()
     [(2024, '01'), (None, '02')]

@@ -28,16 +28,16 @@ from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
 
 _LINES = (".jsonl", ".ndjson")
-# More than a bracket, with which delimited text may begin as well.
+# The beginning of JSON. A bracket alone may also begin delimited text.
 _BEGINNING = re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])')
-_NO_TEXT = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as they are decoded
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # characters to which bytes that are not UTF-8 are decoded
 _INT64 = range(-(2**63), 2**63)
-# Limits of rows, cells and bytes in a batch, and its least rows, as each column has a cost.
+# Most rows, cells and bytes in a batch, and its fewest rows: each column of a batch has a cost.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
-# Brackets from which the depth of a record is checked, and levels below Python's limit.
+# Number of brackets from which depth is checked, and spare levels below Python's limit.
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 _SPACE = re.compile(r"[ \t\r\n]*")
-_MOST_SHOWN = 100  # characters of keys in a message
+_MOST_SHOWN = 100  # most characters of keys in a message
 _ADVICE = 'write one list of objects (pandas: to_json(orient="records"))'
 _scan = json.JSONDecoder().raw_decode
 
@@ -57,7 +57,7 @@ class JsonLines:
         for number, raw in enumerate(iter(lambda: file.readline(most), b""), 1):
             if len(raw) == most:
                 raise long_row(number)
-            # Undecodable bytes are refused with their record.
+            # Bytes that are not UTF-8 are refused later, when their record is checked.
             line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
             if line.strip():
                 yield number, line
@@ -81,7 +81,7 @@ class JsonDocument:
             line = held.count(b"\n", 0, error.start) + 1
             raise InputError(f"line {line} is not UTF-8 text; save the file as UTF-8.") from None
         del held
-        self._found = array("q")  # start and end of each record, after the first pass
+        self._found = array("q")  # start and end of each record, known after the first pass
         self.notes: list[str] = []
         with self._refused():
             self._top = self._start = self._after_space(0)
@@ -215,7 +215,7 @@ def _quoted(names: Iterable[str]) -> str:
 def json_rows(
     source: JsonLines | JsonDocument, keep_rows: float, *, leave_out: bool = False
 ) -> Rows:
-    """Read JSON objects as rows, with lines if their `unit` is one.
+    """Read JSON objects as rows, with line numbers if the source's `unit` is "line".
 
     Keys name the columns in order of occurrence. Columns are numbers, booleans, or strings, with
     nested or mixed values as JSON text. The source is read twice if it has more than `keep_rows` or
@@ -317,7 +317,7 @@ def _batches(
 def _again(
     source: JsonLines | JsonDocument, keys: Sized, left_out: set[int]
 ) -> Iterator[tuple[list[dict[str, Any]], list[int]]]:
-    """Yield batches of checked records, parsed again as one array each."""
+    """Yield batches of checked records, each batch parsed again as one array."""
     records = (record for record in source.records() if record[0] not in left_out)
     for numbers, texts in _batches(records, keys):
         try:
@@ -343,7 +343,7 @@ def _checked(text: str, where: str) -> dict[str, Any]:
     try:
         record = _decode(text)
         if text.count("[") + text.count("{") > _MANY_LEVELS:
-            # Parsing it inside an array, or writing it, must not reach the recursion limit.
+            # Parsing the record inside an array, or writing it, must not reach the recursion limit.
             _decode(f"{'[' * _SPARE_LEVELS}{text}{']' * _SPARE_LEVELS}")
         if "\\u" in text and r"\ud" in text.lower():
             json.dumps(record, ensure_ascii=False).encode("utf-8")
@@ -392,7 +392,7 @@ def _is_document(lines: JsonLines) -> bool:
     records, is_alone = lines.records(), False
     try:
         _, first = next(records)
-    except InputError:  # of a line without end
+    except InputError:  # a line does not end
         return True
     with suppress(InputError):
         is_alone = next(records, None) is None

@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
-# Files with longer row groups are copied: reading rows decodes all earlier ones of their group.
+# Files with longer row groups are copied: reading a row decodes all rows above it in its group.
 _LONGEST_GROUP = 1 << 18
-# Rows decoded at once, the least for long rows, and the bytes they may take.
+# Most rows decoded at once, the fewest if rows are long, and the bytes they may take.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
-_LEAF = 8  # bytes of a value in a list, as text
+_LEAF = 8  # bytes assumed for a value in a list, as text
 _MOST_TEXT = 1 << 30  # bytes; a dictionary of two long texts may expand to gigabytes
 
 
@@ -89,16 +89,16 @@ def _known(path: Path) -> KnownFile:
 
 @contextmanager
 def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
-    # Importing it takes as long as reading a small table.
+    # Importing pyarrow.parquet takes as long as reading a small table.
     import pyarrow.parquet as pq
 
     file.check()
     with (
         about(file.label),
         damage_refused("Parquet"),
-        # As bytes, since paths may be invalid UTF-8.
+        # Pass paths as bytes: they may be invalid UTF-8.
         pa.OSFile(os.fsencode(file.path)) as handle,
-        # Nanoseconds in 64 bits, instead of the 96 of old writers, would end in 2262.
+        # Old writers store 96-bit nanoseconds; in 64 bits, nanoseconds would end in 2262.
         pq.ParquetFile(
             handle, pre_buffer=False, coerce_int96_timestamp_unit="us", **options
         ) as opened,
@@ -112,7 +112,7 @@ Slice = tuple[KnownFile, int, int, pl.DataFrame]
 
 def _slices(slices: Sequence[Slice], as_text: frozenset[str]) -> tuple[pl.DataFrame, None]:
     """Read rows of several files, with the types of the whole table."""
-    # A whole slice first, so that its size is checked before it is decompressed.
+    # Read a whole slice first, so that its size is checked before it is decompressed.
     frames = [
         with_values(arrow_frame(list(_read(file, offset, length)), as_text), values)
         for file, offset, length, values in slices
@@ -133,7 +133,7 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
         groups = [k for k in range(first, last) if starts[k] < starts[k + 1]]
         texts, worst = _check_sizes(metadata, groups, file.size)
     n_rows = min(max(_BATCH_BYTES // max(worst, 1), _LEAST_ROWS), _BATCH_ROWS)
-    # Large rows without a dictionary are counted in a first pass.
+    # If the rows may be large, a first pass only counts their bytes.
     for is_kept in (False, True) if worst * length > _BATCH_BYTES else (True,):
         skip, n_left, n_bytes = offset - starts[first], length, 0
         with _opened(file, metadata=metadata, read_dictionary=texts) as opened:
@@ -186,7 +186,7 @@ def _check_sizes(
                 raise ValueError("a column of impossible size")
             largest = max(largest, unpacked)
             encodings = " ".join(column.encodings)
-            # The text of one cell may be repeated in all others.
+            # One stored text may be the text of every cell.
             repeats = "DICTIONARY" in encodings or "DELTA_BYTE_ARRAY" in encodings
             cell = max(8, metadata.schema.column(k).length)
             if column.physical_type == "BYTE_ARRAY":
@@ -236,7 +236,7 @@ def text_bytes(column: pa.Array, nested: int = 0) -> int:
         return n_bytes + len(column) * int(kind.byte_width)
     texts = column.dictionary if types.is_dictionary(kind) else column
     if texts.type in (pa.string_view(), pa.binary_view()):
-        # Views of 16 bytes, the length first.
+        # Each view has 16 bytes and begins with the length.
         views = np.frombuffer(texts.buffers()[1] or b"", np.int32)[::4]
         lengths = views[texts.offset : texts.offset + len(texts)]
         # Lengths of missing texts are undefined.
@@ -246,7 +246,7 @@ def text_bytes(column: pa.Array, nested: int = 0) -> int:
         return n_bytes + int(lengths[_numbers(column)].sum(dtype=np.int64))
     if texts.type not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return n_bytes
-    # By the offsets: importing pyarrow.compute takes .1 s.
+    # Take the lengths from the offsets: importing pyarrow.compute takes .1 s.
     width = np.int64 if texts.type in (pa.large_string(), pa.large_binary()) else np.int32
     if not len(texts) or (places := texts.buffers()[1]) is None:
         return n_bytes
@@ -347,7 +347,7 @@ def _read_files(
             _refuse_others(columns, first, known[0].label)
         heights.append(metadata.num_rows)
         longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
-    # Some writers repeat these columns in the files.
+    # Some writers repeat the columns of partitions in the files.
     values = pl.DataFrame([one for one in values.iter_columns() if one.name not in first])
     names = [*first, *values.columns]
     n_rows, n_columns = sum(heights), len(names)

@@ -15,7 +15,7 @@ from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.read.uri import scheme_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, collect
 
-ANY = " ".join(READING)  # all options apply, or the next reader decides
+ANY = " ".join(READING)  # all options apply, or the next reader judges them
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Folder:
 
     path: AnyPath
     options: ReadOptions
-    copy: TemporaryPath | None = None  # the copy of a folder of a store
+    copy: TemporaryPath | None = None  # local copy, if the folder is in a store
 
 
 T = TypeVar("T", Address, Folder, InputFile, Text)
@@ -43,7 +43,7 @@ class Reader(Generic[T]):
     """A reader of one kind of input."""
 
     kind: str  # for messages
-    options: str  # fields of `ReadOptions` that apply
+    options: str  # names of the fields of `ReadOptions` that apply
     read: Callable[[T], Table | PartedTable]
     knows: Callable[[T], bool] = lambda found: True
 

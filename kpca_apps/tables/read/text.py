@@ -14,9 +14,9 @@ from kpca_apps.system import limits
 from kpca_apps.system.files.texts import decoded, marked_encoding
 from kpca_apps.tables.input_file import InputFile
 
-_HEAD_BYTES = 1 << 20  # from which the layout is detected
+_HEAD_BYTES = 1 << 20  # first bytes, from which the layout is detected
 _MARK = codecs.BOM_UTF8
-_LISTED = 10  # bad lines in a note
+_LISTED = 10  # most bad lines listed in a note
 
 
 class Text:
@@ -37,7 +37,7 @@ class Text:
         self.source = replace(file.source, encoding=name, notes=tuple(notes))
         self._leave_out = file.options.bad_lines == "skip"
         self._is_raw = self._leave_out and given is not None and self._codec == "utf-8"
-        self.sha256 = ""  # of the file, after a pass over its text
+        self.sha256 = ""  # hash of the file, known after a pass over its text
         self.head = self._pass()[0]
         if self.head[:1024].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
             raise InputError("this is a web or XML page; export the table as CSV.")
@@ -67,7 +67,7 @@ class Text:
         # Some programs write two byte-order marks.
         while head.startswith(_MARK):
             head = head[len(_MARK) :]
-        # Line ends of old Macintosh files.
+        # Convert line ends of old Macintosh files.
         if b"\r" in head and b"\n" not in head:
             head = head.replace(b"\r", b"\n")
             chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
@@ -75,7 +75,7 @@ class Text:
 
 
 class BadLines:
-    """Lines of a text that are skipped: their number, and the first with their faults."""
+    """Lines of a text that are skipped: how many, and the faults of the first of them."""
 
     def __init__(self) -> None:
         self._n_lines = 0
@@ -87,7 +87,7 @@ class BadLines:
         self._first = sorted([*self._first, (line, cause)])[:_LISTED]
 
     def notes(self, n_rows: int) -> list[str]:
-        """Return a note on the lines; raise InputError if there are more of them than rows."""
+        """Return a note on the skipped lines; raise InputError if they outnumber the rows."""
         n, first = self._n_lines, "; ".join(f"line {line:,} {why}" for line, why in self._first)
         if n > n_rows:
             raise InputError(

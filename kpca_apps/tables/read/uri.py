@@ -23,7 +23,7 @@ def scheme_of(path: Any) -> str | None:
     >>> scheme_of("sqlite:///shop.db"), scheme_of("data/shop.csv"), scheme_of("C://shop.csv")
     ('sqlite', None, None)
     """
-    # A Path is no URI: it merges slashes.
+    # A Path is no URI, as it merges slashes.
     found = None if isinstance(path, Path) else _SCHEME.match(str(path))
     return None if found is None else found[1].lower()
 

@@ -32,15 +32,15 @@ from kpca_apps.tables.source_info import BLANK, FOOT, REMARK, REPEATED, TOTAL, U
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, collect
 from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
 
-_MOST_FOOT = 100  # rows at the end that may be a footer
-_LEAST_ROWS = 2  # rows that a total of several columns sums up
-_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # blocks, and rows above a footer or a total of one column
+_MOST_FOOT = 100  # most rows at the end that may be a footer
+_LEAST_ROWS = 2  # fewest rows that a total of several columns sums up
+_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # fewest blocks; fewest rows above a footer or a lone total
 _SUM = "(?:gesamt|zwischen|end)-?(?:summe|ergebnis|saldo)|closing balance"
 _WORD = (
     rf"(?:(?:grand|sub|over-?all|general)?[ -]?totals?|{_SUM}"
     "|sum|summe|gesamt|insgesamt|somme|sous-total|totale|totaal|suma|total g[e\u00e9]n[e\u00e9]ral)"
 )
-# Valid for polars and for Python.
+# A total's label, as a regular expression for both polars and Python.
 _TOTAL = rf"(?i)^[*\s]*{_WORD}(?:[\s:*].*)?$|\s{_WORD}[*:\s]*$|^[*]+$"
 _FOOT = re.compile(
     r"(?i)\W*(?:(?:page|seite|p[\u00e1a]gina)\W*\d|copyright\s|\u00a9|\(c\)\s|sources? ?:|quellen?:"
@@ -56,9 +56,9 @@ _WORDS, _NUMBERS = (
     r"^\pL{2,}[^\pL\pN]*\s.*\d.*\D\d",
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
-_MOST_REMARKS = 10_000  # possible remarks, limited to save memory
-_MOST_ALIKE, _FIRST_PAGES = 3, 2  # rows with the same text in a remark; largest first page number
-_RUN_BYTES = 300  # of a run of lines that are left out, with copies; measured on 1,000,000 runs
+_MOST_REMARKS = 10_000  # most possible remarks, to save memory
+_MOST_ALIKE, _FIRST_PAGES = 3, 2  # most rows with a remark's text; largest number of a first page
+_RUN_BYTES = 300  # bytes of a run of lines that are left out, with copies; measured on 1,000,000
 
 
 def is_list_total(cells: Sequence[str]) -> bool:
@@ -74,14 +74,14 @@ class Body:
     # kind -> first and last line of a run of lines, of the next run, ...
     left_out: dict[str, list[int]] = field(default_factory=dict)
     title: str = ""
-    header: list[str] = field(default_factory=list)  # names that rows may repeat
-    first: pa.Table | None = None  # first and last rows of data
+    header: list[str] = field(default_factory=list)  # names of the columns, which rows may repeat
+    first: pa.Table | None = None  # first rows of data; `last`: last rows
     last: pa.Table | None = None
-    n_bare: int = 0  # rows of full width in which only the first cell is filled
+    n_bare: int = 0  # number of rows of full width whose first cell alone is filled
     remarks: dict[int, str] = field(default_factory=dict)  # line -> text of a possible remark
     # line with too few cells, filled up with empty ones -> its fault if it turns out to be data
     short: dict[int, str] = field(default_factory=dict)
-    bad: BadLines | None = None  # collects lines with a fault; None if these are errors
+    bad: BadLines | None = None  # collects lines with a fault; None if such lines are errors
 
     def begin(
         self,
@@ -112,7 +112,7 @@ class Body:
         require_memory(_RUN_BYTES * len(runs) // 2, copies=1)
 
     def accept_short(self, cells: list[str], width: int, line: int, fault: str) -> bool:
-        """Fill up a row with too few cells if it may be no data; else it has a `fault`."""
+        """Fill up a row with too few cells if it may be no data; if it is, report its `fault`."""
         stripped = [cell.strip() for cell in cells]
         is_few = is_sparse(stripped, width) or re.search(_TOTAL, next(filter(None, stripped), ""))
         if not is_few or any(cells[width:]) or width < 2:
@@ -148,7 +148,7 @@ class Body:
                 if len(names) > 1 and (repeated := _all_of(holds)) is not None:
                     piece = self._without(REPEATED, piece, repeated)
                 piece = self._without_blank(piece)
-                # Numbers as names: a column may be called "line".
+                # Name columns by numbers: a column may be called "line".
                 rows = piece.rename_columns([*map(str, range(piece.num_columns))])
                 self.first = self.first or rows.slice(0, HEADER_SAMPLE)
                 rows = pa.concat_tables([*[self.last] * (self.last is not None), rows])
@@ -160,7 +160,7 @@ class Body:
         return piece.filter(pc.invert(is_out))
 
     def _without_blank(self, piece: pa.Table) -> pa.Table:
-        """Leave out blank rows, and record those with nothing but a text in the first cell."""
+        """Leave out blank rows, and record rows in which only the first cell has a text."""
         first, *others, lines = piece.columns
         if (is_bare := _all_of(map(_is_blank, others))) is None:
             return piece
@@ -314,11 +314,11 @@ class Body:
             is_remark = is_known | (texts.str.contains(_NUMBERS) & (n_numbered == 0))
         found = {*compress(self.remarks, is_remark & may_be & ~is_data.fill_null(False))}
         if len(found - known) > (1 - READS_AS) * n:
-            found &= known  # the others are rows whose other cells are empty
+            found &= known  # too many others: they are rows of data with other cells empty
         return found if _LEAST_ABOVE <= n > len(found) else set()
 
     def _find_totals(self, table: Table | PartedTable, last_line: int) -> None:
-        """Leave out totals: rows with such a label that sum up the rows above.
+        """Leave out totals: rows with a label such as "total" that sum up the rows above.
 
         A single total must end the table and have no further words, as a customer may be called
         "Total". A label without numbers may end a table with other totals. Rows that do not sum up
@@ -334,7 +334,7 @@ class Body:
         # Lines of totals, and of rows with the label only -> the word, and which cells are filled.
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
-        is_bare = False  # whether the last total has no further words
+        is_bare = False  # whether the label of the last total has no further words
         of_rows: set[bytes] = set()
         # Number of rows and sums of their numbers: from the top, since the last total, since the
         # last label; and of all rows with the label only.
@@ -378,7 +378,7 @@ class Body:
             self.leave_out(UNMATCHED, others)
 
     def _blocks(self, table: Table | PartedTable) -> int:
-        """Count the empty cells of a first column with labels once per block; 0 without blocks.
+        """Count empty cells in a first column that labels each block once; return 0 without blocks.
 
         All other columns are full, and the second has the same values in several blocks, each once:
         months of each region.
@@ -396,7 +396,7 @@ class Body:
             kept.append(pl.DataFrame({"label": labels, "key": others[0]}))
         rows = pl.concat(kept)
         starts, known = rows["label"].is_not_null(), rows["label"].drop_nulls()
-        # Blocks of one row may be a sparse column.
+        # If blocks have one row, the column may just be sparse.
         is_plain = starts[0] and not starts[-1] and not (starts & starts.shift(1)).any()
         is_plain = is_plain and len(known) >= _LEAST_BLOCKS and not known.is_duplicated().any()
         is_plain = is_plain and not any(map(is_measure, known))
@@ -446,7 +446,7 @@ def _texts(cells: pl.Series) -> pl.Series:
 
 
 def _adds_up(given: FloatArray, cells: Sequence[str], sums: FloatArray) -> bool:
-    """Whether all numbers of a row equal `sums` up to rounding, after the number of rows."""
+    """Whether all numbers of a row equal `sums[1:]` up to rounding; `sums[0]` counts rows."""
     decimals = (re.search(r"[.,](\d+)\D*$", cell) for cell in cells)
     units = np.array([10.0 ** -len(one[1]) if one else 1.0 for one in decimals])
     is_sum = np.abs(given - sums[1:]) <= 0.5 * units + 1e-9 * np.abs(sums[1:])

@@ -15,15 +15,15 @@ from kpca_apps.tables.values import MISSING_WORDS, is_number_like, shapes_of
 
 # Words of data that cannot be names; pandas writes an empty name for the index.
 _NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
-HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # rows in the sample, and above a header
+HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # rows in the sample; most rows above a header
 _COMMENTS = ("#", "%", "//")
-# Shares of the cells of a header: filled, numbers, distinct.
+# Shares of the cells of a header: least filled, most numbers, least distinct.
 _LEAST_FILLED, _MOST_NUMBERS, _LEAST_APART = 0.8, 0.2, 0.8
-_MOST_TITLE = 0.5  # share of filled cells of a title
-_LEAST_ALIKE = 0.9  # share of the rows below a header that have its width
+_MOST_TITLE = 0.5  # largest share of filled cells in a title
+_LEAST_ALIKE = 0.9  # least share of the rows below a header that have its width
 _DATE = re.compile(r"[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*")
-_LOGGER = ["toa5", "timestamp", "ts"]  # of Campbell Scientific
-_IMPORT = '{"ImportId"'  # of Qualtrics
+_LOGGER = ["toa5", "timestamp", "ts"]  # first words of the rows in files of Campbell Scientific
+_IMPORT = '{"ImportId"'  # begins cells in exports of Qualtrics
 # Words below questions in exports of SurveyMonkey.
 _ANSWER = re.compile(
     "(?i)(?:open-ended )?response|(?:offene )?antwort|r[e\u00e9]ponse(?: ouverte)?"
@@ -49,11 +49,11 @@ _UNIT = re.compile(rf"[\[(]?(?:1/)?{_SYMBOL}(?:[ ./*\u00b7]+(?:{_SYMBOL}|L)){{0,
 class Head:
     """The header of a table, and rows below it that are no data."""
 
-    place: int  # of the first row that names the columns
-    names: list[str] | None  # of the columns; None if that row is data
+    place: int  # position of the first row that names the columns
+    names: list[str] | None  # names of the columns; None if that row is data
     below: dict[int, str] = field(default_factory=dict)  # rows between names and data -> their kind
     are_words: bool = (
-        False  # names are words above numbers or dates: rows that repeat them are no data
+        False  # names are words above numbers or dates: rows that repeat names are no data
     )
 
 
@@ -107,7 +107,7 @@ def find_head(rows: Sequence[list[str]], place: int | None) -> Head:
     if firsts[:3] == _LOGGER and firsts[3:] and len({*map(len, rows[top + 1 : top + 4])}) == 1:
         below = {top + 2: "units", top + 3: "kinds of statistic"}
         return Head(top + 1, rows[top + 1], below)
-    # Names of groups fill a row less than half, as titles do, or more.
+    # Names of groups may be a row above: they may fill less than half of it, as titles do.
     for first in range(max(place - 1, 0), place + 1):
         if names := _joined_names(rows[first:]):
             return Head(first, names, {first + 1: "second row of names, joined"})
@@ -140,7 +140,7 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row describes the columns: words in all, several words above most numbers.
+    """Whether a row describes the columns: words in all cells, several words above most numbers.
 
     Its first cell has another form than those below, so that it is no row of missing values.
     """
@@ -156,7 +156,7 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether a row holds several units above columns of numbers, and no number or level."""
     given = {k: cell for k, cell in enumerate(first) if cell.casefold() not in MISSING_WORDS}
     measured, numbers = ({*measured_columns(rows, one)} for one in (is_measure, is_number_like))
-    # Words may be above text, and patterns above dates; most numbers of a column may have marks.
+    # Words may stand above text, patterns above dates; most numbers of a column may have marks.
     of_dates = measured - numbers
     units = {
         k: cell
@@ -169,7 +169,7 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return False
     if not all(_TIME.fullmatch(given[k]) for k in of_dates & given.keys()):
         return False
-    # Two above whole numbers may be codes, unless no row below has a blank where theirs has one.
+    # Two units above whole numbers may be codes, unless a column blank here is full below.
     is_short = any(
         k not in given and all(row[k] for row in rows if any(row)) for k in range(len(first))
     )
@@ -195,7 +195,7 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     data = _rows_like(first, others)
     is_below = not second[0] and all(row[0] for row in [first, *data] if any(row))
     runs = [[*run] for label, run in groupby(range(len(first)), labels.__getitem__) if label]
-    # Questions with a single column have nothing else below.
+    # Below a question with a single column is a word for its answer, or nothing.
     alone = [second[run[0]] for run in runs if len(run) == 1]
     is_answer = [_ANSWER.fullmatch(cell) is not None for cell in filter(None, alone)]
     if is_below and all(is_answer) and any(map(_ANSWER.fullmatch, second)):
@@ -258,12 +258,12 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
     is_title = True
     for place in full[:_MOST_ABOVE]:
         row, is_short = rows[place], is_sparse(rows[place], width)
-        # Remarks; a row of names may begin with the same sign.
+        # Skip remarks, although a row of names may begin with the same sign.
         if len(row) != width and next(filter(None, row)).startswith(_COMMENTS):
             continue
         is_joined = place > full[0] and _joined_names(rows[place:]) is not None
         if is_joined or (place > full[0] and _names_columns(row, width)):
-            # Without remarks of one cell.
+            # Leave out remarks of one cell.
             after = [rows[one] for one in full if one > place and len(rows[one]) > 1]
             like = [one for one in after if len(one) == width]
             # Rows of years may be data.
@@ -289,6 +289,6 @@ def _names_columns(cells: Sequence[str], width: int) -> bool:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Whether few cells are numbers or dates, or they are years, months or days in order."""
+    """Whether few cells are numbers or dates, or those are years, months or days in order."""
     measures = [*filter(is_measure, cells)]
     return len(measures) <= _MOST_NUMBERS * len(cells) or are_periods(measures)

@@ -22,7 +22,7 @@ from kpca_apps.tables.values import is_number_like
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 ONE_COLUMN = "\x1f"  # no delimiter: a control character that tables do not contain
 
-# In the order of preference: "1,5;2,5" is split at the semicolon.
+# Delimiters in order of preference: "1,5;2,5" is split at the semicolon.
 _CANDIDATES = "\t;|,"
 _SAMPLE_BYTES = 1 << 18
 _SAMPLE_ROWS = 300
@@ -38,12 +38,12 @@ class Layout:
     """The delimiter of a text, the place of its header, and its first rows."""
 
     delimiter: str  # one character, or `ONE_COLUMN`
-    tidy: Callable[[bytes], bytes]  # removes frames and spaces around the cells of lines
+    tidy: Callable[[bytes], bytes]  # function that removes frames and spaces around cells
     is_drawn: bool  # whether `tidy` blanks rulers
-    start: int  # first byte of the header
-    line: int  # line of the header
+    start: int  # position of the first byte of the header
+    line: int  # line number of the header
     rows: list[list[str]]  # first rows of stripped cells, from the first line not skipped
-    lines: list[int]  # line of each of these rows
+    lines: list[int]  # line number of each of these rows
     head: Head | None  # None if no row is complete
     notes: tuple[str, ...]
 
@@ -122,7 +122,7 @@ def sniff_delimiter(text: bytes) -> str:
 
 
 def _agreement(rows: Sequence[str], delimiter: str) -> float:
-    """Return the share of rows that a delimiter splits alike; 0 if it is probably text."""
+    """Return the share of rows that a delimiter splits alike; 0 if text probably contains it."""
     counts = [row.count(delimiter) for row in rows]
     body = rows[1:] or rows
     if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):

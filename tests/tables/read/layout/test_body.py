@@ -292,7 +292,7 @@ def test_a_first_row_of_years_above_years_is_data(names: list[str], tmp_path: Pa
 
 
 def test_rows_below_sparse_or_repeated_names_are_data(tmp_path: Path) -> None:
-    """A second header row has words above all numbers and distinguishes the columns of groups."""
+    """A second header has words above all numbers, and tells apart the columns of each group."""
     for head in (["shop", "2022", "", "2023", ""], ["shop", "a", "a", "b", "b"]):
         for first in (
             ["x", "7", "8", "9", "6"],
