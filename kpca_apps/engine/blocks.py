@@ -1,4 +1,4 @@
-"""Kernel PCA of a sum of kernels: one fit and one filter, split by blocks.
+"""Kernel PCA of a sum of kernels: one fit, whose errors are split by blocks of features.
 
 The feature space of k = sum_b k_b is the direct sum of the blocks' feature spaces. Let z be a row's
 features, standardised on the fitted rows, C = V diag(s) V' their covariance, rho the ridge and

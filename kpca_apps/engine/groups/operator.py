@@ -1,4 +1,4 @@
-"""Denoise one group of similar patches: kernel PCA, a cut, and a pre-image.
+"""Denoise one group of similar patches: kernel PCA, a cutoff or filter, and pre-images.
 
 This is Mika's denoising (1998) on a neighbourhood, as in section B.6 of the 1996 report. The
 group's patches are points; their feature vectors under the RBF kernel exp(-|x - y|^2 / c) are

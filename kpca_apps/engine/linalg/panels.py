@@ -124,7 +124,7 @@ class GramPanels:
         return own, below
 
     def _tiles(self, start: int) -> Iterator[tuple[int, Values]]:
-        """Yield the panel's tiles with their first column."""
+        """Yield the panel's tiles, each with the number of its first column."""
         if self._stored_tiles is None:
             yield from self._compute_tiles(start)
             return

@@ -425,7 +425,7 @@ def looks_like(image: ImageOutcome) -> str:
         return "nothing"
     if residual.structured:
         return "noise and structure"
-    # Both are 0 only if the image was too small to measure them.
+    # Both correlations are 0 only if the image was too small to measure them.
     is_measured = residual.edge_correlation or residual.flat_correlation
     return "noise" if is_measured else "too small to tell"
 

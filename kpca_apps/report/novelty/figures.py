@@ -298,7 +298,7 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     finite = contours.scores[np.isfinite(contours.scores)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     for lower in np.linspace(low, high, N_LEVELS + 1)[1:-1] if high > low else ():
-        # Pale layers above each other: the page's theme sets their colour.
+        # Draw pale layers above each other: the page's theme sets their colour.
         axes.contourf(*grid, [lower, high], colors=PALETTE["band"], alpha=0.16)
     is_crossed = low < threshold < high
     if is_crossed:

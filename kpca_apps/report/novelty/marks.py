@@ -26,7 +26,7 @@ def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 def by_rank(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of rows by rank; those without one (0) come last."""
+    """Return the positions of rows by rank; rows without a rank (0) come last."""
     return np.argsort(np.where(ranks > 0, ranks, np.iinfo(np.int64).max), kind="stable")
 
 

@@ -118,7 +118,7 @@ def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) ->
     """Return how many of the first rows fit into the page."""
     left = BUDGET - len(block(work["usual"]).encode())
     for place, row in enumerate(rows):
-        # Tags and texts, with quotes and brackets escaped.
+        # Count tags and texts, with quotes and brackets escaped.
         texts = [str(escape(text)) for text in (row["id"], row["file"], *row["hints"])]
         texts += [
             str(escape(v)) for r in row["reasons"] for v in (r["column"], r["seen"], r["expected"])

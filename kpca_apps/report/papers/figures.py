@@ -286,5 +286,5 @@ def _shape(figure: Figure) -> float:
         return float((columns + 1.6) / (rows * height / width + 0.5))
     panel = min(max(float(np.ptp(figure.y) / np.ptp(figure.x)), FLATTEST), TALLEST)
     across, down = panels_of(len(figure.values))
-    # A panel of a number has its caption above it.
+    # Each of several panels has its caption above it.
     return across / (down * (panel + (0.1 if len(figure.values) > 1 else 0.05)))
