@@ -109,7 +109,7 @@ def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
-# Best numbers of components for linear and kernel PCA; ratio of the distances at these numbers.
+# Best numbers of components for linear and kernel PCA; ratio of their smallest distances.
 BEST = {"Gaussian": (32, 512), "Speckle": (32, 256)}
 FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 
