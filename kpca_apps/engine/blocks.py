@@ -1,4 +1,4 @@
-"""Kernel PCA of a sum of kernels: one fit and one filter, split by blocks.
+"""Kernel PCA of a sum of kernels: one fit, whose errors are split by blocks of features.
 
 The feature space of k = sum_b k_b is the direct sum of the blocks' feature spaces. Let z be a row's
 features, standardised on the fitted rows, C = V diag(s) V' their covariance, rho the ridge and
@@ -43,27 +43,27 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
-RIDGE = 0.02  # rho: share of a standardised feature's variance
+RIDGE = 0.02  # rho, as a share of a standardised feature's variance
 # MOST_FREEDOM bounds the filter's degrees of freedom, sum of s / (s + rho), as a share of the rows:
-# with more, each row explains itself. Residuals of new rows leave out components with a gain below
-# LEAST_GAIN: wide tables have many of them, and they explain little.
+# with more, the filter reproduces each row. Residuals of new rows leave out components with a gain
+# below LEAST_GAIN: wide tables have many such components, which explain little.
 MOST_FREEDOM, LEAST_GAIN = 0.25, 0.3
-# Leave-one-out divides by 1 - leverage, so the leverage is clipped below 1. The clip also damps
-# rows that are the only ones with a category, whose leverage is near 1.
+# Leave-one-out errors divide by 1 - leverage, so leverages are clipped below 1. This also limits
+# the error of a row that alone has some category: its leverage is near 1.
 MOST_LEVERAGE = 0.95
 HALVINGS = 60
-# Features are of order 1; one with a smaller deviation is constant up to rounding.
+# Features are of order 1; a feature with a smaller deviation is constant up to rounding.
 SMALLEST_DEVIATION = 1e-6
-LARGEST_DEVIATION = 1e150  # its square is still a finite float
-# Square matrices of the largest block that `_block_inverses` holds in memory at once.
+LARGEST_DEVIATION = 1e150  # the square of this is a finite float
+# Number of square matrices of the largest block that `_block_inverses` holds at once.
 SQUARES_HELD = 4
-# Rows per block (multiples as `engine.rows` requires): new rows arrive in small numbers.
+# Rows per block of new rows (often few) and of fitted rows; multiples as `engine.rows` requires.
 BLOCK, FITTED_BLOCK = 192, 768
 ALL = slice(None)
 
 
 class BlockErrors(NamedTuple):
-    """Errors that soft kernel PCA leaves on n rows."""
+    """Reconstruction errors of n rows under soft kernel PCA."""
 
     residual: FloatArray  # (w, n), r_b of the wanted features, in the features' units
     whole: FloatArray  # (n,), E
@@ -77,8 +77,8 @@ class BlockPCA:
     # With the factor U = diag(sqrt(s / (s + rho))) V', the residual is y = z - U'U z = rho P z,
     # and (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.
 
-    n: Annotated[int, Meta(ge=2)]  # rows fitted
-    mean: Annotated[FloatArray, "p", SQUARABLE]  # of the features
+    n: Annotated[int, Meta(ge=2)]  # number of fitted rows
+    mean: Annotated[FloatArray, "p", SQUARABLE]  # mean of each feature
     deviation: Annotated[FloatArray, "p", Meta(ge=SMALLEST_DEVIATION, le=LARGEST_DEVIATION)]
     factor: Annotated[FloatArray, "m p", Meta(ge=-1.0 - 1e-6, le=1.0 + 1e-6)]  # U
     ridge: Annotated[float, Meta(ge=RIDGE, le=LARGEST_DEVIATION)]  # rho
@@ -154,7 +154,7 @@ class BlockPCA:
 
     @cached_property
     def _block_inverses(self) -> sparse.csr_array:
-        """Block-diagonal matrix of (I - U_b'U_b)^-1."""
+        """Block-diagonal matrix, block b being (I - U_b'U_b)^-1."""
         starts, p = np.flatnonzero(np.diff(self.block, prepend=-1)), len(self.block)
         sizes = np.diff(starts, append=p)
         rows, columns, values = [], [], []
@@ -244,7 +244,7 @@ def _map_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block:
 
 
 def least_ridge(s: FloatArray, most: float) -> float:
-    """Return the smallest ridge that leaves eigenvalues (k,) at most `most` degrees of freedom.
+    """Return the smallest ridge at which eigenvalues (k,) have at most `most` degrees of freedom.
 
     Bisects log(ridge); the upper bound is sum(s) / most, since s / (s + ridge) < s / ridge.
     """

@@ -83,9 +83,8 @@ def reduced_set(
     # The points Y minimise s^2 sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, where P_Y projects on
     # their span in feature space and s^2 is the variance along the components: each term is then
     # weighted by its effect on a row's projection. The new components are the orthonormal vectors
-    # of that span nearest to the old ones (polar factor). For (x.y)^2, as many points as there are
-    # eigenvectors, at most one a column for each component and the mean, lose nothing
-    # (`square_expansion`).
+    # of that span nearest to the old ones (polar factor). For (x.y)^2, the eigenvectors of
+    # `square_expansion`, at most one per column for the mean and for each component, lose nothing.
     q, n = subspace.n_components, len(subspace.points)
     subspace.kernel.require_psd("A smaller set of points")
     if not max(q, 1) <= n_points <= n:
@@ -108,13 +107,13 @@ def reduced_set(
 
 
 def _targets(subspace: KernelSubspace) -> Matrix:
-    """Return coefficients of what the points must explain: scaled components, then the mean."""
+    """Return coefficients of the vectors to explain: scaled components, then the mean."""
     spread = np.sqrt(subspace.variances.sum())
     return np.column_stack([spread * subspace.weights, subspace.mean_weights])
 
 
 def _exact_points(subspace: KernelSubspace) -> Matrix | None:
-    """Return points that explain components and mean exactly for (x.y)^2; else None."""
+    """Return points that explain components and mean exactly; None unless the kernel is (x.y)^2."""
     kernel = subspace.kernel
     if not (isinstance(kernel, Polynomial) and kernel.degree == 2 and kernel.coef0 == 0.0):
         return None
@@ -142,7 +141,7 @@ def square_expansion(points: Matrix, alpha: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
-    """Select up to m points of the pool greedily, each where it explains most of the residual."""
+    """Select up to m points of the pool, each time the one that explains most of the residual."""
     # Orthogonal matching pursuit for all targets at once: with F the partial Cholesky factor of the
     # selected points and G the candidates' inner products with the targets' residuals, candidate j
     # explains |G_j|^2 / (k_jj - |F_j|^2) of the targets' squared length.
@@ -168,7 +167,7 @@ def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int |
 
 
 def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
-    """Return the points after L-BFGS: they explain at least as much as before."""
+    """Return points moved by L-BFGS: they explain at least as much as the given ones."""
     kernel, targets = subspace.kernel, _targets(subspace)
     centre = points.mean(axis=0)
     spread = float(np.sqrt(((points - centre) ** 2).mean())) or 1.0

@@ -51,15 +51,15 @@ def fit_exact(
     float64 plan is made here. Raises MemoryLimitError, before allocating, if the estimate exceeds
     the budget.
     """
-    # Components are ordered by decreasing variance (by its modulus for an indefinite kernel, where
-    # they are normalised by 1 / sqrt(|eigenvalue|)). 0 components keep the mean alone:
-    # Hoffmann's potential. Float32 drops eigenvalues below 1e-3 of the largest (under 3 digits).
+    # Order components by decreasing variance (by modulus for an indefinite kernel, whose components
+    # are normalised by 1 / sqrt(|eigenvalue|)). With 0 components only the mean is left: Hoffmann's
+    # potential. Float32 drops eigenvalues below 1e-3 of the largest, which have under 3 digits.
     plan = plan or plan_exact(kernel, X, replace(options, precision="float64"))
     center, n_jobs = options.center, options.n_jobs
     n, by_modulus = len(X), not kernel.is_psd
     kernel = about_mean(kernel, X) if center else kernel
     # Trace of the uncentred Gram matrix (sum of absolute diagonal entries if the kernel is
-    # indefinite). If it overflows, building the matrix raises.
+    # indefinite). If the trace overflows, building the matrix raises an error.
     with np.errstate(over="ignore", invalid="ignore"):
         trace = float(np.abs(kernel.diagonal(X)).sum())
     with one_blas_thread():
@@ -71,7 +71,7 @@ def fit_exact(
                 plan = lapack_after_krylov(plan, indefinite=by_modulus)
         means, values, weights = pairs or _by_lapack(kernel, X, plan, center, n_jobs)
         if len(values):
-            # Drop eigenpairs that are rounding or lose too many digits to it.
+            # Drop eigenpairs that are rounding errors, or have lost too many digits to them.
             smallest = smallest_eigenvalue(abs(float(values[0])), trace, n, plan.precision)
             keep = significant(values, smallest, by_modulus=by_modulus)
             if not keep.all():
@@ -111,7 +111,7 @@ def _by_krylov(
     center: bool,
     n_jobs: int | None,
 ) -> Pairs | None:
-    """Return the pairs by block Krylov over panels of K; None if it does not converge."""
+    """Return eigenpairs by block Krylov over panels of K; None if it does not converge."""
     gram = GramPanels(kernel, X, plan.precision, stored=plan.stored, n_jobs=n_jobs)
     if plan.q == 0:
         means = gram.row_sums / len(X) if center else np.zeros(len(X))

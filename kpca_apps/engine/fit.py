@@ -44,15 +44,15 @@ from those of an exact fit, at 1 by a factor of two."""
 
 @dataclass(frozen=True, eq=False)
 class LandmarkFit:
-    """State of a landmark fit that adding more rows needs."""
+    """State of a landmark fit, needed to add rows."""
 
     basis: LandmarkBasis
     sums: CovarianceSums
-    # Row positions of the landmarks; None if they are not rows.
+    # Row numbers of the landmarks; None if landmarks are not rows.
     index: IntArray | None
-    # Estimated on a sample; None if all directions are kept, where the sums give it exactly.
+    # Part outside the span, from a sample; None if all directions are kept (exact in `sums`).
     outside: Missed | None
-    # Rows the landmarks and kernel were chosen from; None once a warning stated that they are few.
+    # Number of rows that landmarks and kernel were chosen from; None once a warning called it low.
     first_rows: int | None
 
     @property
@@ -71,7 +71,7 @@ class SubspaceFit:
     scoring_precision: Resolved
     ridge: float | None  # rho, as a variance in feature space
     warnings: tuple[str, ...]
-    landmarks: LandmarkFit | None = None  # for a Nystrom fit
+    landmarks: LandmarkFit | None = None  # of a Nystrom fit; None for an exact one
 
     def lacks_components_in_float32(self, n_components: int | None) -> bool:
         """Return whether float32 found fewer components than requested and possible."""
@@ -145,10 +145,10 @@ class DrawnBasis(NamedTuple):
     """Landmarks drawn for a fit, with the basis they span."""
 
     basis: LandmarkBasis
-    landmarks: IntArray | None  # row numbers in the sample; None if they are not rows
+    landmarks: IntArray | None  # row numbers in the sample; None if landmarks are not rows
     plan: NystroemPlan
-    # Some sample rows that are not landmarks, and a cached function that gives their z (r, p) in a
-    # precision; empty if components are chosen.
+    # Some sample rows that are not landmarks (none if components are chosen), and a cached function
+    # that returns their z (r, p) in a given precision.
     probe: Matrix
     of_probe: Callable[[Resolved], Matrix]
 
@@ -223,13 +223,13 @@ def add_rows(fit: SubspaceFit, source: RowSource, options: FitOptions) -> Subspa
 
 
 def _estimate_missed(source: RowSource, basis: LandmarkBasis, options: FitOptions) -> Missed:
-    # The variance bound only limits components whose number the user left open.
+    # The bound on the variance is used only if the user left the number of components open.
     wanted = options.n_components is None
     return Missed.of_rows(basis, source.sample, n_rows=source.n_rows, with_variance=wanted)
 
 
 def _absolute_ridge(options: FitOptions, length: float, mean_norm: float) -> float | None:
-    """Return the absolute ridge from the mean k(x, x) and the mean's squared length."""
+    """Return the absolute ridge, given the mean of k(x, x) and the mean's squared length."""
     if options.ridge is None:
         return None
     return variance_share(options.ridge, length - (mean_norm if options.center else 0.0))
@@ -299,7 +299,7 @@ def _keep_determined(subspace: KernelSubspace, outside: Missed) -> tuple[KernelS
 
 
 def _add_warnings(source: RowSource, options: FitOptions, fit: SubspaceFit) -> SubspaceFit:
-    """Add the warning about missing components and the precision of scores."""
+    """Add a warning if components are missing, and choose the precision of scores."""
     warnings, wanted = fit.warnings, options.n_components
     if wanted is not None and fit.subspace.n_components < wanted:
         count = f"{fit.subspace.n_components} of {wanted} components found"
@@ -326,7 +326,7 @@ def _explain_missing_components(fit: SubspaceFit, wanted: int) -> str:
 
 
 def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit) -> Resolved:
-    """Return float32 if the fit used it and training rows score the same in it."""
+    """Return float32 if the fit used float32 and training rows score the same in float32."""
     plan, subspace = fit.plan, fit.subspace
     if options.precision != "auto" or plan.precision == "float64":
         return plan.precision
@@ -337,7 +337,7 @@ def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit)
     spread = np.sqrt(subspace.variances)
 
     def allowed(values: Matrix) -> Matrix:
-        """Return a thousandth of each standard deviation (projections) and of each error."""
+        """Return allowed changes: a thousandth of each component's deviation and of each error."""
         sizes: Matrix = np.column_stack([np.tile(spread, (len(rows), 1)), values[:, -1]])
         bounds: Matrix = LARGEST_CHANGE * np.abs(sizes)
         return bounds

@@ -325,7 +325,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         symmetric = (gram + gram.T) / 2
         kernel, fit = self._fit(source, kernel=Precomputed(symmetric))
         if self.center:
-            # Centre new rows as those of the given matrix, not as those of its symmetric part.
+            # Centre new rows by the given matrix, not by its symmetric part.
             subspace = fit.subspace
             row_means = means[subspace.points[:, 0].astype(np.intp)]
             fit = replace(fit, subspace=replace(subspace, offset=row_means @ subspace.weights))
@@ -376,11 +376,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.subspace_, self.ridge_, self.warnings_ = fit.subspace, fit.ridge, fit.warnings
         self.scoring_precision_ = fit.scoring_precision
         self.eigenvalues_ = fit.subspace.n * fit.subspace.variances
-        # The regression is fitted on first use.
+        # A regression for pre-images is fitted on first use.
         self.preimage_ = self._resolve_preimage(kernel)
         self._learned, self._reduced, self._alpha = None, None, float(self.alpha)
         for sentence in fit.warnings if warn else ():
-            # The level of the caller, beyond scikit-learn's decorator.
+            # Stack level of the caller, beyond scikit-learn's decorator.
             warnings.warn(sentence, KpcaWarning, stacklevel=4)
         return self
 
@@ -408,7 +408,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def reduced_set_(self) -> ReducedSet:
-        """Reduced set of a model returned by `compress`, with the distances it moved."""
+        """Reduced set of a model returned by `compress`, with distances of components and mean."""
         if getattr(self, "_reduced", None) is None:
             raise AttributeError("Only a model that compress returned has a reduced set.")
         assert self._reduced is not None

@@ -81,8 +81,8 @@ def cluster_centres(
     X: Matrix, m: int, rng: np.random.Generator, *, rounds: int = 10, n_jobs: int | None = None
 ) -> Matrix:
     """Return ``m`` cluster centres ``(m, d)`` after a few rounds of Lloyd's algorithm."""
-    # Zhang, Tsang and Kwok (2008), Improved Nystrom low-rank approximation and error analysis,
-    # ICML 2008, 1232-1239. The first few rounds do most of the work.
+    # Zhang, Tsang and Kwok (2008), Improved Nystrom low-rank approximation and error analysis, ICML
+    # 2008, 1232-1239. The first few rounds bring most of the improvement.
     centres: Matrix = X[np.sort(rng.choice(len(X), size=m, replace=False))]
     middle: Matrix = X.mean(axis=0)
     # Scale by a power of two, which is exact, so that squares fit into float32.
@@ -133,8 +133,8 @@ def residual_landmarks(
         return pool
     first = uniform_landmarks(len(pool), (m + 1) // 2, rng)
     basis = LandmarkBasis.from_cholesky(kernel, X[pool[first]])
-    # Use float32 if it changes no residual of some rows by a thousandth of their mean. Smaller
-    # residuals are then rounding.
+    # Use float32 if it changes no residual of a sample by a thousandth of the sample's mean
+    # residual. Residuals below that are then rounding errors.
     probe, resolved = X[pool[:SAMPLE]], 0.0
     residuals = cache(basis.residuals)
     probe_residuals = cache(lambda precision: residuals(precision)(probe))

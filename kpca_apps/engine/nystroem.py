@@ -53,7 +53,7 @@ class LandmarkBasis:
 
         Raises ValueError if there are no points or the kernel is indefinite.
         """
-        # A cut at 1e-6 would cost 6e-4 in the reconstruction error.
+        # A threshold of 1e-6 would cost 6e-4 in the reconstruction error.
         kernel.require_psd("The Nystrom method", "use method='exact'")
         if not len(points):
             raise ValueError("There are no landmarks: no row has length in feature space.")
@@ -134,10 +134,10 @@ class LandmarkBasis:
 class CovarianceSums:
     """Sums over rows of z, z z' and k(x, x); sums of several parts can be added."""
 
-    n: int  # rows
+    n: int  # number of rows
     total: Matrix  # (p,), sum of z - shift
     scatter: Matrix  # (p, p), sum of (z - shift)(z - shift)'
-    shift: Matrix  # (p,), equal in sums that are added; near the mean, to limit cancellation
+    shift: Matrix  # (p,), the same in sums that are added; near the mean, to limit cancellation
     norm: float  # sum of k(x, x)
 
     @classmethod
@@ -183,9 +183,9 @@ class CovarianceSums:
 
     @classmethod
     def of_values(cls, values: Matrix, shift: Matrix) -> CovarianceSums:
-        """Return the sums over rows ``(n, p)``, which are overwritten, without lengths."""
+        """Return the sums over rows ``(n, p)``, which are overwritten; k(x, x) is not summed."""
         values -= shift.astype(values.dtype)
-        # A matrix times its own transpose: numpy calls syrk, half the work and exactly symmetric.
+        # numpy multiplies a matrix by its own transpose by syrk: half the work, exactly symmetric.
         scatter = (values.T @ values).astype(np.float64, copy=False)
         total = values.sum(axis=0, dtype=np.float64)
         return cls(len(values), total, scatter, shift, norm=0.0)
@@ -249,28 +249,27 @@ class CovarianceSums:
 class FeatureSums:
     """Picklable function from rows to sums of z, or of k_Z, which `in_features` converts."""
 
-    # z z' is summed, not k k': its rounding errors are small beside the variance of each direction,
-    # whereas B'(sum of k k')B multiplies those of the sum by the condition number of K_mm. In
-    # float32 this holds for a triangular B, whose products take half as long. For another B,
-    # float32 kernel values are summed in float64 before they become z, in half the time: variances
-    # are then correct to about 1e-6 of the total.
+    # Sum z z', not k k': rounding errors of z z' are small beside the variance of each direction,
+    # whereas B'(sum of k k')B multiplies rounding errors of the sum by the condition number of
+    # K_mm. Float32 fits do so if B is triangular, as products with B take half as long. For another
+    # B, they sum float32 kernel values in float64 and then convert the sums to z, in half the time:
+    # variances are then correct to about 1e-6 of the total.
 
     basis: LandmarkBasis
     precision: Resolved = "float64"
-    # Subtracted from the values; computed once and pickled, as another machine may round it
-    # differently.
+    # Subtracted from the values; pickled, as another machine may round it differently.
     shift: Matrix = field(init=False)
 
     def __post_init__(self) -> None:
         with one_blas_thread():
             values = self._values()(self.basis.points[:SHIFT_ROWS])
-            # Computed in the precision of the values it is subtracted from.
+            # Round to the precision of the values from which the shift is subtracted.
             shift = values.mean(axis=0, dtype=np.float64).astype(self._sum_precision)
         object.__setattr__(self, "shift", shift.astype(np.float64))
 
     @property
     def is_of_features(self) -> bool:
-        """Whether the sums are those of z already."""
+        """Whether the sums are over z, not over k_Z."""
         return self.precision == "float64" or self.basis.triangular
 
     @property
@@ -303,9 +302,9 @@ class FeatureSums:
 class Missed:
     """Estimate of the part of rows outside the landmarks' span; estimates can be added."""
 
-    n: int  # rows
-    outside: float  # estimated number of rows with a length that are not landmarks
-    share: float  # mean share of their squared length outside the span, in [0, 1]
+    n: int  # number of rows
+    outside: float  # estimated number of non-zero rows that are not landmarks
+    share: float  # mean share of these rows' squared length outside the span, in [0, 1]
     variance: float  # estimated largest variance of all rows in a direction outside the span
 
     @classmethod
@@ -322,9 +321,9 @@ class Missed:
 
         The variance needs a Gram matrix of the sample; it is 0 unless ``with_variance``.
         """
-        # With E the part of the sample's Gram matrix outside the span, the variance is its largest
-        # eigenvalue over the sample size: on average at least that of all rows, as the largest
-        # eigenvalue is convex.
+        # The variance is the largest eigenvalue, over the sample size, of the part of the sample's
+        # Gram matrix outside the span. On average it is at least that of all rows, as the largest
+        # eigenvalue is a convex function.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
         is_no_landmark = [row.tobytes() not in landmarks for row in drawn]
@@ -382,7 +381,7 @@ def subspace_from_sums(
         length = sums.explained / sums.n  # the trace of the second moment
         largest = float(variances.max(initial=0.0))
         smallest = smallest_eigenvalue(largest, length, len(variances), precision)
-        # The Tikhonov filter gives components without variance zero gain; they complete the span.
+        # Under a Tikhonov filter components without variance have gain 0; they complete the span.
         q = len(variances) if rho is not None else int(np.count_nonzero(variances > smallest))
         if n_components is not None:
             q = min(q, n_components)

@@ -50,13 +50,13 @@ _log = logging.getLogger(__name__)
 class ExactPlan:
     """Solver, precision, storage and memory of an exact fit."""
 
-    n: int  # rows
+    n: int  # number of rows
     q: int  # largest number of components
     solver: Solver
-    precision: Resolved  # of kernel values and products
+    precision: Resolved  # precision of kernel values and products
     stored: bool  # whether the Gram matrix is stored instead of recomputed per product
     n_bytes: int  # peak memory beyond the rows
-    # Bytes; None: a quarter of the available memory.
+    # In bytes; None for a quarter of the available memory.
     memory_budget: int | None = field(default=None, repr=False)
 
     def describe(self) -> str:
@@ -72,10 +72,10 @@ class ExactPlan:
 class NystroemPlan:
     """Landmarks, precision and memory of a Nystrom fit."""
 
-    n: int  # rows
+    n: int  # number of rows
     n_landmarks: int  # upper bound
     landmarks: str  # one of `LANDMARKS`, or "given"
-    precision: Resolved  # of kernel values; sums are float64
+    precision: Resolved  # precision of kernel values; sums are float64
     n_bytes: int  # peak memory beyond the rows
 
     def describe(self) -> str:
@@ -97,7 +97,7 @@ class FitOptions:
     solver: Solver = "auto"
     precision: Precision = "auto"
     n_landmarks: int = 1000
-    landmarks: str | Matrix = "auto"  # how to draw them, or the points
+    landmarks: str | Matrix = "auto"  # how to draw landmarks, or the points
     memory_budget: int | None = None
     n_jobs: int | None = None
 
@@ -115,14 +115,14 @@ def choose_regime(
     ``X`` holds all ``n_rows`` rows or a sample. Raises MemoryLimitError if no allowed method stays
     within the budget.
     """
-    # Exact up to 5,000 rows if the budget allows, and up to 100,000 for so few components that an
-    # iteration finds them (with a stored Gram matrix if it fits into the budget); landmarks
-    # otherwise. Indefinite kernels have no landmarks.
+    # A fit is exact up to 5,000 rows if the budget allows, and up to 100,000 for so few components
+    # that an iteration finds them (with a stored Gram matrix if it fits into the budget). Others
+    # use landmarks, except for indefinite kernels, which have none.
     n, d, method = n_rows or len(X), X.shape[1], options.method
     q = n if options.n_components is None else min(options.n_components, n)
     has_few_components = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
     must_be_exact = method == "exact" or not kernel.is_psd
-    # The effect of float32 on a fit of all directions is measured once there are landmarks.
+    # The effect of float32 on a fit of all directions is measured after landmarks are drawn.
     is_decided_later = options.keeps_span and options.precision == "auto"
     precision: Precision = "float64" if is_decided_later else options.precision
     if len(X) < n and method != "nystroem" and must_be_exact:
@@ -225,7 +225,7 @@ def default_budget() -> int:
 
 
 def _lapack_plan(n: int, q: int, precision: Resolved, *, indefinite: bool) -> ExactPlan:
-    """Return the LAPACK plan: the Gram matrix, and vectors in its precision and in float64."""
+    """Return the LAPACK plan; it holds the Gram matrix, and vectors in two precisions."""
     item, vectors = _ITEMS[precision], lapack_vectors(n, q, by_modulus=indefinite)
     needed = item * n * (n + vectors) + _ITEM * n * vectors
     return ExactPlan(n, q, "lapack", precision, True, needed)
@@ -233,8 +233,8 @@ def _lapack_plan(n: int, q: int, precision: Resolved, *, indefinite: bool) -> Ex
 
 def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
     """Return the bytes of an exact fit by Krylov iteration, beyond the rows."""
-    # Half a Gram matrix if stored; the basis and its products; and the larger of one product, or
-    # the final vectors, their image and the vectors in float64.
+    # Count half a Gram matrix if it is stored, the basis and its products, and the larger of two
+    # parts: one product; or the final vectors, their image and their float64 copy.
     item, b = _ITEMS[precision], block_width(q)
     gram = item * n * (n + PANEL) // 2 if stored else 0
     kernel = item * n * (d + 2)

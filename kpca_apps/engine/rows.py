@@ -49,7 +49,7 @@ Sums_co = TypeVar("Sums_co", bound=Addable, covariant=True)
 
 
 class RowFunction(Protocol):
-    """A picklable function to one number per row; a frozen dataclass."""
+    """A picklable function from rows to one number per row; a frozen dataclass."""
 
     @property
     def purpose(self) -> str:
@@ -66,7 +66,7 @@ class RowFunction(Protocol):
 
 
 class RowSums(Protocol[Sums_co]):
-    """A picklable function to sums over rows; a frozen dataclass."""
+    """A picklable function from rows to sums over them; a frozen dataclass."""
 
     def prepare(self) -> Callable[[Matrix], Sums_co]:
         """Return the map from rows ``(b, d)``, b >= 0, to their sums."""
@@ -147,7 +147,7 @@ def sample_positions(
     """Return increasing row numbers of the sample to hold in memory, at most 100,000."""
     if n_rows <= SAMPLE_ROWS:
         return np.arange(n_rows)
-    # A random stream separate from that of the landmarks.
+    # Use a random stream separate from that of the landmarks.
     (rng,) = seeded_generator(random_state).spawn(1)
     return np.sort(rng.choice(n_rows, SAMPLE_ROWS, replace=False))
 
@@ -227,11 +227,11 @@ def in_order(
     function: Callable[[int], Partial], starts: Iterable[int], n_jobs: int | None = None
 ) -> Iterator[Partial]:
     """Yield a function's value for each start, in order, computed by ``n_jobs`` threads."""
-    # Threads, as joblib warns about processes inside a multiprocessing process.
+    # Use threads: joblib warns about processes inside a multiprocessing process.
     with parallel_config(backend="threading"):
         is_one = effective_n_jobs(n_jobs) == 1
     if is_one:
-        # Scheduling costs as much as a small block.
+        # Scheduling a small block takes as long as computing it.
         yield from map(function, starts)
     else:
         # numpy's handling of overflow is set per thread: copy the caller's.

@@ -21,7 +21,7 @@ def seeded_generator(random_state: Seed) -> np.random.Generator:
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
-        # Imported here: slow, and small tables need nothing else of it.
+        # Imported here: it is slow, and small tables need nothing else of scikit-learn.
         from sklearn.utils import check_random_state
 
         state = check_random_state(random_state)

@@ -72,7 +72,7 @@ class KernelSubspace:
 
     @property
     def _block(self) -> int:
-        """Rows scored at once: fewer if each is compared with very many points."""
+        """Number of rows scored at once: fewer if each is compared with very many points."""
         return BLOCK if len(self.points) <= MANY_POINTS else BLOCK // 2
 
     def project(
@@ -101,7 +101,7 @@ class KernelSubspace:
         is indefinite, where no distance exists.
         """
         # The error is a difference of terms of the size of k(x, x): it is accurate to about 1e-13
-        # of that, in float32 to 5e-5.
+        # of k(x, x), in float32 to 5e-5.
         error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
         clipped: Matrix = np.maximum(error, 0.0, out=error)
         return clipped

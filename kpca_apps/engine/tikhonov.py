@@ -101,7 +101,7 @@ class TikhonovFilter:
 
 
 def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> Matrix:
-    """Return leave-one-out scores of training rows (r,), left out of mean and covariance.
+    """Return scores (r,) of training rows, each left out of mean and covariance.
 
     With a_i = M_i / n and the total ridge n rho fixed, Sherman & Morrison's formula gives exactly
     s_i = r_i + n rho (n/(n-1))^2 a_i / (1 - n a_i / (n-1)).

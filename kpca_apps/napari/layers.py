@@ -27,7 +27,7 @@ class DenoiseRequest:
     """Denoising options for an image layer."""
 
     options: Options
-    sigma: float | None = None  # None: estimate
+    sigma: float | None = None  # None to estimate it
     stack: bool = False  # whether the planes along the axis before rows form a volume or film
 
 
@@ -57,7 +57,7 @@ def visible_window(corners: NDArray[np.integer], size: tuple[int, int]) -> Windo
 def preview(
     plane: NDArray[Any], window: Window, request: DenoiseRequest, report: Callable[[float], None]
 ) -> tuple[NDArray[Any], DenoiseInfo]:
-    """Return a part of a denoised plane, equal to that of the whole, and the noise estimate.
+    """Return a part of a plane, denoised as within the whole plane, and the noise estimate.
 
     `report` is called with the share done; an exception that it raises ends the work.
     """

@@ -37,7 +37,7 @@ from kpca_apps.napari.layers import (
 if TYPE_CHECKING:
     import napari
 
-STEPS = 1000  # of the progress bar
+STEPS = 1000  # number of steps of the progress bar
 MEASURED = "measured"
 NEEDS_2D = "Show the image in 2-D, with its last two axes on the screen."
 
@@ -154,7 +154,7 @@ class DenoiseWidget(QWidget):
     def _start(
         self, work: Callable[[Callable[[float], None]], Any], show: Callable[..., None]
     ) -> None:
-        """Run work in the background and show its result; it can be cancelled."""
+        """Run work in the background, where users can cancel it, and show its result."""
         self.cancelled.clear()
         self.message.setText("At work; the first time takes some 15 seconds longer.")
 
@@ -190,7 +190,7 @@ class DenoiseWidget(QWidget):
             button.setEnabled(self.layer.count() > 0 and not self.cancel.isEnabled())
 
     def _add_layer(self, name: str, like: Image, pixels: Any, corner: Sequence[int]) -> None:
-        """Show pixels of an image as a layer, placed at a corner of it."""
+        """Show a part of an image as a new layer, placed where its corner is in the image."""
         moved = like.data_to_world(corner) - np.asarray(like.data_to_world([0] * like.ndim))
         within = np.linalg.inv(like.affine.linear_matrix) @ moved
         if name in self.viewer.layers:

@@ -15,7 +15,7 @@ from kpca_apps.papers.tables import read_table
 
 
 def judge(claim: str, holds: bool | np.bool, *values: object) -> Claim:
-    """Return a statement's verdict; ``values`` fill its texts."""
+    """Return a statement's verdict; ``values`` fill the placeholders of its texts."""
     texts = _filled(claim, values)
     return Claim(texts["what"], texts["paper"], texts["ours"], None, *_verdict(holds, texts))
 

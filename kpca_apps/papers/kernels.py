@@ -33,7 +33,7 @@ def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
 
 
 def smoothed(X: Matrix, height: int, width: int, sigma: float) -> Matrix:
-    """Return images whose inner products x.y are sum_uv x_u c(u, v) y_v of the given ones.
+    """Return images whose inner products x.y are sum_uv x_u c(u, v) y_v of the given images.
 
     ``sigma`` is the standard deviation of c in pixels; filtering the images with a Gaussian of
     width s first corresponds to sigma = s sqrt(2).

@@ -18,7 +18,7 @@ from kpca_apps.papers.data import Labels
 from kpca_apps.papers.figures import Contours, Curves
 from kpca_apps.system.arrays import Matrix
 
-GRID = 60  # grid points along each side
+GRID = 60  # number of grid points along each side
 SMOOTHING = 0.75  # pixels; gives USPS digits the variance that Mika et al. (1998) state
 
 
@@ -59,7 +59,7 @@ def plane_grid(X: Matrix, *, side: int = GRID) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def smoothed_digits(X: Matrix) -> Matrix:
-    """Return 16 x 16 images smoothed, surrounded by white paper (-1)."""
+    """Return smoothed 16 x 16 images, as if surrounded by white paper (-1)."""
     images = X.reshape(-1, 16, 16)
     filtered = gaussian_filter(images, (0.0, SMOOTHING, SMOOTHING), mode="constant", cval=-1.0)
     smooth: Matrix = filtered.reshape(len(X), 256)
@@ -93,7 +93,7 @@ def best_threshold_accuracy(values: Matrix, labels: Labels) -> float:
     """
     order = np.argsort(values, kind="stable")
     k = int(labels.max()) + 1
-    hits = np.zeros((len(values) + 1, k))  # rows of each group before each possible threshold
+    hits = np.zeros((len(values) + 1, k))  # counts of each group's rows before each threshold
     hits[1:] = np.cumsum(labels[order][:, None] == np.arange(k), axis=0)
     hits = hits[np.concatenate([[True], np.diff(values[order]) != 0.0, [True]])]
 

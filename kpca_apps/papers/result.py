@@ -49,9 +49,9 @@ class Experiment:
 
     name: str
     paper: str  # authors, year, and the figure or table
-    title: str  # one line on what it shows
-    data: tuple[str, ...]  # names of the data sets it needs
-    run: Callable[[PaperData], Outcome]  # deterministic
+    title: str  # one line on what the experiment shows
+    data: tuple[str, ...]  # names of the data sets that the experiment needs
+    run: Callable[[PaperData], Outcome]  # a deterministic function
     method: str = ""  # procedure and assumptions beyond the paper, in 1 to 3 sentences
 
     @property
@@ -68,7 +68,7 @@ class Reproduction:
     paper: str
     title: str
     outcome: Outcome
-    failed: str = ""  # why it did not run
+    failed: str = ""  # why the experiment did not run
     files: dict[str, str] = field(default_factory=dict)  # SHA-256 of the data files, by path
     method: str = ""  # procedure and assumptions beyond the paper
 

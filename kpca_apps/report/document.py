@@ -25,7 +25,7 @@ class Part:
     name: str
     what: str
     of: Fields = ()
-    added: Mapping[str, Any] = field(default_factory=dict, hash=False)  # types, by key
+    added: Mapping[str, Any] = field(default_factory=dict, hash=False)  # types of added keys
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Document:
     kind: str  # as written in the header
     what: str  # one sentence on its content, and the command that writes it
     of: Fields = ()
-    added: Mapping[str, Any] = field(default_factory=dict)  # types, by key
+    added: Mapping[str, Any] = field(default_factory=dict)  # types of added keys
     optional: Collection[str] = ()
 
     @property

@@ -67,9 +67,9 @@ REFERENCE = re.compile(r"(url\(#|^#)([\w-]+)")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure in the colours of `PALETTE`, with its words."""
+    """A figure in the colours of `PALETTE`, with its name, title and caption."""
 
-    name: str  # of its file without suffix, and the prefix of the ids inside the SVG
+    name: str  # file name without suffix, and prefix of the ids inside the SVG
     title: str
     caption: str  # what to see in it, understandable without the figure
     figure: Figure

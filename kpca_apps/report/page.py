@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
 MAX_SENTENCE = 400  # characters of one warning or setting
-LONGEST_WORD = 20  # characters of a title that fit on a phone
+LONGEST_WORD = 20  # characters of a word of a title that fit on a phone
 PART = ".kpca-screening"  # class that limits the style of a part of another page
 # How Jupyter, VS Code, Colab and documentation sites mark their theme.
 LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'
@@ -52,7 +52,7 @@ def make_part(template: str, **context: Any) -> str:
     no ids, which other parts of the page may use; if styles are stripped, drawings keep their size.
     """
     html = _environment().get_template(template).render(style=Markup(_bound_style()), **context)
-    # No text of a table is taken for an attribute: its quotes are escaped.
+    # Text of a table is never taken for an attribute: its quotes are escaped.
     html = re.sub(r' (?:id|aria-labelledby)="[^"]*"', "", html)
     html = re.sub(r'viewBox="0 0 ([0-9]+) ([0-9]+)"', r'\g<0> width="\1" height="\2"', html)
     return writable(html)

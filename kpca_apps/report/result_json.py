@@ -57,7 +57,7 @@ Result = (
     | GalleryResult
 )
 
-Added = dict[str, tuple[Any, Callable[[Any], Any]]]  # its type, and the function for it, by key
+Added = dict[str, tuple[Any, Callable[[Any], Any]]]  # type and function of each added field, by key
 # Content of `result.json` by the type of the result: its kind, its description, the fields that are
 # left out, and the keys that are added.
 _RESULTS: dict[type, tuple[str, str, Collection[str], Added]] = {
@@ -145,7 +145,7 @@ def result_to_json(result: Result) -> str:
 
 def to_json(document: Document, content: Mapping[str, Any]) -> str:
     """Write a document of a kind as JSON, preceded by its header."""
-    # Indented by json itself, lists of many rows would be written in Python.
+    # Indent with msgspec: json with an indent writes long lists in slow Python.
     found = plain({**document.head, **content})
     text = json.dumps(found, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return visible_json(msgspec.json.format(writable(text), indent=1)) + "\n"

@@ -9,7 +9,7 @@ from kpca_apps.names import in_prose as in_prose
 from kpca_apps.names import visible
 
 ELLIPSIS = "\u2026"
-MOST_READ = 4  # times the characters shown: white space is collapsed
+MOST_READ = 4  # characters read per character shown, as white space is collapsed
 MAX_NAME = 60  # characters of a column name or a cell inside a sentence
 
 

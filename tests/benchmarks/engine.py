@@ -319,7 +319,7 @@ def landmarks(args: argparse.Namespace) -> None:
 
 
 def scoring(args: argparse.Namespace) -> None:
-    """Print rows per second, the fraction of the limit, and the ratio to ours."""
+    """Print rows per second, the limit's share of the time, and the time over ours in float32."""
     n, m, q = args.rows, args.landmarks, args.components
     X = curved_rows(n)
     gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]

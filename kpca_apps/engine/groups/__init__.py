@@ -1,1 +1,1 @@
-"""Kernel PCA of a group of similar points: fit, cut and pre-image, readable and compiled."""
+"""Kernel PCA of a group of similar patches, in readable Python and in compiled code."""

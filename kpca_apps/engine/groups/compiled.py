@@ -1,4 +1,4 @@
-"""The operator of one group in machine code; `kpca_apps.engine.groups.operator` defines it.
+"""Compiled version of `kpca_apps.engine.groups.operator`, which defines the results.
 
 At infinite bandwidth neither cut needs a kernel matrix: `project_rows` truncates, `linear_smooth`
 is the Tikhonov filter Theta = X (X'X + rho I)^-1 X'. `truncate_rows` truncates at a finite
@@ -65,7 +65,7 @@ def project_rows(
     if k < n:
         flat, down = axes.ravel(), axes.shape[1]
         return _smooth_twice(flat, NONE, down, z, mean, (k, len(axes), q)), q, residual
-    # The number of rows of `axes` is a multiple of four.
+    # Clear rows of `axes` beyond the components, up to a multiple of four.
     for c in range(q, (q + 3) // 4 * 4):
         axes[c] = np.float32(0)
     estimates, zero = np.empty(z.shape, z.dtype), fill(np.float32(0))
@@ -114,7 +114,7 @@ def linear_smooth(
     trace, high = np.float32(0), len(a)
     for i in range(size):
         trace += a[i, i]
-    # At least the ridge that float32 needs to stay positive definite.
+    # Use at least the ridge that float32 needs to stay positive definite.
     ridge = RIDGE * np.float32(n) * np.float32(variance)
     added = max(ridge, np.float32(2e-6) * trace, np.float32(1e-12))
     for i in range(high):
@@ -219,7 +219,7 @@ def rbf_rows(
                 sums += weight
                 sizes += where_above(weight, fill(zero), weight, fill(zero) - weight)
             factor = total(sums)
-            # With weights of both signs the sum may vanish: then keep the linear weights.
+            # The sum of weights of both signs may vanish: then keep the linear weights.
             if abs(factor) > np.float32(VANISHING) * total(sizes):
                 factor = one / factor
                 for j in range(0, across, 8):
@@ -248,7 +248,8 @@ def _write_rbf(
             for a in range(n):
                 d = load(columns, (a, j)) - each(points, (i, a))
                 square += d * d
-            # Taylor series of expm1 at u / 64, squared back six times; clipped at e^-40.
+            # Clip the exponent at -40; u is a 64th of it, and v = expm1(u) by a Taylor series. Then
+            # six times v(2 + v) = (1 + v)^2 - 1 gives expm1(64 u).
             u = scale * square
             u = where_above(u, least, u, least)
             v = one + u * fill(number(1 / 5)) * (one + u * fill(number(1 / 6)))
@@ -278,7 +279,7 @@ def _smooth_twice(
     The sizes are k, the columns of F; its rows (a multiple of four); and the rows F' uses.
     """
     (k, rows, depth), wide = sizes, z.shape[1]
-    # One call site for both products: the compiler would compile another one again.
+    # Make both products at one call site: `multiply` is compiled again for each one.
     factor, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
     estimates: Matrix = np.empty(z.shape, z.dtype)
     terms = k

@@ -1,4 +1,4 @@
-"""Denoise one group of similar patches: kernel PCA, a cut, and a pre-image.
+"""Denoise one group of similar patches: kernel PCA, a cutoff or filter, and pre-images.
 
 This is Mika's denoising (1998) on a neighbourhood, as in section B.6 of the 1996 report. The
 group's patches are points; their feature vectors under the RBF kernel exp(-|x - y|^2 / c) are
@@ -39,15 +39,15 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
 
-EDGE_FACTOR = 0.95  # below the formula: dropping a component costs more than keeping one
+EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping one
 # Ridge of the Tikhonov filter over the noise energy N v, tuned together with the passes.
 RIDGE_FACTOR = 0.85
-ROUNDS = 5  # most updates of the edge to the group's residual variance
-# Fixed-point steps. On print and rings at sigma 12 the second gains .06 dB, a third .001.
+ROUNDS = 5  # largest number of updates of the edge to the group's residual variance
+# Fixed-point steps: on print and rings at sigma 12 the second step gains .06 dB, a third .001.
 STEPS = 2
-# A kernel wider than this many mean squared distances between patches counts as infinite. Measured
-# on print, drawings, photographs and textures at sigma 5 to 50: at 2, photographs lose up to .06 dB
-# at sigma 12, at 1.5 and 1 at most .02; below that, print gains less.
+# A kernel wider than this many mean squared distances between patches counts as infinitely wide.
+# Measured on print, drawings, photographs and textures at sigma 5 to 50: at 2, photographs lose up
+# to .06 dB at sigma 12, at 1.5 and 1 at most .02; below 1, print gains less.
 WIDEST = 1.5
 
 
@@ -58,7 +58,7 @@ class GroupEstimate:
     patches: Matrix  # (k, N)
     weight: Matrix  # (k,), weight of each patch where patches overlap: 1 / leverage, up to a factor
     leverage: Matrix  # (k,), variance of each estimate over the noise variance
-    n_components: int  # kept by truncation; all for the Tikhonov filter
+    n_components: int  # number kept by truncation; all for the Tikhonov filter
     residual: float  # variance beyond the components, per degree of freedom: a noise estimate
 
 
@@ -112,7 +112,7 @@ def denoise_group(
         expansion = subspace.expansion(T)
         if pilot is not None:
             leverage = np.diag(expansion)
-        # The weights add up to 1, so the mean may be taken out and put back.
+        # The weights sum to 1, so the mean can be subtracted first and added back.
         estimates = expansion @ (patches - mean) + mean
     return GroupEstimate(estimates, 1.0 / (k * leverage), leverage, q, float(residual))
 
@@ -140,9 +140,9 @@ def count_components(
     `values` are the largest eigenvalues, decreasing; `trace` is the sum of all. `edge` is the
     largest eigenvalue of noise with variance 1 in a group of this shape (k, n).
     """
-    # The variance beyond the kept components estimates the noise: the edge follows it if it exceeds
-    # the given variance. Fine detail raises it, too, so `excess` limits it to what even the
-    # quietest groups of an image show.
+    # The variance beyond the kept components estimates the noise: the edge follows this estimate if
+    # it exceeds the given variance. Fine detail raises it, too, so `excess` limits it to what even
+    # the quietest groups of an image show.
     k, n = shape
     level, q, residual = np.float32(excess * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):

@@ -76,7 +76,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        """Fix the second argument and do all work that depends on it once.
+        """Return the map from X to k(x, z) for fixed Z; do all work that depends on Z once.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class Kernel(ABC):
 
 
 class Cone(Kernel):
-    """A non-negative combination of kernels: properties shared by all parts hold for it.
+    """A non-negative combination of kernels: it has the properties that all its parts share.
 
     (Scholkopf, Smola and Muller 1996, MPI technical report 44, B.7.)
     """
@@ -440,7 +440,7 @@ def _terms(kernel: Kernel) -> tuple[Kernel, ...]:
 def rbf_exponents(
     Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64
 ) -> Exponents:
-    """Fix Z in -gamma |x - z|^2, clipped below at ``lowest``; see `view_exponents`."""
+    """Return the map from X to -gamma |x - z|^2 for fixed Z, clipped below at ``lowest``."""
     exponents = view_exponents(Z, gamma, lowest, dtype)
     return lambda X, out=None: exponents(X)(0, out)
 
@@ -453,7 +453,7 @@ def view_exponents(
     shift: float = 0.0,
     n_views: int = 1,
 ) -> Callable[[Matrix], Callable[[int, Values | None], Values]]:
-    """Fix Z in shift - gamma |x_v - z_v|^2 for views v, blocks of equally many columns.
+    """Return the map from X to shift - gamma |x_v - z_v|^2 for views v, equal blocks of columns.
 
     Returns a function of rows (b, d) that returns a function of a view number and an output array
     or None, which returns exponents ``(b, m)``, clipped below at ``lowest``.
@@ -463,7 +463,7 @@ def view_exponents(
     median of few points suffices and, unlike the mean, ignores one distant row. Rows far from the
     centre are compared by differences instead, without cancellation.
     """
-    with np.errstate(over="ignore"):  # an infinite centre makes all rows far, which is handled
+    with np.errstate(over="ignore"):  # an infinite centre makes all rows far; see `view_values`
         centre = np.median(Z[:: 1 + len(Z) // CENTRE_ROWS], axis=0)
     scale, d = np.sqrt(2.0 * gamma), Z.shape[1] // n_views
     far_from = FAR[np.dtype(dtype)]
@@ -518,7 +518,7 @@ def power(values: Values, exponent: int, out: Values | None = None) -> Values:
 
 
 def products_with(Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-    """Fix Z in the inner products x.z."""
+    """Return the map from X to the inner products x.z for fixed Z."""
     columns = np.ascontiguousarray(Z.T, dtype=dtype)
 
     def rows(X: Matrix) -> Values:

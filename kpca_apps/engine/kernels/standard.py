@@ -54,7 +54,7 @@ from kpca_apps.system.arrays import Matrix, Values
 
 
 class DistanceKernel(Kernel):
-    """Base class: a kernel that decreases with the distance, from 1 at 0."""
+    """Base class: a kernel that decreases with the distance, from 1 at distance 0."""
 
     falls_with_distance = True
     gains_from_centring = False
@@ -63,7 +63,7 @@ class DistanceKernel(Kernel):
         return np.ones(len(X))
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Fix Z in k'(s), with s the squared distance."""
+        """Return the map from X to k'(s) for fixed Z, s the squared distance."""
         raise NotImplementedError
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
@@ -177,7 +177,7 @@ class Laplacian(DistanceKernel):
         metric = "euclidean" if self.distance == "euclidean" else "cityblock"
         lowest = LOWEST[np.dtype(dtype)]
 
-        # cdist, not products: the root of a distance from products loses half the digits near 0.
+        # Use cdist: the root of a squared distance from products loses half its digits near 0.
         def rows(X: Matrix) -> Values:
             values: Matrix = cdist(X, Z, metric)
             values *= -self.gamma
@@ -379,8 +379,7 @@ class MeanRBF(DistanceKernel):
             if X.shape[1] != Z.shape[1]:
                 raise ValueError(f"The kernel compares {Z.shape[1]} columns, got {X.shape[1]}.")
             total = np.empty((len(X), m), dtype=dtype)
-            # Reuse memory between calls, one buffer per thread: allocating it can take longest.
-
+            # Reuse one buffer per thread between calls: allocation can take longer than the rest.
             beside = getattr(room, "values", None)
             if beside is None or beside.shape[1:] != total.shape:
                 beside = room.values = np.empty((2, *total.shape), dtype=dtype)
@@ -414,7 +413,7 @@ class MeanRBF(DistanceKernel):
         )
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Fix Z in k'(s) for one view."""
+        """Return the map from X to k'(s) for fixed Z and one view."""
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
         n = len(self.powers)
 

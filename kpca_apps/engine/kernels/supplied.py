@@ -57,7 +57,7 @@ class Precomputed(Kernel):
 
     @cached_property  # used at each step of a fit, and as expensive as the fit
     def is_psd(self) -> bool:
-        # Rounding may leave an eigenvalue this far below 0.
+        # Rounding may leave eigenvalues slightly below 0.
         least, *_ = eigvalsh(self.gram, subset_by_index=[0, 0])
         return bool(least > -1e-8 * np.trace(self.gram))
 

@@ -24,8 +24,8 @@ def random_pivots(
     Returns row numbers in the order drawn. Stops early if the mean residual falls to ``tolerance``
     times the mean k(x, x). Uses 8 n m bytes and O(n m^2) time.
     """
-    # Pivots are proposed in blocks and thinned by the residual that pivots of their own block leave
-    # them, which has the distribution of drawing one at a time. Chen, Epperly, Tropp and Webber
+    # Pivots are proposed in blocks and accepted by the residual that accepted pivots of the block
+    # leave, which has the distribution of drawing one at a time. Chen, Epperly, Tropp and Webber
     # (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp and Webber (2024), Embrace
     # rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky, arXiv
     # 2410.03969, algorithm 2.1.
@@ -60,13 +60,13 @@ class PartialCholesky:
 
     @property
     def missed(self) -> float:
-        """Sum of the residual diagonal."""
+        """Sum of the diagonal of K - F F'."""
         return float(self.residual.sum())
 
     def residual_block(self, pivots: Index, rows: Index | slice) -> Matrix:
         """Return K - F F' for some pivots and rows, shape (pivots, rows)."""
         columns = self.rows[: len(self.pivots)]
-        # Fix the few pivots, not the many rows: cheaper, and the kernel is symmetric.
+        # The kernel is symmetric, so fix the few pivots instead of the many rows, which is cheaper.
         part: Matrix = np.ascontiguousarray(self.kernel(self.X[rows], self.X[pivots]).T)
         part -= columns[:, pivots].T @ columns[:, rows]
         return part
@@ -88,7 +88,7 @@ class PartialCholesky:
 
 
 def _accept_proposals(factor: PartialCholesky, proposed: Index, uniform: Matrix) -> Index:
-    """Return the proposals that survive thinning by those accepted before them."""
+    """Return the proposed pivots that rejection sampling accepts, given those before them."""
     residual_block = factor.residual_block(proposed, proposed)
     chances = factor.residual[proposed]
     accepted = []

@@ -55,15 +55,15 @@ def block_width(q: int) -> int:
 
 
 def krylov_basis_limit(n: int, q: int) -> int:
-    """Return the number of basis vectors at which the iteration restarts from its best."""
+    """Return the number of basis vectors at which the iteration restarts."""
     return max(min(int(0.3 * n), 3 * q + 6 * block_width(q)), 1)
 
 
 def significant(values: Matrix, smallest: float, *, by_modulus: bool) -> Mask:
     """Return which eigenvalues exceed ``smallest``, in modulus if ``by_modulus``."""
-    # The test "eigenval > 0" in the pseudo-code of Aguilera and Antonanzas (2019) passes rounding;
-    # the Spanish course notes drop very small eigenvalues, as here. About the mean at most n - 1
-    # are non-zero; Scholkopf, Smola and Muller (1996), 4.3, say up to M, true about the origin.
+    # The test "eigenval > 0" in the pseudo-code of Aguilera and Antonanzas (2019) passes rounding
+    # errors; the Spanish course notes drop very small eigenvalues, as here. After centring at most
+    # n - 1 are non-zero; Scholkopf, Smola and Muller (1996), 4.3, say up to M, true if uncentred.
     keep: Mask = (np.abs(values) if by_modulus else values) > smallest
     return keep
 
@@ -101,10 +101,10 @@ def block_krylov(
     # A block Lanczos iteration with a fully orthonormal basis (each block is orthogonalised twice)
     # and Rayleigh-Ritz in float64. A basis that grows too long is replaced by its leading Ritz
     # vectors. Pairs are returned only if their true residuals |A v - theta v| are within ten times
-    # both tolerances: one common, and one relative to each eigenvalue above `smallest_eigenvalue`.
-    # Golub and Underwood (1977), The block Lanczos method for computing eigenvalues; Wu and Simon
-    # (2000), Thick-restart Lanczos method for large symmetric eigenvalue problems, SIAM Journal on
-    # Matrix Analysis and Applications 22, 602-616.
+    # both tolerances: one common to all, and one relative to each eigenvalue above
+    # `smallest_eigenvalue`. Golub and Underwood (1977), The block Lanczos method for computing
+    # eigenvalues; Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue
+    # problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
     dtype, b, limit = np.dtype(dtype), block_width(q), krylov_basis_limit(n, q)
     precision: Literal["float32", "float64"] = "float32" if dtype == SINGLE else "float64"
     tolerance = TOLERANCE[precision]
@@ -148,7 +148,7 @@ def block_krylov(
                 if believed and (pairs[2] <= 10.0 * allowed(pairs[0])).all():
                     return pairs[:2]
                 settled = pairs[0] if invariant else settled
-            # Rayleigh-Ritz costs about 10 size^3 operations, the next product 2 n^2 b.
+            # A check (Rayleigh-Ritz) costs about 10 size^3 operations, the next product 2 n^2 b.
             seldom = 10 * size**3 > n * n * b
             next_check = size + (max(b, size // 8) if seldom else b)
             if full and multiplied < MOST_PRODUCTS * n:

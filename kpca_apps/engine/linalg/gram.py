@@ -62,7 +62,7 @@ def _by_strips(kernel: Kernel, X: Matrix, dtype: DTypeLike) -> Values:
 
 
 def require_finite(kernel: Kernel, X: Matrix) -> None:
-    """Raise if a semi-definite kernel overflows on X: k(x, y)^2 <= k(x,x) k(y,y)."""
+    """Raise if a semi-definite kernel overflows on X: no k(x, y) does unless some k(x, x) does."""
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(kernel.diagonal(X)).all()
     if not finite:
@@ -80,7 +80,7 @@ def overflow(kernel: Kernel, *, is_checked: bool = True) -> ValueError:
 
 def centre_in_place(K: Values) -> None:
     """Replace K by HKH, H = I - 11'/n, in place."""
-    # K~_ij = K_ij - mean_l K_il - mean_l K_lj + mean K (2019, eq. 9).
+    # K~_ij = K_ij - mean_l K_il - mean_l K_lj + mean K; Aguilera and Antonanzas (2019), eq. 9.
     means = K.mean(axis=0)
     K -= means
     K -= means[:, None]
@@ -100,9 +100,9 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
 
 def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
     """Return a kernel as `about_mean` does, with an origin that keeps the landmarks' span."""
-    # About their mean m the landmarks would span one direction less, and rows added later may need
-    # it. The origin m - r m / |m|, with r the root mean squared distance from m, keeps the span and
-    # makes a large offset no larger than the differences.
+    # Centred on their mean m, the landmarks would span one direction less, which rows added later
+    # may need. The origin m - r m / |m|, with r the root mean squared distance from m, keeps the
+    # span and makes a large offset no larger than the differences.
     about = about_mean(kernel, points)
     if not isinstance(about, Recentred) or about is kernel:
         return kernel

@@ -70,7 +70,7 @@ class GramPanels:
         V = np.asarray(V, dtype=self._dtype)
         if self._sums is not None:
             return self._multiply(V)
-        # Computing the row sums with this product costs one column, and later a whole product.
+        # Row sums cost one more column in this product, but a whole product later.
         ones = np.ones((len(V), 1), dtype=self._dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             W = self._multiply(np.hstack([V, ones]))
@@ -81,8 +81,8 @@ class GramPanels:
 
     def sketch(self, V: Values) -> Values:
         """Return an approximation of K V, scaled to the column lengths of V."""
-        # From the kernel with a sample of rows. An iteration from random V that starts here saves a
-        # product. ELSEWHERE times V keeps directions that the sample misses.
+        # Uses kernel values with a sample of rows. An iteration that starts at the sketch of a
+        # random V saves a product. ELSEWHERE times V keeps directions that the sample misses.
         n = len(self)
         sample = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
         kernel_rows = self._kernel.against(self._X[sample], self._dtype)
@@ -124,7 +124,7 @@ class GramPanels:
         return own, below
 
     def _tiles(self, start: int) -> Iterator[tuple[int, Values]]:
-        """Yield the panel's tiles with their first column."""
+        """Yield the panel's tiles, each with the number of its first column."""
         if self._stored_tiles is None:
             yield from self._compute_tiles(start)
             return

@@ -34,12 +34,13 @@ Matrix = NDArray[np.floating]
 Vector = NDArray[np.floating]
 Scalar = float | np.float32
 
-PAIR = 2 * WIDTH  # numbers in two registers
-SHIFTS = 4 * WIDTH  # shifts at which eigenvalues are counted at once
-# Times an eigenvalue's interval is cut into nine; after the first 32, width 5e-6 of the largest.
+PAIR = 2 * WIDTH  # number of values in two registers
+SHIFTS = 4 * WIDTH  # number of shifts at which eigenvalues are counted at once
+# Number of times that an eigenvalue's interval, one of 32, is cut into nine: on average its width
+# is then 5e-6 of the largest eigenvalue.
 SECTIONS = 4
 INVERSE_ITERATIONS = 2
-# Entries below this share of the trace are zero in float32.
+# Entries below this share of the trace count as zero in float32.
 NEGLIGIBLE = 1e-9
 TINY = 1e-30
 # Typed constants: the compiler gives each Python constant a type of its own and would compile a
@@ -228,7 +229,7 @@ def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -
     ends = np.empty(SHIFTS + 1, diagonal.dtype)
     shifts, above = np.empty(SHIFTS, diagonal.dtype), np.empty(SHIFTS, diagonal.dtype)
     counts = np.empty(SHIFTS, diagonal.dtype)
-    # Space shifts more densely near the edge: the largest eigenvalue may be 1000 times as large.
+    # Space shifts more densely near the edge: the largest eigenvalue may be 1000 times the edge.
     for t in range(SHIFTS + 1):
         share = number(t) / number(SHIFTS)
         ends[t] = edge + (top - edge) * share * share * share
@@ -329,7 +330,7 @@ def _orthonormalise(vectors: Matrix, c: int) -> None:
 
 @compiled
 def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
-    """Map eigenvectors (a multiple of four) of the tridiagonal form back to the matrix."""
+    """Map eigenvectors of the tridiagonal form (a multiple of four) back to the matrix."""
     zero = fill(vectors.dtype.type(0))
     for c in range(0, len(vectors), 4):
         for j in range(2, n):
@@ -359,7 +360,7 @@ def leading_eigenvectors(a: Matrix, n: int, edge: Scalar) -> tuple[Vector, Matri
     overwritten. The eigenvectors are the first q rows of a matrix with as many columns.
     """
     width = a.shape[1]
-    # Room for reads beyond the last row.
+    # Zeros at the end, since registers are read beyond the last entry.
     work = np.zeros((6, width + 2 * WIDTH), a.dtype)
     diagonal, beside, factor = work[0], work[1], work[2]
     _tridiagonalise(a, n, diagonal, beside, factor, work[3:])

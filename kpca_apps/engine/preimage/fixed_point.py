@@ -62,7 +62,7 @@ class PreImages:
     """Pre-images and the convergence of each."""
 
     points: Matrix  # (n, d)
-    iterations: NDArray[np.int64]  # steps of the accepted attempt
+    iterations: NDArray[np.int64]  # number of steps of the accepted attempt
     converged: Mask  # whether the last step was negligible
     # Whether the first start failed (zero denominator, or it ended farther away than it began)
     # and the iteration was restarted at a stored point.
@@ -90,7 +90,7 @@ def fixed_point(
     max_iter: int = 300,
     n_jobs: int | None = None,
 ) -> PreImages:
-    """Return pre-images for the RBF kernel by fixed-point iteration, local minima each.
+    """Return pre-images for the RBF kernel by fixed-point iteration, each a local minimum.
 
     Starts at ``start`` (the noisy rows, for denoising), by default at the stored point whose
     feature vector is nearest to each projection of ``T``.
@@ -179,9 +179,9 @@ Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Mask]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
-    """Return one iteration step for fixed points, for rows in multiples of `STEP`."""
-    # It maps z, weights g, bounds of sum |g| and the rows to process (the last may repeat) to the
-    # next z, the inner products <phi(z), P phi(x)>, and which denominators vanished.
+    """Return the function of one iteration step, for rows in multiples of `STEP`."""
+    # The function maps z, weights g, bounds of sum |g| and the rows to process (the last may
+    # repeat) to the next z, the inner products <phi(z), P phi(x)>, and which denominators vanished.
     clipped, unclipped = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])
@@ -229,8 +229,8 @@ def _as_slice(index: Index) -> Index | slice:
 class _Iteration:
     """The fixed-point iteration of all rows from given starts."""
 
-    # Each block iterates until half of its rows have finished; the rest of all blocks form new
-    # blocks, so that few slow rows do not cost a block per step.
+    # Each block iterates until half of its rows have finished; the remaining rows of all blocks
+    # form new blocks, so that a few slow rows do not keep whole blocks busy.
 
     def __init__(self, step: Step, subspace: KernelSubspace, T: Matrix, start: Matrix) -> None:
         n = len(T)

@@ -31,7 +31,7 @@ from kpca_apps.system.blas import one_blas_thread
 class LearnedPreImage:
     """The map t -> c + sum_i k(t, t_i) a_i from projections to rows."""
 
-    kernel: Kernel  # between projections
+    kernel: Kernel  # kernel between projections
     projections: Matrix  # t_i of the stored points (p, q)
     coefficients: Matrix  # a_i (p, d)
     # c (d,), the limit far from all projections: 0 as in scikit-learn, or the mean of the stored

@@ -49,11 +49,11 @@ def run_clusters(data: PaperData) -> Outcome:
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    """Return the measured values of one draw."""
-    # Share of rows nearest to their own mean on components 1 and 2; eigenvalue 2 over 3; largest
-    # within-cluster share of variance of components 1 and 2, and smallest of 3 to 8; eigenvalues 5
-    # over 6 and 8 over 9; and the angles in degrees between the spaces of components 1 and 2, 3 to
-    # 5, and 3 to 8 of two draws.
+    """Return the values measured on one random data set."""
+    # The values are: share of rows nearest to their own mean on components 1 and 2; eigenvalue 2
+    # over 3; largest within-cluster share of variance of components 1 and 2, and smallest of 3 to
+    # 8; eigenvalues 5 over 6 and 8 over 9; and the angles in degrees between the spaces of
+    # components 1 and 2, 3 to 5, and 3 to 8 of two draws.
     X, labels = three_clusters(rng)
     first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
     T, v = first.project(X), first.variances
@@ -186,8 +186,8 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
 
 def _captions() -> tuple[Claim, ...]:
     """Judge the captions of four components by their parities and correlations."""
-    # Means over draws of parities in x and in y, and of absolute correlations with y and with
-    # membership of the disc.
+    # Take means over draws of the parities in x and in y, and of absolute correlations with y and
+    # with membership of the disc.
     rng, draws = np.random.default_rng(1), []
     for _ in range(DRAWS):
         X, labels = cassini(rng)

@@ -108,7 +108,7 @@ def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
 def series_of(
     measure: Callable[[Callable[[], object]], float], job: Job, sizes: tuple[int, ...]
 ) -> tuple[Matrix, Matrix]:
-    """Return sizes, and the measured value of the job at each."""
+    """Return sizes, and the value measured on the job at each size."""
     values = [measure(lambda size=size: job(size)) for size in sizes]  # type: ignore[misc]
     return np.array(sizes, dtype=np.float64), np.array(values)
 

@@ -135,7 +135,7 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     return [claim], [Curves("y ~ x + x^2", "x", "y", series, points=points)]
 
 
-# Radii and noise deviations; kernel widths to try, over the largest radius.
+# Radii and noise deviation of each data set; kernel widths to try, over the largest radius.
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))
 WIDTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15]) / 15.0
 SIGMA = 0.4
@@ -191,8 +191,8 @@ class _Accuracies:
 
     radii: tuple[float, ...]
     linear: float
-    square: tuple[float, float, float]  # component 1, best of five, nearest mean on three
-    gaussian: Matrix  # component 1, for each of `WIDTHS`
+    square: tuple[float, float, float]  # on component 1, best of five, nearest mean on three
+    gaussian: Matrix  # on component 1, for each of `WIDTHS`
 
     @classmethod
     def of(cls, radii: tuple[float, ...], noise: float) -> _Accuracies:

@@ -40,7 +40,7 @@ SETS = {
     "spiral": _Set("Fig. 4", 0.25, 40),
     "sine-noise": _Set("Fig. 6", 0.4, 40, 200, 0.489),
 }
-FINE = 150  # grid points along each side, enough for the narrow wave
+FINE = 150  # number of grid points along each side, enough for the narrow wave
 
 
 def run_novelty_sets(data: PaperData) -> Outcome:
@@ -68,7 +68,7 @@ def run_novelty_sets(data: PaperData) -> Outcome:
 def _error_contours(
     name: str, subspace: KernelSubspace, X: Matrix, noise: Labels, threshold: float
 ) -> Contours:
-    """Return contours of the error; as many rows exceed the threshold as are noise."""
+    """Return contours of the error; rows above the threshold are as numerous as noise rows."""
     x, y, places = plane_grid(X, side=FINE)
     values = subspace.reconstruction_error(places).reshape(1, len(y), len(x))
     words = (
@@ -123,7 +123,7 @@ def run_novelty_rates(data: PaperData) -> Outcome:
     parts = _cancer(data)
     cancer = _best(parts, CANCER_SIGMAS, CANCER_COUNTS, CANCER_LINEAR)
     X, y, new, truth = data.usps()
-    # Trained on the zeros of the training file; all other test digits are novel.
+    # Train on the zeros of the training file; in the test file all other digits are novel.
     zero = _best((X[y == 0], new, truth != 0), DIGIT_SIGMAS, DIGIT_COUNTS, DIGIT_LINEAR)
     small, parzen = (_auc(RBF.from_sigma(SMALL), q, *parts) for q in (CANCER_COUNTS[-1], 0))
     large, linear = (_auc(kernel, 4, *parts) for kernel in (RBF.from_sigma(LARGE), Linear()))
@@ -160,7 +160,7 @@ def _auc(kernel: Kernel, q: int, train: Matrix, test: Matrix, novel: Flags) -> f
 
 
 def _cancer(data: PaperData) -> tuple[Matrix, Matrix, Flags]:
-    """Return training rows, test rows and labels: unit variance, noise, 200 benign rows (4.1.1)."""
+    """Return 200 benign training rows, test rows and labels: unit variance, noise added (4.1.1)."""
     X, malignant = data.cancer()
     X = X / X.std(axis=0) + np.random.default_rng(0).uniform(-0.05, 0.05, X.shape)
     order = np.concatenate([np.flatnonzero(~malignant), np.flatnonzero(malignant)])

@@ -1,4 +1,4 @@
-"""All remaining methods and kernels of the papers, each beside the one to prefer."""
+"""All remaining methods and kernels of the papers, each beside the method to prefer."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from kpca_apps.papers.result import Outcome
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-N, Q = 2000, 5  # rows near the curved surface; components to compare
+N, Q = 2000, 5  # numbers of rows near the curved surface and of components to compare
 LANDMARKS, FEATURES = 60, 1000
-ALIKE = 0.936  # cosine threshold that selects about as many basic patterns
+ALIKE = 0.936  # cosine threshold that selects about LANDMARKS basic patterns
 COUNTS = (15, 30, 60, 120)
 PASSES = (10, 30, 100, 300)
 NEIGHBOURS = 30
@@ -354,7 +354,7 @@ def _preimages() -> Outcome:
     X = _digits()[0]
     subspace = components(_median_kernel(X), X, 8)
     learned, sides = learn_preimage(subspace, 1e-3), (-2.0, 2.0)
-    # The regression maps points this many deviations along each axis back to rows.
+    # Map the points two deviations from 0 on each axis, on either side, back to rows.
     ends = [learned(np.diag(side * np.sqrt(subspace.variances))) for side in sides]
     right = [
         float(np.mean(np.diag(subspace.project(points)) * side > 0.0))

@@ -70,7 +70,7 @@ def _judge_toy(median: Matrix) -> tuple[Claim, ...]:
     paper, wide = np.array(list(PAPER.values())), median[-1]
     alike = int(np.count_nonzero(np.abs(np.log(median / paper)) < np.log(2.0)))
     below = [count for count, ratio in zip(COUNTS, wide, strict=True) if ratio < 1.0]
-    middle = paper[1:3], median[1:3]  # of the paper and ours, at noise of 0.1 and 0.2
+    middle = paper[1:3], median[1:3]  # ratios of the paper and ours, at noise of 0.1 and 0.2
     ranges = ["; ".join(f"{_cell(row[0])} to {_cell(row[-1])}" for row in rows) for rows in middle]
     return (
         judge("to 0.4", (median[:-1] > 1.0).all(), median[:-1].min()),
@@ -91,7 +91,7 @@ def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
-    """Return the ratio per number of components, the fixed points run, and those restarted."""
+    """Return the ratio per number of components, and how many fixed points ran and restarted."""
     train, noisy, truth = drawn(draw, sigma)
     kernel = components(RBF(1.0 / (D * 2.0 * sigma**2)), train, max(COUNTS))
     linear = components(Linear(), train, max(COUNTS))
@@ -109,12 +109,12 @@ def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
-# Best numbers of components for linear and kernel PCA; then the ratio linear / kernel at the best.
+# Best numbers of components for linear and kernel PCA; ratio of their smallest distances.
 BEST = {"Gaussian": (32, 512), "Speckle": (32, 256)}
 FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 
 SHOWN_COUNTS = (1, 4, 16, 64, 256, 1024)
-SHAPE = 4, 10, 16, 16  # of the pictures
+SHAPE = 4, 10, 16, 16  # shape of the pictures
 SHOWN = 150  # index of the digit shown, the first 3 of the test digits
 WITHIN = 0.05
 C = 0.5
@@ -133,7 +133,7 @@ def run_denoising_digits(data: PaperData) -> Outcome:
     raw, test = digits(data)
     train, clean = smoothed_digits(raw), smoothed_digits(test)
     kernel, linear = components(RBF(1.0 / (256 * C)), train, 1024), components(Linear(), train, 256)
-    # The paper's width against the pixel variance that determines it.
+    # Compare the paper's width with the pixel variance that determines it.
     claims = [compare("width", 2.0 * float(train.var(axis=0).mean()), 2.0 * raw.var(axis=0).mean())]
     figures: list[Curves | Pictures] = []
     columns: list[list[float]] = []

@@ -58,7 +58,7 @@ def run_parabola(data: PaperData) -> Outcome:
 
 
 def _drawn(X: Matrix) -> tuple[Matrix, float]:
-    """Return eigenvalue shares (4, 3) by degree, and degree 2's third correlation with noise."""
+    """Return eigenvalue shares (4, 3) by degree, and |correlation| of component 3 and noise."""
     shares = np.zeros((len(JOURNAL), 3))
     for row, degree in enumerate(JOURNAL):
         fit = components(Polynomial(degree), X)
@@ -138,7 +138,7 @@ USPS = {
     1024: (np.nan, 4.9, 4.3, 4.4, 4.6, 4.8, 4.6),
     2048: (np.nan, 4.9, 4.2, 4.1, 4.0, 4.3, 4.4),
 }
-RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # for digits without smoothing
+RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # degrees and counts for unsmoothed digits
 
 FITTED_ROWS = 3000
 TOLERANCE = {"degrees 1 to 5": 0.7, "degrees 6 and 7": 1.3}
@@ -191,7 +191,7 @@ def run_usps(data: PaperData) -> Outcome:
 def errors(
     degree: int, digits: Digits, counts: tuple[int, ...], fitted_rows: int = FITTED_ROWS
 ) -> list[float]:
-    """Return the test error in per cent per number of components; NaN if there are too few.
+    """Return the test error (per cent) per number of components; NaN if fewer exist.
 
     Components come from the first ``fitted_rows`` training digits.
     """
@@ -260,7 +260,7 @@ def _judge(paper: Matrix, ours: Matrix, plain: dict[int, list[float]]) -> tuple[
 
 
 DEGREE, COMPONENTS = 3, 512
-LEAST_GAIN = 0.25  # per cent, that is five digits
+LEAST_GAIN = 0.25  # in per cent: five of the test digits
 MACHINE_C = (10.0, 2.0)
 SHIFTS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
@@ -286,7 +286,7 @@ def run_virtual_examples(data: PaperData) -> Outcome:
 
 
 def moved(X: Matrix, down: int, right: int) -> Matrix:
-    """Return 16 x 16 images shifted by whole pixels; new pixels are paper (-1)."""
+    """Return 16 x 16 images shifted by whole pixels; new pixels are white (-1)."""
     wide = np.pad(X.reshape(-1, 16, 16), ((0, 0), (1, 1), (1, 1)), constant_values=-1.0)
     part = wide[:, 1 - down : 17 - down, 1 - right : 17 - right]
     return part.reshape(len(X), 256)

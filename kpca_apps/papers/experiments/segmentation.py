@@ -77,7 +77,7 @@ class _Split:
         return leading.project(self.train) / scale, leading.project(self.test) / scale
 
     def _mapped(self) -> tuple[Matrix, Matrix]:
-        """Return the same for (x.y + 1)^2 = ((x, 1).(y, 1))^2, by its monomial map."""
+        """Return `features` for (x.y + 1)^2 = ((x, 1).(y, 1))^2, by its monomial map."""
         train, test = (
             monomials(np.column_stack([rows, np.ones(len(rows))]), 2)
             for rows in (self.train, self.test)
@@ -143,7 +143,7 @@ def run_segmentation(data: PaperData) -> Outcome:
         (name, str(counts[name]), f"{full:.4f}", f"{few:.4f}" if counts[name] > 50 else "n.a.")
         for name, (full, few) in turned.errors.items()
     )
-    # In the data's intended direction.
+    # Train on the smaller file, as the data set intends.
     title = f"The other way round: 210 rows to train on, {len(turned.test)} others to test"
     other_way = Table(title, ("kernel", "components", "all", "50"), rows)
     tables = (_table(published, fresh, machines), other_way)
@@ -151,7 +151,7 @@ def run_segmentation(data: PaperData) -> Outcome:
 
 
 def _published(split: _Split, sigma: float, estimated: float) -> list[Claim]:
-    """Compare the numbers of Table I, the last of them the kernel SVM without components."""
+    """Compare the numbers of Table I; the last is that of the SVM without components."""
     claims = []
     for name, (full, few) in PAPER.items():
         ours = split.errors[name]

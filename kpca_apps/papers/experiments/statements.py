@@ -33,7 +33,7 @@ ASCENDING = (
 
 
 def run_statements(data: PaperData) -> Outcome:
-    """Check the properties, then the sentences."""
+    """Check the properties of PCA in feature space, then other statements."""
     rng = np.random.default_rng(0)
     X, _ = three_clusters(rng, N)
     kernel = RBF(0.1)
@@ -59,7 +59,7 @@ def _properties(
     """Judge the properties of PCA in feature space (1996 report, 4.2) against 500 other bases."""
     C = T.T @ T / N
     drawn = [rng.normal(size=C.shape) for _ in range(500)]
-    # Half are random, half close to the components.
+    # Half of the bases are random, half are close to the components.
     drawn[::2] = [np.eye(len(C)) + 0.02 * B for B in drawn[::2]]
     bases = [np.linalg.qr(B)[0] for B in drawn]
     carried = [np.trace(B[:, :Q].T @ C @ B[:, :Q]) for B in bases]
@@ -105,7 +105,7 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
     right = float(N * subspace.variances[0])
     about_mean = centred(K)
     smallest = float(np.abs(np.linalg.eigvalsh(about_mean)).min() / np.trace(about_mean))
-    # As printed, the indices only fit if there are as many new rows as old ones.
+    # As printed, the indices fit only if the numbers of new and of fitted rows are equal.
     new = RBF(0.1)(X + 0.5, X)
     rows, columns, mean = new.mean(axis=1), K.mean(axis=0), K.mean()
     swapped = new - columns[:, None] - rows + mean

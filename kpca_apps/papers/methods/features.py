@@ -35,12 +35,12 @@ def regress_on_components(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> 
 
 def component_discriminant(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> Pipeline:
     """Return a linear discriminant analysis on the components, fitted."""
-    # Directions among the components kept that maximise the variance between classes over that
-    # within them. With all components this is the kernel Fisher discriminant (Mika, Ratsch,
-    # Weston, Scholkopf and Muller, 1999, Neural Networks for Signal Processing IX, 41-48), which
-    # needs a ridge; dropping components replaces it. Scholkopf, Smola and Muller (1996), 7.3,
-    # after Swets and Weng (1996), Using discriminant eigenfeatures for image retrieval, IEEE
-    # Transactions on Pattern Analysis and Machine Intelligence 18, 831-836.
+    # The directions in the span of the components maximise the ratio of the variance between
+    # classes to that within classes. With all components this is the kernel Fisher discriminant
+    # (Mika, Ratsch, Weston, Scholkopf and Muller, 1999, Neural Networks for Signal Processing IX,
+    # 41-48), which needs a ridge; dropping components replaces the ridge. Scholkopf, Smola and
+    # Muller (1996), 7.3, after Swets and Weng (1996), Using discriminant eigenfeatures for image
+    # retrieval, IEEE Transactions on Pattern Analysis and Machine Intelligence 18, 831-836.
     return _pipeline_on_components(subspace, LinearDiscriminantAnalysis()).fit(X, y)
 
 
@@ -135,7 +135,7 @@ class FeatureMeans:
 
 
 def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
-    """Return the means of the classes ``y`` (n,); a row belongs to the nearest one."""
+    """Return the means of the classes ``y`` (n,); a row belongs to the class of the nearest."""
     # Class +1 if 1/m+ sum_{i in +} k(x, x_i) - 1/m- sum_{i in -} k(x, x_i) + b > 0, b = (|c-|^2 -
     # |c+|^2) / 2: eq. 3.1-3.3, after Scholkopf and Smola (2002), Learning with kernels, 1.2.
     labels = np.asarray(y)
@@ -147,7 +147,7 @@ def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
 
 
 def online_kernel_kmeans(kernel: Kernel, X: Matrix, k: int) -> FeatureMeans:
-    """Return means after one pass over the rows, each moving the nearest of ``k`` means."""
+    """Return means after one pass over the rows; each row moves the nearest of ``k`` means."""
     # m <- m + zeta (phi(x_t) - m), that is gamma_j <- (1 - zeta) gamma_j, gamma_t <- zeta, with
     # zeta = 1 / (rows of the mean, including x_t). The report's counts (eq. 41) need a row in each
     # of the first k clusters, where the means start: counts begin at 1. Scholkopf, Smola and Muller
@@ -201,9 +201,9 @@ def kernel_neighbour_labels(
     kernel: Kernel, X: Matrix, y: ArrayLike, new: Matrix, *, n_neighbours: int = 5
 ) -> NDArray[np.generic]:
     """Return the most frequent label among the nearest neighbours in feature space."""
-    # For a kernel that falls with distance the neighbours are those in input space, so it changes
-    # nothing, which Scholkopf, Smola and Muller (1996), 7.3, do not say. For polynomial kernels
-    # lengths matter, too.
+    # For a kernel that falls with distance the neighbours are those in input space, so the kernel
+    # changes nothing, which Scholkopf, Smola and Muller (1996), 7.3, do not say. For polynomial
+    # kernels lengths matter, too.
     classifier = KNeighborsClassifier(n_neighbours, metric="precomputed")
     classifier.fit(feature_distances(kernel, X, X), y)
     labels: NDArray[np.generic] = classifier.predict(feature_distances(kernel, new, X))
@@ -214,8 +214,9 @@ def neighbourhood_components(
     kernel: Kernel, X: Matrix, x: Matrix, n_neighbours: int, *, n_components: int | None = None
 ) -> KernelSubspace:
     """Return the components of the rows nearest to a point ``x`` (d,) of input space."""
-    # Local directions for each point, at O(k^3) per point. Scholkopf, Smola and Muller (1996), B.6,
-    # after Bottou and Vapnik (1992), Local learning algorithms, Neural Computation 4, 888-900.
+    # The directions are local to each point and cost O(k^3) per point. Scholkopf, Smola and Muller
+    # (1996), B.6, after Bottou and Vapnik (1992), Local learning algorithms, Neural Computation 4,
+    # 888-900.
     squared = ((X - x) ** 2).sum(axis=1)
     nearest = np.sort(np.argsort(squared, kind="stable")[:n_neighbours])
     return components(kernel, X[nearest], n_components)

@@ -94,7 +94,7 @@ def hebbian_components(
     K = centred(gram)
     A = rng.normal(size=(q, n))
     A /= np.sqrt(np.einsum("ai,ij,aj->a", A, K, A))[:, None]
-    # In units of 1 / (mean of the centred k(x, x)).
+    # Learning rates are in units of 1 / (mean of the centred k(x, x)).
     first_rate = 0.1 * n / float(np.trace(K))
     for turn in range(passes):
         eta = first_rate / (1.0 + turn / 10.0)

@@ -30,7 +30,7 @@ from kpca_apps.report.drawing import (
 )
 from kpca_apps.report.text import count, in_prose
 
-MOST_NAMED = 40  # lines that still have room for a name
+MOST_NAMED = 40  # largest number of images whose names fit
 LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
 MARKS = {
     "noisy": ("o", "muted", "none"),
@@ -39,9 +39,9 @@ MARKS = {
     "wavelet": ("s", "purple", "purple"),
 }
 OTHER = ("D", "green", "green")
-MOST_LAWS = 12  # limit: reports of many images stay small
+MOST_LAWS = 12  # largest number of laws, so that reports stay small
 CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
-HEADROOM = 2.0  # how far above the law a point may be and still be drawn in its place
+HEADROOM = 2.0  # ratio to its law up to which a point is drawn in its place
 
 
 def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:
@@ -50,7 +50,7 @@ def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:
 
 
 def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
-    """Draw every figure of a batch that applies, by name."""
+    """Draw all figures for which a batch has data, by name."""
     with house_style():
         drawings = [drawing for draw in FIGURES if (drawing := draw(result))]
         drawings += law_drawings(result)
@@ -58,7 +58,7 @@ def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
 
 
 def psnr(result: DenoisingResult) -> Drawing | None:
-    """PSNR before, after and for baselines, the image with the highest on top."""
+    """Draw PSNR before and after denoising and of baselines, the best denoised image on top."""
     compared = compared_images(result)
     if not compared:
         return None
@@ -84,13 +84,13 @@ def psnr(result: DenoisingResult) -> Drawing | None:
 
 
 def noise(result: DenoisingResult) -> Drawing | None:
-    """Noise level used, and deviation of what was removed."""
+    """Draw the noise level of each image, and the deviation of what was removed."""
     if len(result.done) < 2:
         return None
     ordered = sorted(result.done, key=lambda image: (_taken(image), image.name))
     figure, axes = _lines(ordered)
     levels = [
-        # A relative level has another scale.
+        # Leave out relative levels, which have another scale.
         math.nan
         if image.sigma is None or image.is_relative or not image.established
         else 100 * typical_level(image) / image.own_range
@@ -125,7 +125,7 @@ def law_drawings(result: DenoisingResult) -> list[Drawing]:
 
 
 def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
-    """Variance over brightness: measured values, and the laws with their intervals."""
+    """Draw variance over brightness: measured values, and the laws with their intervals."""
     figure, (axes,) = new_axes(4.9, 2.7)
     highest = [max(1.0, law.interval[1]) * law.deviations[2] ** 2 for law in laws]
     top = 1.08 * max(
@@ -135,7 +135,7 @@ def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
     marks = CHANNEL_MARKS if len(laws) > 1 else (("blue", "o"),)
     for law, (colour, marker), channel in zip(laws, marks, CHANNELS[len(laws)], strict=False):
         _plot_law(axes, law, PALETTE[colour], marker, top)
-        # Points also distinguish several laws.
+        # Label the line of a single law, but the points of each of several.
         axes.lines[-1 if channel else 0].set_label(channel or f"variance = {law_text(law)}")
     axes.set_ylim(0, top)
     axes.set_xlabel("brightness, in the units of the image")
@@ -156,7 +156,7 @@ def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
 
 
 def _plot_law(axes: Axes, law: NoiseLaw, ink: str, marker: str, top: float) -> None:
-    """Draw one law, with triangles for points above the top; points come last."""
+    """Draw one law, then its points, with triangles for points above the top of the axes."""
     ends = np.array([law.brightness[0], law.brightness[-1]])
     line = np.array([law.variance(end) for end in ends.tolist()])
     low, high = law.interval
@@ -170,7 +170,7 @@ def _plot_law(axes: Axes, law: NoiseLaw, ink: str, marker: str, top: float) -> N
 
 
 def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
-    """Start a figure with a line for each image, the last on top."""
+    """Start a figure with a horizontal line for each image, the last image on top."""
     named = len(images) <= MOST_NAMED
     height = max(0.8 + LINE * len(images), FEWEST_INCHES) if named else WITHOUT_NAMES
     figure, (axes,) = new_axes(5.6, height)
@@ -191,7 +191,7 @@ def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
 
 
 def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | None = None) -> None:
-    """Mark the values of each method on the lines, and name the methods in a legend."""
+    """Mark each method's values on the lines of the images; name the methods in a legend."""
     names = labels or {}
     n_lines = len(values["noisy"])
     size = 5.0 if n_lines <= MOST_NAMED else 2.6

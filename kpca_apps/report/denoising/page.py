@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
 MAX_TOGETHER = 12  # most images whose pictures are in one page
-MAX_BYTES = 4_500_000  # of the pictures in one page
+MAX_BYTES = 4_500_000  # largest size of the pictures in one page
 MAX_FAILURES_ON_TOP = 8
 MAX_FAILURES = 500
 MAX_NOTES = 50
@@ -66,7 +66,7 @@ PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")
 View = dict[str, Any]  # template variables of one object, as short texts
 MAX_NAME = 200
 MAX_IMAGE_NOTES = 20
-SMALL, THUMB = 256, 80  # CSS pixels of a crop, and of a picture in a list
+SMALL, THUMB = 256, 80  # widths of a crop and of a picture in a list, in CSS pixels
 MAX_ZOOM = 16
 TITLES = {"detail": "Most detail, enlarged", "flat": "Least detail, enlarged"}
 MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
@@ -208,14 +208,14 @@ class Picture(NamedTuple):
 
     @property
     def form(self) -> str:
-        """How to place words on it: ``"narrow"``, ``"short"`` or ``"wide"``."""
+        """How to place words on the picture: ``"narrow"``, ``"short"`` or ``"wide"``."""
         if self.width < MIN_FOR_WORDS:
             return "narrow"
         return "short" if self.width > 4 * self.height or self.height < MIN_HEIGHT else "wide"
 
 
 def enlarged(picture: Preview, least: int = 560) -> Picture:
-    """Show a picture at its size, or by an integer factor larger while below `least` pixels.
+    """Enlarge a picture by the largest integer factor that keeps it within `least` pixels.
 
     >>> [enlarged(Preview("image/png", b"", side, side)).width for side in (8, 200, 500)]
     [128, 400, 500]
@@ -253,10 +253,10 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
     residual = image.residual
     address = quote(os.fsencode(image.output), safe="/")
     scale = 1.0 if image.is_relative else image.own_range
-    # A level that may not be noise is marked as by ``kpca denoise noise``.
+    # Mark a level that may not be noise, as ``kpca denoise noise`` does.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
-    # Share by which its pictures are smaller than the image, if they are.
+    # Longest sides of the pictures and of the image: their ratio is stated if below 1.
     seen = max(image.previews.before.width, image.previews.before.height) if image.previews else 0
     most = max(image.shape[:2]) if len(image.shape) > 1 else 0
     return {
@@ -278,7 +278,7 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
 
 
 def _pictures(previews: ImagePreviews | None) -> View:
-    """Return the pictures of an image; its crops, unless they show no more than the whole."""
+    """Return the pictures of an image, and its crops unless they show no more than the whole."""
     if previews is None:
         return dict.fromkeys(("before", "after", "residual", "thumb", "crops", "glance"))
     sizes = {(p.width, p.height) for p in (previews.after, *(c.after for c in previews.crops))}
@@ -345,7 +345,7 @@ def _cells(comparison: Comparison | None) -> list[tuple[str, str, str, float, bo
         (
             method_name(name),
             decibels(quality.psnr),
-            "" if quality.ssim is None else f"{quality.ssim:.3f}",  # tiny images have none
+            "" if quality.ssim is None else f"{quality.ssim:.3f}",  # tiny images have no SSIM
             quality.psnr if math.isfinite(quality.psnr) else 999.0,
             quality.psnr == best,
         )

@@ -41,11 +41,11 @@ KINDS = {
     "camera": "camera noise",
     "raw": "noise of the sensor (photons and readout)",
 }
-# Of laws, by their number: a channel without noise has none.
+# Channel names by the number of laws: a channel without noise has no law.
 CHANNELS = {1: ("",), 2: ("one colour", "another"), 3: ("red", "green", "blue")}
 MAX_NAMED = 3
 MOST_LIKELY = 1e6  # largest likelihood ratio that is written out
-TELLING = 0.005  # dB; less is no difference in two decimals
+TELLING = 0.005  # in dB: smaller differences vanish in two decimals
 _PRE_IMAGE = (
     "brought back by the fixed point z = sum g_i k(z, x_i) x_i / sum g_i k(z, x_i), "
     "k(x, y) = exp(-|x - y|^2 / c) (Mika et al. 1998, Kernel PCA and de-noising in feature spaces)"
@@ -62,7 +62,7 @@ _FILTER = (
     "a Tikhonov filter K (K + .85 N v I)^-1 of the noisy patches, K the inner products of the "
     "patches of the first estimate (the second stage of NL-Ridge, Herbreteau and Kervrann 2022)"
 )
-# By the method of `kpca_apps.denoise.options`, and for a dictionary.
+# Sentences by method of `kpca_apps.denoise.options`, and for a dictionary.
 _SENTENCES = {
     "linear": "Method: linear. Kernel PCA of groups of similar patches at infinite width, that is "
     f"their principal components: {_EDGE}. Between such passes {_FILTER}.",
@@ -87,7 +87,7 @@ def method_sentence(settings: Mapping[str, Any]) -> str:
 
 
 def law_name(place: int) -> str:
-    """Return the name of the figure of the law of an image, which are numbered from 1."""
+    """Return the name of the figure of an image's noise law; images are numbered from 1."""
     return f"law_{place:04d}"
 
 
@@ -149,7 +149,7 @@ def noise_range(images: Sequence[ImageOutcome]) -> str:
     if not known:
         return "the noise level was not needed"
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
-    # In the units of the images, which differ between types.
+    # Levels are in the units of the images, which differ between types.
     by_type: dict[str, list[ImageOutcome]] = {}
     for image in known:
         if not image.is_relative:
@@ -181,7 +181,7 @@ class HasNoise(Protocol):
 
     @property
     def evidence(self) -> Evidence:
-        """Evidence for it."""
+        """Evidence for the noise."""
 
 
 def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
@@ -190,7 +190,7 @@ def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
 
 
 def is_at_brightest(image: HasNoise) -> bool:
-    """Whether the noise level is that at the end of the range of values."""
+    """Whether the noise level refers to the upper end of the range of values."""
     return image.noise == "poisson" and not laws_of(image)
 
 
@@ -208,7 +208,7 @@ def _levels(image: HasNoise) -> tuple[float, ...]:
 
 
 def typical_level(image: ImageOutcome) -> float:
-    """Return the deviation of the noise, at medium brightness if it depends on that."""
+    """Return the deviation of the noise, at medium brightness if it depends on brightness."""
     middles = [law.deviations[1] for law in laws_of(image)]
     return math.hypot(*middles) / math.sqrt(len(middles)) if middles else image.sigma or 0.0
 
@@ -264,7 +264,7 @@ def level_text(image: ImageOutcome | TrialResult) -> str:
 
 
 def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
-    """Write what was removed, in units of the image whatever its noise."""
+    """Write what was removed in units of the image, even if the noise level is relative."""
     return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
 
 
@@ -377,7 +377,7 @@ def law_text(law: NoiseLaw) -> str:
     low, _, high = law.deviations
     if not law.rises and high**2 < 1.1 * low**2:
         return number((high**2 + low**2) / 2)
-    # Far from 0 the terms nearly cancel in the dark.
+    # If all brightness is far from 0, the terms nearly cancel where the image is darkest.
     terms = max(abs(law.constant), abs(law.gain * law.brightness[0]))
     lost = math.log10(max(terms / max(low, 0.1 * high) ** 2, 1.0))
     digits = min(3 + round(lost), 6)
@@ -425,7 +425,7 @@ def looks_like(image: ImageOutcome) -> str:
         return "nothing"
     if residual.structured:
         return "noise and structure"
-    # Both are 0 only if the image was too small to measure them.
+    # Both correlations are 0 only if the image was too small to measure them.
     is_measured = residual.edge_correlation or residual.flat_correlation
     return "noise" if is_measured else "too small to tell"
 

@@ -38,17 +38,17 @@ from kpca_apps.report.novelty.plane import column_plane
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
 from kpca_apps.report.text import count, in_prose, number, percent, plural
 
-Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
-MARK_ROOM = 0.17  # of the width of the axes, for a label such as "1 in 10,000"
+Fold = tuple[str, str, list[Drawing]]  # fold of a page: title, hint and figures
+MARK_ROOM = 0.17  # share of the axes' width for a label such as "1 in 10,000"
 MAX_COMPONENTS = 40
-WIDE = 30.0  # a spread of variances that only a logarithmic axis shows
+WIDE = 30.0  # ratio of variances above which their axis is logarithmic
 N_LEVELS = 7
 COLOURS = ("blue", "green", "purple", "orange", "sky", "muted")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (2, 2)), (0, (8, 2, 1, 1, 1, 2)))
 
 
 def score_distribution(result: ScreeningResult) -> Drawing:
-    """Histogram of all scores; the threshold as a labelled line, flagged rows as ticks."""
+    """Draw a histogram of all scores, the threshold as a labelled line, flagged rows as ticks."""
     figure, (axes,) = new_axes()
     found = result.distribution
     _score_axis(axes, found, result.threshold.value)
@@ -95,7 +95,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
     """Set the horizontal axis to the range of the scores, with the threshold well inside."""
     axes.set_xlabel("novelty score (no unit; higher = more novel)")
     low, high = found.edges[[0, -1]].tolist()
-    # In a table unlike the model's, all rows may lie far above the threshold; or far below.
+    # All rows of a table unlike the model's may lie far above the threshold, or far below.
     if np.isfinite(threshold) and (threshold > 0 or not found.logarithmic):
         low, high = min(low, threshold), max(high, threshold)
     if found.logarithmic:
@@ -106,7 +106,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
-    """Mark round values of the readers' scale above the scores; return whether there are any."""
+    """Mark round values of the scale shown to readers along the top; return whether any fit."""
     if result.rows.scale is None:
         return False
     low, *_, high = result.distribution.edges.tolist()
@@ -128,7 +128,7 @@ def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
 
 
 def _threshold_words(result: ScreeningResult) -> str:
-    """Describe the line and the ticks of the distribution."""
+    """Describe the line of the threshold and the ticks of flagged rows."""
     n = result.distribution.n_flagged
     if not np.isfinite(result.threshold.value):
         flagged = "every row is flagged" if n else "no row is flagged for its score"
@@ -143,7 +143,7 @@ def _threshold_words(result: ScreeningResult) -> str:
 
 
 def flagged_against_threshold(result: ScreeningResult) -> Drawing:
-    """How many rows would be flagged if the threshold moved."""
+    """Draw how many rows would be flagged at other thresholds."""
     figure, (axes,) = new_axes()
     found = result.distribution
     _score_axis(axes, found, result.threshold.value)
@@ -180,7 +180,7 @@ def _elsewhere(result: ScreeningResult) -> str:
     if n_flagged == 0:
         (highest,), _ = scores_text(scores[:1], value)
         return f"No row is flagged for its score; the highest score is {highest}."
-    # Rows are flagged above the threshold: at the score ranked n + 1 it flags n, or fewer if tied.
+    # A threshold at the score of rank n + 1 flags the n rows above it, or fewer if scores are tied.
     wanted = {"half": n_flagged / 2, "twice": 2.0 * n_flagged}
     steps = {
         word: int(np.searchsorted(found.ranks, int(n) + 1))
@@ -189,7 +189,7 @@ def _elsewhere(result: ScreeningResult) -> str:
     }
     counts = {word: int(found.n_above[step]) for word, step in steps.items()}
     words = [word for word, n in counts.items() if n not in (0, n_flagged)]
-    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # as many decimals as beside these
+    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # decimals as beside these scores
     texts, limit = scores_text([*(scores[steps[word]] for word in words), *listed], value)
     others = [
         f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "
@@ -219,7 +219,7 @@ def _threshold_line(axes: Axes, result: ScreeningResult) -> None:
 
 
 def component_map(result: ScreeningResult) -> Drawing:
-    """Rows on the two leading kernel components; flagged ones as triangles, the oddest named."""
+    """Draw rows on two kernel components: flagged rows as triangles, the oddest labelled."""
     points = result.pictures.map
     figure, (axes,) = new_axes(4.9, 3.5)
     usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
@@ -251,7 +251,7 @@ def component_map(result: ScreeningResult) -> Drawing:
 
 
 def scree(result: ScreeningResult) -> Drawing:
-    """Variance of the leading components, and how much of each the model keeps."""
+    """Draw the variance of leading components, and how much of each the model keeps."""
     points = result.pictures.map
     figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
     variances, gains = points.variances[:MAX_COMPONENTS], points.gains[:MAX_COMPONENTS]
@@ -298,7 +298,7 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     finite = contours.scores[np.isfinite(contours.scores)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     for lower in np.linspace(low, high, N_LEVELS + 1)[1:-1] if high > low else ():
-        # Pale layers above each other: the page's theme sets their colour.
+        # Draw pale layers above each other: the page's theme sets their colour.
         axes.contourf(*grid, [lower, high], colors=PALETTE["band"], alpha=0.16)
     is_crossed = low < threshold < high
     if is_crossed:
@@ -322,7 +322,7 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
 
 
 def roc(evaluation: Evaluation, suffix: str) -> Drawing:
-    """Share of the outliers found against share of the other rows flagged with them."""
+    """Draw the share of outliers found against the share of other rows flagged."""
     figure, (axes,) = new_axes(4.9, 4.1)
     axes.plot([0, 1], [0, 1], color=PALETTE["rule"], lw=1)
     _plot_methods(axes, evaluation.methods, "false_positive_rate", "true_positive_rate", "auroc")
@@ -337,7 +337,7 @@ def roc(evaluation: Evaluation, suffix: str) -> Drawing:
 
 
 def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
-    """Share of real outliers on the list against share of all outliers found."""
+    """Draw the share of flagged rows that are outliers against the share of outliers found."""
     figure, (axes,) = new_axes(4.9, 4.1)
     base = evaluation.n_positive / max(evaluation.n_rows, 1)
     axes.axhline(base, color=PALETTE["rule"], lw=1)
@@ -352,7 +352,7 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
 
 
 def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: str) -> None:
-    """Draw the curve of each method, ours last and thick; the key has the largest area first.
+    """Draw each method's curve, ours last and thick; the legend has the largest area first.
 
     `x`, `y` and `area` are the names of fields: the curve's points and its area.
     """
@@ -396,7 +396,7 @@ EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_r
 class ScreeningDrawings:
     """Every figure of a screening, drawn once for its page and for the folder of figures."""
 
-    plane: Drawing | None  # the one that is not folded
+    plane: Drawing | None  # the figure that is not folded
     folds: list[Fold]
     evaluations: list[list[Drawing]]
 

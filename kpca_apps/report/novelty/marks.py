@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.report.drawing import settle
 
-MAX_POINTS = 500  # dots of rows that are not flagged
+MAX_POINTS = 500  # largest number of dots for rows not flagged
 MAX_FLAGGED = 400
-N_LABELLED = 5  # ranks written beside their marks, where they do not overlap
+N_LABELLED = 5  # number of ranks written beside their marks, if they do not overlap
 MARK = 5  # points
-BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # offsets tried, in points from the mark
+BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # offsets of labels from marks, in points, to try
 
 
 def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -26,7 +26,7 @@ def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 def by_rank(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of rows by rank; those without one (0) come last."""
+    """Return the positions of rows by rank; rows without a rank (0) come last."""
     return np.argsort(np.where(ranks > 0, ranks, np.iinfo(np.int64).max), kind="stable")
 
 

@@ -50,19 +50,19 @@ from kpca_apps.report.text import count, cut, in_prose, number, plural
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_ALIKE = 3  # other rows of the same kind that a card names
-N_PLACES = 4  # at which the same cell is named again
-N_ODD_CELLS = 5  # outside the fold
+MAX_ALIKE = 3  # number of other rows of the same kind that a card names
+N_PLACES = 4  # number of other places named for a repeated odd cell
+N_ODD_CELLS = 5  # number of odd cells shown outside the fold
 MAX_RULES = 50
 MAX_PATTERNS = 8
 N_WARNINGS_ON_TOP = 2
 MAX_NOTES = 50  # warnings listed in full
 MAX_COLUMNS = 200  # rows of the column plan
-MAX_GROUPS = 101  # as many as have models of their own, and the rest
-MAX_GROUP = 60  # characters of the name of one
+MAX_GROUPS = 101  # groups with models of their own, and the rest as one
+MAX_GROUP = 60  # characters of the name of a group
 MAX_CELL = 200  # characters of one cell
-MAX_REASONS, MAX_FULL = 3, 300  # reasons of a row; rows that have more than the first, and hints
-TAGS, TAGS_OF_REASON = 270, 120  # bytes, with numbers
+MAX_REASONS, MAX_FULL = 3, 300  # reasons of a row; rows shown with all of them and hints
+TAGS, TAGS_OF_REASON = 270, 120  # bytes of tags and numbers of a row, and of a reason
 MAX_HINTS = 2
 MAX_HINT = 240  # characters of one hint
 
@@ -80,7 +80,7 @@ def render_screening(
         run = result.run
         warnings = tuple(note for note in run.warnings if REVEALED not in note)
         n_doubts = sum(REVEALED not in note for note in run.warnings[: run.n_doubts])
-        # A page that is sent has no files beside it to name.
+        # A page that is sent has no files beside it, so name none.
         run = replace(run, warnings=warnings, n_doubts=n_doubts, next_steps=(), flagged_file="")
         result = replace(result, run=run)
     drawn = drawn or ScreeningDrawings.of(result)
@@ -118,7 +118,7 @@ def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) ->
     """Return how many of the first rows fit into the page."""
     left = BUDGET - len(block(work["usual"]).encode())
     for place, row in enumerate(rows):
-        # Tags and texts, with quotes and brackets escaped.
+        # Count tags and texts, with quotes and brackets escaped.
         texts = [str(escape(text)) for text in (row["id"], row["file"], *row["hints"])]
         texts += [
             str(escape(v)) for r in row["reasons"] for v in (r["column"], r["seen"], r["expected"])
@@ -231,8 +231,8 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
 def _alike(
     rows: Sequence[RankedRow], pattern: Pattern | None, file_column: str | None
 ) -> dict[str, Any]:
-    """State on the card of the oddest of some rows how many are like it, how, and which."""
-    # The number of rows is shown above the sentence.
+    """Return for the card of a row how many rows are like it, in what way, and which."""
+    # Drop the number of rows, which is shown above the sentence.
     sentence = "" if pattern is None else pattern.sentence.split(": ", 1)[-1]
     others = [
         Markup("<bdi>{}</bdi>").format("".join(row_name(row, file_column)))
@@ -256,9 +256,9 @@ def _top_warnings(result: ScreeningResult) -> list[str]:
 def _shared(
     result: ScreeningResult | ComparisonResult, drawings: Sequence[list[Drawing]]
 ) -> dict[str, Any]:
-    """Return what both kinds of page show; `drawings` are those of the evaluations."""
+    """Return what pages of a screening and a comparison share; `drawings` show evaluations."""
     warnings = [cut(text, MAX_SENTENCE) for text in result.run.warnings]
-    # Those with the largest part in the reasons first, else in table order.
+    # Sort by part in the reasons, the largest first; equal columns stay in table order.
     columns = sorted(result.columns, key=lambda one: -one.reason_share)
     return {
         "warnings": warnings[:MAX_NOTES],
@@ -287,7 +287,7 @@ def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
         places.append(f"{count(n_left)} more")
     what = ("row" if cell.line is None else "line") + "s" * (len(others) > 1)
     more = f"Also on {what} {in_prose(places)}." * bool(places)
-    if places and result.lists.files:  # each would need its file
+    if places and result.lists.files:  # each place would need its file
         more = f"Also in {plural(cell.n_cells - 1, 'other cell')}."
     return vars(cell) | {
         "where": cell.where,
@@ -329,7 +329,7 @@ def _lines(group: RepeatedRows, files: Mapping[int, str]) -> str:
 
 
 def _group(group: GroupInfo) -> dict[str, Any]:
-    """Return a group for the template."""
+    """Return a group of rows for the template."""
     return vars(group) | {
         "name": cut(group.name or REST, MAX_CELL),
         "threshold": scores_text([], group.threshold)[1],
@@ -338,7 +338,7 @@ def _group(group: GroupInfo) -> dict[str, Any]:
 
 
 def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, Any]]:
-    """Return some ranked rows for the template; their scores differ where they do."""
+    """Return ranked rows for the template; different scores are written differently."""
     profiles = {column.name: column for column in result.columns}
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     files = [cut(file_of(row, result.source.file_column), MAX_CELL) for row in rows]

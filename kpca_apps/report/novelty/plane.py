@@ -20,16 +20,16 @@ from kpca_apps.report.novelty.marks import (
 )
 from kpca_apps.report.text import count, in_prose, percent, plural
 
-MANY = 60  # flagged rows whose marks are smaller, so as not to hide the bulk
+MANY = 60  # number of flagged rows above which marks shrink, so as not to hide the bulk
 MAX_MARK_NAME = 12  # characters of an identifier beside a mark
-SKEWED = 10.0  # times the median: a long tail that a logarithmic axis shows
-SPREAD = 0.28  # of marks about the position of their category
+SKEWED = 10.0  # axes are logarithmic if the tail exceeds this multiple of the median
+SPREAD = 0.28  # largest distance of marks from the position of their category
 DAY = 86_400.0  # seconds
 YEARS = (-719_162.0, 2_932_896.0)  # days since 1970 that have a date: the years 1 to 9999
 
 
 def column_plane(result: ScreeningResult) -> Drawing | None:
-    """Rows by the two columns with the largest part in the reasons, flagged ones on top."""
+    """Draw rows by the two columns with the largest part in the reasons, flagged rows on top."""
     plane = result.pictures.plane
     if plane is None:
         return None
@@ -50,10 +50,10 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     dots = axes.plot(*inner[usual].T, "o", ms=3.4, mew=0, alpha=0.35, color=PALETTE["band"])
     place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
     named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
-    near = named[~plane.flagged[named]]  # the oddest of those not flagged
+    near = named[~plane.flagged[named]]  # the oddest rows not flagged
     order = by_rank(plane.rank)
     flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
-    upwards = flagged[::-1]  # the oddest on top
+    upwards = flagged[::-1]  # the oddest row on top
     size = MARK + 1.5 if len(flagged) <= MANY else MARK - 1.5
     for rows_of, colour, usually in ((near, "ink", "o"), (upwards, "accent", "^")):
         for marker, is_here in ((usually, ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
@@ -103,7 +103,7 @@ def _place_on(
     low, middle, high = np.quantile(usual, [0.005, 0.5, 0.995])
     is_log = bool(usual.min() > 0 and high > SKEWED * middle and not one.is_date)
     scale, back = (np.log, np.exp) if is_log else (np.asarray, np.asarray)
-    if is_log:  # what is not positive is beyond the rim
+    if is_log:  # values that are not positive are beyond the rim
         values = np.where(values <= 0, np.finfo(float).tiny, values)
         axis.set_label_text(f"{label} (log scale)")
         (axes.set_xscale if is_across else axes.set_yscale)("log")
@@ -130,7 +130,7 @@ def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
     low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
     below, above = places < low, places > high
     sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])
-    sides &= np.cumsum(sides, axis=1) == 1  # one arrow for each row
+    sides &= np.cumsum(sides, axis=1) == 1  # at most one arrow for each row
     return np.clip(places, low, high), sides
 
 
@@ -143,7 +143,7 @@ def _plane_words(
     """Describe the plane, and which rows are not drawn or drawn at its rim."""
     parts = {column.name: column.reason_share for column in result.columns}
     names = [one.name for one in (plane.x, plane.y) if one is not None]
-    # Isolated: a name that runs from right to left must not reorder the words around it.
+    # Isolate names: one that runs from right to left must not reorder the words around it.
     isolated = [f"\u2068{drawable(name)}\u2069" for name in names]
     shares = [
         f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(isolated, names, strict=True)

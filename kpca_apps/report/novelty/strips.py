@@ -8,11 +8,11 @@ import numpy as np
 
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, Reason
 
-WIDTH = 200.0  # of the drawing, in its own units
+WIDTH = 200.0  # width of the drawing, in its own units
 HEIGHT = 30.0
 BASE = 27.0  # baseline of bands and bars
 MARGIN = 8.0  # room for half a mark at either end
-MAX_STRETCH = 1.0  # widths of the band by which the axis may grow to reach a value
+MAX_STRETCH = 1.0  # most growth of the axis to reach a value, in widths of the band
 
 
 class Mark(NamedTuple):

@@ -32,13 +32,13 @@ from kpca_apps.report.text import (
     plural,
 )
 
-MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
-MAX_ROWS = 100  # rows whose scores are distinguished by decimals, and those of a diff
-MAX_LISTED = 2_000  # ranked rows of a page
+MAX_DIGITS = 12  # most digits of the largest score, spent on distinguishing scores
+MAX_ROWS = 100  # rows whose scores decimals distinguish, and rows of a diff
+MAX_LISTED = 2_000  # largest number of ranked rows on a page
 MAX_NAMED = 3  # tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"
 REST = "(all other groups)"  # groups without a model of their own
-LEAST_SHARE = 0.001  # of a row's score that is written as a number
+LEAST_SHARE = 0.001  # smallest share of a row's score that is written as a number
 BLOCKS = (
     "The score joins p-values of the whole row, of its cells, each given the others, and of the "
     "relations between columns, as the logarithm of the sum of weight / p (Wilson 2019); a cell "
@@ -47,7 +47,7 @@ BLOCKS = (
     "al. 2017). Those of cells are of their residuals under a kernel that is a sum over columns: "
     "what each column differs by from what all others predict."
 )
-# Of a method: the attributes that hold the areas it is judged by.
+# Attributes of a method that hold the areas by which it is judged.
 AREAS = {"auroc": "area under the ROC curve", "auprc": "average precision"}
 WELL_BELOW_CHANCE = 0.4  # an area that suggests that the label is inverted
 
@@ -69,7 +69,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     told_apart = scores[:MAX_ROWS]
     sizes = sorted(abs(v) for v in (*told_apart, threshold) if math.isfinite(v) and v)
     exponents = [math.floor(math.log10(size)) for size in sizes] or [0]
-    # Three digits of a typical score, as the largest may be far larger, and of the threshold.
+    # Show three digits of the threshold and of a typical score: the largest may be far larger.
     typical, largest = exponents[len(exponents) // 2], exponents[-1]
     if math.isfinite(threshold) and threshold:
         typical = min(typical, math.floor(math.log10(abs(threshold))))
@@ -82,7 +82,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
         limit = format(threshold, form) if math.isfinite(threshold) else "none"
         return [*(format(score, form) for score in scores), limit]
 
-    # No more decimals than needed: rows equal but for rounding are never distinguished.
+    # Use no more decimals than needed: rows equal but for rounding are never distinguished.
     decimals = max(
         range(max(fewest, 0), max(most, 0) + 1), key=lambda decimals: len({*written(decimals)})
     )

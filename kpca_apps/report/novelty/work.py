@@ -13,9 +13,9 @@ from kpca_apps.report.text import cut, in_prose
 
 MAX_CELL = 200  # characters of one cell
 MAJOR = 0.1  # part of the score from which a reason is worth correcting
-MAX_WHOLE = 300  # rows that can be opened to all their cells
-# Bytes of the cells of one row; of those of all rows and the usual ones beside them; and of all
-# descriptions of ranked rows: what does not fit is not listed, which keeps pages below 1.5 MB.
+MAX_WHOLE = 300  # number of rows that can be opened to show all cells
+# Largest sizes in bytes: the cells of one row; the cells of all rows and the usual rows beside
+# them; all descriptions of ranked rows. Pages stay below 1.5 MB, as more is not listed.
 ROW_BUDGET, CELLS_BUDGET, BUDGET = 2_500, 250_000, 1_230_000
 SIDES = {"above": " too high", "below": " too low", "": ""}
 
@@ -56,7 +56,7 @@ def work_of(
 
     Columns and kinds of reason are numbers; the common prefix of keys is stored once.
     """
-    # Numbers of names, from 0; a new one gets the next.
+    # Number names from 0; a new name gets the next number.
     place: dict[str, int] = defaultdict(
         lambda: len(place), {column.name: number for number, column in enumerate(result.columns)}
     )
@@ -67,7 +67,7 @@ def work_of(
             odd.setdefault(row, []).append(cell)
     usual = {row.row: row for row in result.lists.usual}
     prefix = listed[0].key[: _n_shared(one.key for one in listed)] if listed else ""
-    # The columns of all rows that can be opened, named once.
+    # Name once the columns of all rows that can be opened.
     whole = [one.cells for one in listed[:MAX_WHOLE] if one.cells]
     whole += [one.cells for one in result.lists.usual]
     names = [[name for name, _ in cells] for cells in whole]

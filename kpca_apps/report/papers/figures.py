@@ -22,23 +22,23 @@ from kpca_apps.report.text import count, number
 from kpca_apps.system.arrays import Matrix
 
 Size = tuple[float, float]
-MAX_POINTS = 500  # rows of a scatter plot
+MAX_POINTS = 500  # largest number of rows in a scatter plot
 MOST_TICKS = 10
-LEAST_GAP = 0.08  # between ticks of a logarithmic axis, as a share of it
-LEGEND_WIDTH, HANDLE = 60, 8  # in letters: of a row of the legend, of the line before a name
+LEAST_GAP = 0.08  # smallest gap between ticks of a logarithmic axis, as a share of the axis
+LEGEND_WIDTH, HANDLE = 60, 8  # widths of a row of the legend and of a sample line, in letters
 MOST_MARKS = 40
 MARKS = ("o", "^", "s", "D", "v", "x", "P")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)), (0, (6, 2)))
 GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 N_LEVELS = 10
-MAX_DOTS = 150  # rows under the lines of one panel
+MAX_DOTS = 150  # largest number of rows under the contour lines of one panel
 COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
-# Dots, squares and dashes, so that groups differ not only by colour: the end of a line, and its
-# length as a share of the panel's width.
+# Cap style of a short line, and its length as a share of the panel's width: dots, squares and
+# dashes distinguish groups without colour.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
-FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # inches: of the page, and of one of three adjacent figures
+FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # in inches: of the page, of one of three adjacent figures
 SQUARISH = 1.18
-FEWEST_PANELS = 3  # that need the whole width
+FEWEST_PANELS = 3  # smallest number of panels that need the whole width
 FLATTEST, TALLEST = 0.35, 1.5  # panels of contours: height over width
 
 
@@ -56,7 +56,7 @@ def draw(figure: Figure, name: str) -> Drawing:
 
 
 def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
-    """Rows as points, with a mark and colour for each group; directions as arrows."""
+    """Draw rows as points, with a mark and colour for each group, and directions as arrows."""
     figure, (axes,) = new_axes(*size)
     draw_dots(axes, content.points, content.labels, MAX_POINTS, float(np.ptp(content.points[:, 0])))
     axes.autoscale_view()
@@ -74,7 +74,7 @@ def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
 
 
 def _curves(content: Curves, name: str, size: Size) -> Drawing:
-    """Several series over one axis, with the rows they were fitted to."""
+    """Draw several series over one axis, with the rows they were fitted to."""
     figure, (axes,) = new_axes(*size)
     if len(content.points):
         nowhere = np.full(len(content.points), COLOURS.index("ink"))
@@ -118,7 +118,7 @@ def _curves(content: Curves, name: str, size: Size) -> Drawing:
 
 
 def _logarithmic(axes: Axes, x: Matrix) -> None:
-    """Make the horizontal axis logarithmic, with ticks at the numbers, if there are few."""
+    """Make the horizontal axis logarithmic; if x has few values, put the ticks there."""
     axes.set_xscale("log")
     if len(x) <= MOST_TICKS:
         gap = LEAST_GAP * np.log(x[-1] / x[0])
@@ -131,7 +131,7 @@ def _logarithmic(axes: Axes, x: Matrix) -> None:
 
 
 def _pictures(content: Pictures, name: str, size: Size) -> Drawing:
-    """Images in a grid with gaps."""
+    """Draw images in a grid with gaps."""
     rows, columns, height, width = content.images.shape
     gap = max(width // 8, 1)
     mosaic = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap), np.nan)
@@ -155,7 +155,7 @@ def _pictures(content: Pictures, name: str, size: Size) -> Drawing:
 
 
 def _contours(content: Contours, name: str, size: Size) -> Drawing:
-    """Draw the lines of each component in a panel of its own."""
+    """Draw the contour lines of each component in a panel of its own."""
     figure, panels = _panels(len(content.values), size)
     for axes, values, caption in zip(panels, content.values, content.captions, strict=False):
         draw_dots(axes, content.points, content.labels, MAX_DOTS, float(np.ptp(content.x)))
@@ -210,7 +210,7 @@ def draw_dots(
         half = np.array([length * extent / 2.0, 0.0])
         ends = np.stack([rows - half, rows + half], axis=1).reshape(-1, 2)
         path = Path(ends, np.tile([Path.MOVETO, Path.LINETO], len(rows)))
-        path.should_simplify = False  # or the dots, being short, would be left out
+        path.should_simplify = False  # if simplified, short dots would be left out
         colour = PALETTE[COLOURS[int(group) % len(COLOURS)]]
         look = {"lw": 2.4, "capstyle": cap, "edgecolor": colour, "alpha": 0.65}
         # Snapped to pixels, a dot would have no length and be left out.
@@ -233,7 +233,7 @@ def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
 
 
 def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **look: Any) -> None:
-    """Draw the lines of some levels as one path.
+    """Draw the contour lines of some levels as one path.
 
     Points less than two thousandths of the panel off a line are left out.
     """
@@ -286,5 +286,5 @@ def _shape(figure: Figure) -> float:
         return float((columns + 1.6) / (rows * height / width + 0.5))
     panel = min(max(float(np.ptp(figure.y) / np.ptp(figure.x)), FLATTEST), TALLEST)
     across, down = panels_of(len(figure.values))
-    # A panel of a number has its caption above it.
+    # Each of several panels has its caption above it.
     return across / (down * (panel + (0.1 if len(figure.values) > 1 else 0.05)))

@@ -23,7 +23,7 @@ from kpca_apps.report.papers.text import (
 )
 
 View = dict[str, Any]  # template variables of one object
-# A number, a per cent, or the placeholder of a missing one; two may be joined.
+# Cells of numbers hold a number, a percentage or a placeholder, or two of these, joined.
 JOINED = re.compile(r" / | \u00b1 ")
 NUMBER = re.compile(r"[-+\u00b1<]? ?[\d.,]*\d(e[-+]?\d+)?( ?%)?")
 NONE = frozenset(("", "-", "\u2013", "n.a.", "none"))
