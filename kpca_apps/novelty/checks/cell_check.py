@@ -24,12 +24,12 @@ class FoundValue(NamedTuple):
 
 
 class OddValue(NamedTuple):
-    """An odd value of a whole table."""
+    """An odd value of a column of the whole table."""
 
     kind: str
     seen: str
     value: float
-    n_cells: int  # with this value
+    n_cells: int  # number of cells with this value
 
 
 class CellCheck(Protocol):

@@ -24,7 +24,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
 # One wrong code in ten has a valid check digit by chance, so codes of a rare length are wrong, too.
-# IBANs are not: their length depends on the country.
+# An IBAN of a rare length is not: its length depends on the country.
 RARE_LENGTH = 0.005
 ODD_CODE, CLEARNESS = "code", 6.0  # as clear as a cell that is not a number
 AS_FLOAT = r"^[0-9](?:[.,][0-9]+)?[eE]\+?[0-9]+$"
@@ -51,7 +51,7 @@ class CodeRule:
     """The scheme and the usual lengths of a column of codes."""
 
     scheme: str
-    lengths: frozenset[int]  # usual ones
+    lengths: frozenset[int]  # usual lengths of a code
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
         """Yield each wrong code of a column once."""

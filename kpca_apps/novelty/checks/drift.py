@@ -20,11 +20,11 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import date_text
 
-RATE = 0.01  # of false reports if the tables do not differ
-# Least changes to report: Kolmogorov-Smirnov or total variation distance, and share of gaps.
+RATE = 0.01  # rate of false reports if the tables do not differ
+# Least change to report: Kolmogorov-Smirnov or total variation distance; share of missing cells.
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
-MIN_CELLS = 30  # in each table
-EXPECTED = 5.0  # cells of a level, below which the chi-squared approximation fails
+MIN_CELLS = 30  # least number of cells in each table
+EXPECTED = 5.0  # least expected count of a level for the chi-squared approximation
 
 
 def find_drift(
@@ -64,7 +64,7 @@ def moved_columns(
         if (other := of_name.get(summary.name)) is not None:
             tried += _changes(other, summary)
     found: list[MovedColumn] = []
-    # Holm: the smallest p-value against rate / n, the next against rate / (n - 1), and so on.
+    # Holm: compare the smallest p-value with RATE / n, the next with RATE / (n - 1), and so on.
     for rank, (p_value, least, moved) in enumerate(sorted(tried, key=lambda one: one[0])):
         if p_value * (len(tried) - rank) > RATE:
             break
@@ -77,7 +77,7 @@ def moved_columns(
 
 
 def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
-    """Yield a note on each running column that has left its earlier range."""
+    """Yield a note on each column that rises or falls by row and has left its old range."""
     for old, new in zip(before, after, strict=True):
         if not (old.runs_on and old.quantiles and new.quantiles):
             continue
@@ -112,7 +112,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
     if old.quantiles and new.quantiles:
         (first, last), (since, until) = new.span, (old.quantiles[0], old.quantiles[-1])
         if new.is_date and since <= first <= last <= until:
-            return changes  # the reference covers this period
+            return changes  # the earlier table covers this period
         size, p_value = _kolmogorov(old, new)
         moved = MovedColumn(new.name, "distribution", size, _shift(old, new))
         changes.append((p_value, LEAST_DISTANCE, moved))
@@ -129,7 +129,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
 
 
 def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
-    """Return the Kolmogorov-Smirnov distance from quantiles, and its asymptotic p-value.
+    """Return the Kolmogorov-Smirnov distance of two columns' quantiles, and its p-value.
 
     The test subtracts the largest error that the quantiles leave.
     """
@@ -145,9 +145,9 @@ def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
 
 
 def _level_counts(old: ColumnSummary, new: ColumnSummary) -> FloatArray:
-    """Return the counts of the levels of both tables (2, k + 1), the last for all others."""
+    """Return counts (2, k + 1): a row per table, a column per level, the last for all others."""
     counts = [dict(zip(one.levels, one.counts, strict=True)) for one in (old, new)]
-    # A level that one table does not name may be among its others.
+    # A level that one summary does not name may be among the levels it does not count.
     is_whole = [sum(one.counts) == one.n_values for one in (old, new)]
     names = [
         name
@@ -170,7 +170,7 @@ def _chi_squared(table: FloatArray) -> float:
 
 
 def _shift(old: ColumnSummary, new: ColumnSummary) -> str:
-    """Describe a shift of numbers by the median, or if that is unchanged by the middle half."""
+    """Describe a shift of numbers by the medians or, if they are equal, by the middle halves."""
     quarters = np.array([0.25, 0.5, 0.75])
     q25, medians, q75 = zip(
         *(np.quantile(one.quantiles, quarters, method="inverted_cdf") for one in (old, new)),

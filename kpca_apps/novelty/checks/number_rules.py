@@ -34,12 +34,12 @@ from kpca_apps.tables.values import MARKS, Column, DateFormat, NumberFormat, Val
 ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder", "unreadable")
 _ABOVE, _BELOW, _ZERO, _SIGN, _CODE, _UNREADABLE = range(1, 7)
 UNREADABLE = ODDITIES[_UNREADABLE]
-BEYOND = ("far above", "far below", "date")  # kinds with a limit
-# In decimal digits; the other kinds are computed from the distance.
+BEYOND = ("far above", "far below", "date")  # kinds of values beyond a limit
+# Clearness of some kinds, in decimal digits; that of the others is computed from the distance.
 CLEARNESS = {"placeholder": 8.0, UNREADABLE: 6.0, "sign": 4.0, "zero": 4.0}
-WITHOUT_TAIL = 2.0  # less than for any value beyond a fitted tail
+WITHOUT_TAIL = 2.0  # clearness if no tail is fitted; less than with any fitted tail
 _LIMIT = "|".join(pattern for pattern, _ in MARKS["a comparison sign"])
-# Letters typed for the digits they look like.
+# Letters that are typed instead of digits that look alike.
 _LETTERS = "OoQDlI|SsBZz"
 LOOKALIKES = str.maketrans(_LETTERS, "000011155822")
 LIKE_NUMBER = f"^[{_LETTERS}.,+-]+$"
@@ -51,21 +51,21 @@ CODES = frozenset(
     for digit in "789"
     for length in range(shortest, 8)
 ) | {-1.0}
-# Negative ones of two digits or more have no other meaning.
+# Negative codes of two or more digits have no other meaning.
 SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
-# A sure code below all others is this many ranges away from them.
+# Among negative numbers, a sure code is below all others by this many times their range.
 CODE_WIDTHS = 3.0
-# More cells beyond a limit belong to the column.
+# If more cells (or a larger share) are beyond a limit, they belong to the column.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
-# Most cells that may have lost their sign.
+# Largest number of cells that may have lost their sign, or largest share if that is more.
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
-# In smaller counts, 0 is ordinary.
+# In a column of counts with a smaller minimum, 0 is ordinary.
 SMALLEST_COUNT = 5
-# A column of few distinct values ends this many widths beyond those that occur more than once.
+# With few distinct values, the limit is WIDTHS ranges beyond the values that occur repeatedly.
 MIN_FEW, WIDTHS = 100, 2.0
-# Least gap of logarithms: half a decimal place. Narrow columns have a heavier tail nearby.
+# Least gap between logarithms, half a decimal place: tails of narrow columns are heavier at first.
 SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
@@ -75,7 +75,7 @@ NO_UNIT = re.compile(r"[eE][+-]?\d+|[\d\s.,'()+-]")  # characters of a number wi
 def learn_numbers(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: KnownNumbers | None = None
 ) -> NumberRule | None:
-    """Learn what a column of numbers or dates allows, completed by what is `known`."""
+    """Learn which numbers or dates a column allows, completed by what is `known` of a reference."""
     if spec.format is None or spec.has_levels:
         return None
     values = table.column(spec.name).read(spec.format).ordered
@@ -86,20 +86,20 @@ def learn_numbers(
 
 @dataclass(frozen=True)
 class Side:
-    """One end of a column: values beyond its limit are odd."""
+    """The upper or lower end of a column's values; values beyond its limit are odd."""
 
-    turn: int  # 1: upper end; -1: lower end, compared with opposite signs
+    turn: int  # 1: upper end; -1: lower end, where values are compared with opposite signs
     logs: bool  # whether logarithms of positive values are compared
     ordinary: float  # farthest ordinary value
     limit: float  # values beyond are odd
     tail: Tail | None  # None if the column has few distinct values
-    of_reference: bool = False  # whether it was learned from a reference
+    of_reference: bool = False  # whether this side was learned from a reference
 
     @classmethod
     def fit(cls, values: FloatArray, turn: int, logs: bool, times: float) -> Side | None:
-        """Find the end of a column (n,); ``None`` if it has no clear end."""
+        """Find the upper or lower end of a column's values (n,); ``None`` if it is not clear."""
         turned = turn * (np.log(values) if logs else values)
-        # Logarithms of a Pareto tail are exponential; towards 0 no such law holds.
+        # Logarithms of a Pareto tail have an exponential tail; values near 0 follow no such law.
         shapes = EXPONENTIAL if logs and turn > 0 else SHAPES
         tail = Tail.fit(turned, times, shapes, SLIP if logs else 0.0)
         if tail is not None:
@@ -140,12 +140,12 @@ class SignRule:
     """The sign of nearly all numbers of a column, apart from 0."""
 
     sign: int  # 1 or -1
-    smallest: float  # range of ordinary sizes
-    largest: float
+    smallest: float  # a number of the other sign is odd from this absolute value
+    largest: float  # up to this one
 
     @classmethod
     def fit(cls, values: FloatArray) -> SignRule | None:
-        """Find the sign of a column (n,); ``None`` if it has both."""
+        """Find the sign of a column's values (n,); ``None`` if both signs are common."""
         few = max(MAX_TURNED_CELLS, MAX_TURNED_SHARE * len(values))
         for sign in (1, -1):
             turned = sign * values
@@ -155,7 +155,7 @@ class SignRule:
                 continue
             nearest, middle = float(kept.min()), float(np.median(kept))
             low, high = np.quantile(sizes, [0.1, 0.999])
-            # Slightly negative values may continue the others; a lost sign leaves a gap.
+            # Values of the other sign near 0 may be ordinary; those with a lost sign lie apart.
             gap = 0.5 * (middle - nearest) - nearest
             return cls(sign, max(float(low), gap), float(high))
         return None
@@ -168,14 +168,14 @@ class NumberRule:
     sides: tuple[Side, ...]
     sign: SignRule | None
     codes: tuple[float, ...]  # codes for missing values in the column
-    middle: tuple[float, float]  # quantiles .01 and .99; suggested values lie between
+    middle: tuple[float, float]  # quantiles .01 and .99; suggested values lie between them
     whole: bool  # whether nearly all values are integers
     zero: bool  # whether the values are positive and far from 0
     is_date: bool
 
     @classmethod
     def fit(cls, values: FloatArray, times: float, *, is_date: bool = False) -> NumberRule:
-        """Learn the rule from the values (n,) of a column without gaps.
+        """Learn the rule from the values (n,) of a column, without missing ones.
 
         `times` is the number of rows of the table over n. Dates have neither sign nor codes.
         """
@@ -205,7 +205,7 @@ class NumberRule:
         if self.zero:
             kinds[values == 0] = _ZERO
         if self.sign is not None:
-            size = -self.sign.sign * values  # positive for the other sign
+            size = -self.sign.sign * values  # positive if the sign is unusual
             kinds[(size >= self.sign.smallest) & (size <= self.sign.largest)] = _SIGN
         if self.codes:
             kinds[np.isin(values, self.codes)] = _CODE
@@ -228,9 +228,9 @@ class NumberRule:
         for place in odd.tolist():
             seen = cells[place].strip() if is_text else column.text(place)
             if kinds[place] == _BELOW and seen.startswith(("<", "\u2264")):
-                continue  # below a limit of detection
+                continue  # the value is below a limit of detection
             if kinds[place] == _CODE and re.search(_LIMIT, seen):
-                continue  # values beyond one limit
+                continue  # a limit such as ">999", in several cells
             found.setdefault((ODDITIES[kinds[place]], seen), []).append(place)
         for (kind, seen), places in found.items():
             value = float(readings.values[places[0]])
@@ -318,14 +318,14 @@ _Bounded = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 class KnownNumbers:
     """What a reference shows about a column of numbers."""
 
-    ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]  # turn, ordinary, limit
+    ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]  # turn, last ordinary value, limit
     sign: SignRule | None
     middle: tuple[_Bounded, _Bounded]
     whole: bool
 
     @classmethod
     def learn(cls, table: Table, spec: ColumnSpec) -> KnownNumbers | None:
-        """Learn from a column of numbers; ``None`` for running columns and others."""
+        """Learn from a column of numbers; ``None`` for others, and for numbers in row order."""
         if not isinstance(spec.format, NumberFormat) or spec.has_levels or spec.runs_on:
             return None
         rule = NumberRule.fit(table.column(spec.name).read(spec.format).ordered, 1.0)
@@ -340,7 +340,7 @@ class KnownNumbers:
         return cls(tuple(ends), rule.sign, rule.middle, rule.whole)
 
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
-        """Complete the rule of a table with values (n,) by what its cells cannot show.
+        """Add what only the reference shows to the rule of a column with values (n,).
 
         A limit that many cells exceed is dropped: the column has moved.
         """
@@ -384,7 +384,7 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
             outside = side is not None and turn * code > side.limit
             if is_sure:
                 lost_sign = n_cells == 1 and 0 <= rest.min() <= -code <= rest.max()
-                # Negative among numbers from 0, or far below all others.
+                # Whether the code is negative among numbers from 0, or far below all others.
                 smallest = float(rest.min())
                 below = smallest >= 0 or code < smallest - CODE_WIDTHS * float(np.ptp(rest))
                 is_code = not lost_sign and (outside or below)
@@ -397,9 +397,9 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
 
 
 def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
-    """Return the farthest value on one side with several cells, or one cell of a sure code."""
+    """Return the farthest value on one side that several cells hold, or that is a sure code."""
     farthest = np.sort(turn * values)[::-1].tolist()
-    # A few single values may lie beyond it.
+    # A few values that occur once may lie beyond the repeated one.
     for value, following in pairwise(farthest[: MAX_FAR_CELLS + 2]):
         if value == following or turn * value in SURE_CODES:
             return float(turn * value)
@@ -412,7 +412,7 @@ def most_beyond(n: int) -> float:
 
 
 def _zero_is_far(values: FloatArray, whole: bool) -> bool:
-    """Return whether 0 is as far below the smallest value as that below the median."""
+    """Return whether the smallest value above 0 is at least as near to the median as to 0."""
     rest = values[values != 0]
     if len(rest) < MIN_CELLS or len(values) - len(rest) > most_beyond(len(values)):
         return False

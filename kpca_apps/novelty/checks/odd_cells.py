@@ -39,17 +39,17 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import PART_OF_DATE, WITH_NUMBER, Column
 
-# What each check learned from a column.
+# What the checks learned from one column.
 CellRule = tuple[CellCheck, ...]
 
 # `learn(table, spec, plan, n_rows, known)` learns from a column of a table, or of rows sampled from
-# `n_rows`; a reference may be `known`. None if the check does not apply. The first check that finds
-# a cell explains it.
+# `n_rows`; `known` is what a reference shows. None: the check does not apply. The first check that
+# finds a cell explains it.
 Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
 CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling, learn_words, learn_forms)
 # Fields of an odd cell that are columns of the evidence.
 SHARED = ("column", "kind", "seen", "sentence", "suggestion", "expected", "rule", "n_cells")
-# Per column, the clearest cells.
+# Limit on the odd cells of a column: the clearest are kept.
 MAX_CELLS = 20_000
 
 
@@ -86,7 +86,7 @@ ODD: dict[str, Any] = {
     **dict.fromkeys(("kind", "seen"), pl.String),
     **dict.fromkeys(("clearness", "value"), pl.Float64),  # see `FoundValue`
     "n_cells": pl.Int64,
-    **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # from 1, in the order of the table
+    **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # numbers from 1, in table order
 }
 NONE_ODD = pl.DataFrame(schema=ODD)
 
@@ -105,7 +105,7 @@ def _merged(odd: pl.DataFrame) -> pl.DataFrame:
 
 
 def _clearest(odd: pl.DataFrame, most: int, of: str | pl.Expr) -> pl.DataFrame:
-    """Keep the first `most` cells of sorted values for each group in `of`."""
+    """Keep the first `most` cells of each group (`of`) of sorted odd values."""
     n = pl.col("row").list.len().cast(pl.Int64)
     left = odd.with_columns(left=most - (n.cum_sum() - n).over(of)).filter(pl.col("left") > 0)
     return left.with_columns(pl.col("row", "line").list.head("left")).drop("left")
@@ -133,7 +133,8 @@ def table_of_evidence(
     n_cells = faults.n_odd - int(faults.odd.filter(is_token)["n_cells"].sum())
     by = ["clearness", pl.col("row").list.first()]
     found = faults.odd.filter(~is_token).sort(by, descending=[True, False], maintain_order=True)
-    # Clearness is per cell of a column, in decimal digits: correct for rows and columns.
+    # Clearness is minus log10 of the number of such values expected in a column: divide that number
+    # by the rows, and multiply it by the columns checked.
     looks = np.log(max(len(columns), 1) / max(n_rows, 1))
     lines = list[tuple[Any, ...]]()
     for of in _clearest(found, MAX_EVIDENCE, pl.lit(0)).iter_rows(named=True):
@@ -148,7 +149,7 @@ def table_of_evidence(
     schema = SCHEMA | {"line": pl.Int64, "n_cells": pl.Int64, "has_levels": pl.Boolean}
     own = pl.DataFrame(lines, schema=schema | each, orient="row").explode(*each)
     at = ["column", "row"]
-    # Of each contradicted cell, keep the strongest evidence with a suggestion, and its rule.
+    # For each contradicted cell, keep the strongest evidence, if any with a suggestion, and a rule.
     other = faults.contradicted.with_columns(
         n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False), rule=pl.col("rule").max().over(at)
     ).sort(pl.col("suggestion") == "", "log_p", "row", maintain_order=True)
@@ -166,7 +167,7 @@ def table_of_evidence(
         suggestion=pl.when(replaces).then("suggestion_other").otherwise("suggestion"),
         given=pl.when(is_given).then("given_other").otherwise("given"),
     ).select([*schema])
-    # Drop cells that are contradicted by such a cell.
+    # Drop cells that are contradicted by a cell that is odd by itself.
     involved = other.select(*at, of=pl.concat_list("column", "given")).explode("of")
     settled = involved.join(own, left_on=["of", "row"], right_on=at, how="semi")
     other = other.join(settled, on=at, how="anti")
@@ -192,7 +193,7 @@ def listed_cells(evidence: pl.DataFrame, *, in_lines: bool) -> tuple[OddCell, ..
     )
 
 
-# Words of a note that every table with gaps has.
+# Words of a note that every table with missing cells has.
 FILLED = "filled with what the other columns suggest"
 
 
@@ -231,13 +232,13 @@ class ColumnFaults:
 class CellFaults:
     """Cells without a value and odd cells of a table, or of a part of it."""
 
-    used: tuple[ColumnFaults, ...]  # of the model's columns, in the order of the plan
-    n_missing: tuple[int, ...]  # cells without a value, of every column of the table
+    used: tuple[ColumnFaults, ...]  # faults of the model's columns, in the order of the plan
+    n_missing: tuple[int, ...]  # number of cells without a value in each column of the table
     odd: pl.DataFrame  # schema `ODD`: the clearest 20,000 cells of each checked column
-    n_odd: int  # all odd cells
+    n_odd: int  # number of all odd cells, kept or not
     contradicted: (
         pl.DataFrame
-    )  # the strongest 100,000 lines of evidence from rules of other columns
+    )  # the strongest 100,000 pieces of evidence from rules between columns
 
     @classmethod
     def of(
@@ -255,7 +256,7 @@ class CellFaults:
         """
         rows = np.arange(first_row + 1, first_row + table.frame.height + 1)
         places = rows if table.lines is None else table.lines
-        # Lines of several files are ambiguous.
+        # Line numbers are ambiguous if the rows come from several files.
         named = places if table.source.file_column is None else rows
         skipped = np.zeros(len(rows), dtype=bool) if is_accepted is None else is_accepted
         used = tuple(ColumnFaults.of(table.column(one.name), one, named) for one in plan.used)
@@ -325,7 +326,7 @@ class CellFaults:
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
     """Return a note on the unreadable cells of a column; InputError if most cells are."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
-    # An impossible date may look like a date.
+    # Say "possible date", since an impossible date looks like a date.
     noun = noun if noun == "number" else f"possible {noun}"
     first = f" ({quoted(faults.first)})"
     if 2 * n > faults.n_cells - faults.n_missing:

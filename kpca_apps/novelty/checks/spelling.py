@@ -30,10 +30,10 @@ from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-RARE_SHARE = 0.001  # of the cells; a level is rare below this or RARE_CELLS
-# For levels that differ in case and spaces only.
+RARE_SHARE = 0.001  # a level is rare up to this share of the cells, or up to RARE_CELLS
+# Least ratio of counts for levels that differ in case and spaces only, and for rare codes.
 TIMES_RARER_FOLDED = 5
-# Cells and characters from which a code may be what was meant.
+# Least number of cells, and of characters, of a code that may have been meant.
 LEAST_OF_CODE, MIN_CODE_LETTERS = 10, 3
 MIN_LETTERS, MAX_LETTERS = 4, 60
 # Words in capitals up to this length are codes: EURO, KJFK.
@@ -57,10 +57,10 @@ class SpellingRule:
     """The common levels of a column, indexed to recognise misspellings."""
 
     rare: float  # levels in more cells are not misspelt
-    counts: Mapping[str, int]  # cells of each level that occurs more than once
-    nearby: Mapping[str, Sequence[str]]  # common levels by their one-letter deletions
+    counts: Mapping[str, int]  # number of cells of each level that occurs more than once
+    nearby: Mapping[str, Sequence[str]]  # common levels by their texts with one letter deleted
     folded: Mapping[str, str]  # the most frequent level by its `folded` text
-    codes: Mapping[str, str]  # the most frequent level with digits by `code_key`
+    codes: Mapping[str, str]  # the most frequent code by its `code_key`
 
     @classmethod
     def fit(cls, counts: Mapping[str, int]) -> SpellingRule:
@@ -89,7 +89,7 @@ class SpellingRule:
             if counts[level] >= LEAST_OF_CODE:
                 key = code_key(level)
                 by_code.setdefault(key, level)
-                # A lost point changes the size of a number.
+                # Only a code that begins with a letter may lose its point: a number would change.
                 by_code.setdefault(key.replace(".", "") if level[0].isalpha() else key, level)
         by_code.pop("", None)
         seen = {level: count for level, count in counts.items() if count > 1}
@@ -132,7 +132,7 @@ class SpellingRule:
 
 
 def _is_typing_error(level: str, common: str) -> bool:
-    """Return whether no digit, inner capital or question mark differs."""
+    """Return whether the edit changes no digit, inner capital or question mark."""
     start, ours, theirs = difference(level, common)
     for text, edited in ((level, ours), (common, theirs)):
         inside = start > 0 and not text.isupper()
@@ -142,21 +142,21 @@ def _is_typing_error(level: str, common: str) -> bool:
 
 
 def _shortened(level: str) -> set[str]:
-    """Return the level and its one-letter deletions."""
+    """Return the level, and each text that is left if one of its letters is deleted."""
     return {level, *(level[:i] + level[i + 1 :] for i in range(len(level)))}
 
 
 def _matches(
     level: str, nearby: Mapping[str, Iterable[str]], counts: Mapping[str, int]
 ) -> list[str]:
-    """Return the levels one edit from a level, most frequent first."""
+    """Return the levels that are one edit away from a level, most frequent first."""
     found = {other for key in _shortened(level) for other in nearby.get(key, ())}
     near = [other for other in found if edits(level, other, 1) == 1]
     return sorted(near, key=lambda other: (-counts[other], other))
 
 
 def code_key(level: str) -> str:
-    """Return a code with digits for similar letters and without leading zeros; else an empty text.
+    """Replace a code's letters by similar digits, strip leading zeros; empty if it is no code.
 
     Some letters may begin a code.
 

@@ -23,13 +23,13 @@ from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 STUCK = "stuck"
 MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
-# Prior: one run of two in four continues, if the column has few runs.
+# Prior, which matters if the column has few runs: of four runs of two readings, one continues.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # between a lost sign and a code for missing values
+CLEARNESS = 5.0  # clearer than a lost sign, less clear than a code for a missing value
 
 
 def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
-    """Return whether a column of dates is sorted, in all rows or within each adjacent sensor.
+    """Return whether dates are sorted, in all rows or within the adjacent rows of each sensor.
 
     Rows sampled from a table of `n_rows` are not consecutive, so they are no time series.
     """
@@ -65,16 +65,17 @@ def learn_stuck(
 
 @dataclass(frozen=True)
 class StuckRule:
-    """The usual run length of a column, and the least that is odd."""
+    """The longest ordinary run of equal readings in a column, and the shortest odd one."""
 
     low: float  # smallest reading
     high: float  # largest reading
-    usual: int = 1  # longest ordinary run
-    least: int = 0  # shortest odd run
+    usual: int = 1  # length of the longest ordinary run
+    least: int = 0  # length of the shortest odd run
 
     def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
         """Learn from the increasing lengths of the runs in n rows, and the reading of each run."""
-        # Runs that fill more of the column, or return to a level (as on weekends), are ordinary.
+        # Runs that together fill MOST_STUCK of the rows, or return to a level (as on weekends), are
+        # ordinary.
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
         firsts = np.unique(levels[::-1][:MOST_RUNS], return_index=True)[1]
         n_new = int((np.sort(firsts) == np.arange(len(firsts))).sum())
@@ -110,7 +111,7 @@ class StuckRule:
             yield FoundValue(STUCK, seen, CLEARNESS, same, float(value))
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """State the length of the run and the usual one."""
+        """State the length of the run, and of the longest usual run."""
         return (
             f"{value.n_cells:,} equal readings in a row, where at most {self.usual:,} follow each "
             "other elsewhere.",

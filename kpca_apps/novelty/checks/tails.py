@@ -17,16 +17,16 @@ import numpy as np
 
 from kpca_apps.system.arrays import FloatArray
 
-# Size of the tail: a tenth of the values, but at most half of those above the median, or all of
-# them if half are fewer than `FEW_UPPER`.
+# Number of values in the tail: a tenth of all, but at least 60, and at most 1,000 or half of those
+# above the median (`FEW_UPPER` of them if that is more).
 TAIL_SHARE, USUAL_TAIL, FEW_UPPER, MAX_TAIL = 0.1, 60, 15, 1_000
 MIN_TAIL, MIN_STEPS = 6, 5
 # Share of the tail that is censored.
 CENSORED_SHARE, MIN_CENSORED, MAX_CENSORED_SHARE = 0.1, 3, 1 / 3
-# Prior of the shapes: normal with this mean and deviation, above 0. Of 60 columns each of
-# exponential, gamma, Weibull, log-normal (sigma 1 to 2), Student (2 to 5 degrees of freedom) and
-# Pareto distributions (exponents 2 and 3), of 30 to 2,000 rows, at most 3 have a false cell, most
-# none; at exponent 1, where one value in ten is ten times the next, up to 5.
+# Prior of the shapes: normal with this mean and deviation, above 0. Tested on 60 columns, of 30 to
+# 2,000 rows, of each of these distributions: exponential, gamma, Weibull, log-normal (sigma 1 to
+# 2), Student (2 to 5 degrees of freedom) and Pareto (exponents 2 and 3). Of each, at most 3 columns
+# have a false cell, of most none; with Pareto exponent 1, up to 5.
 PRIOR_SHAPE, PRIOR_SPREAD = 0.3, 0.2
 SHAPES = np.concatenate([[1e-6], np.linspace(0.1, 2.0, 20)])
 # Logarithms of a Pareto tail have an exponential tail.
@@ -37,10 +37,10 @@ BINS = 64
 LEAST_WEIGHT = 1e-6
 # Probability of a gap by chance beyond each of the three largest values; .01 in total.
 MAX_EXPECTED = 0.01 / 3
-# An odd value is isolated: from the start of the tail, this many times as far as the last ordinary
+# An odd value is isolated: this many times as far from the start of the tail as the last ordinary
 # value.
 GAP = 1.5
-# Candidate gaps for the limit, in units of the tail's width, 5 % apart.
+# Gaps tried for the limit, in units of the tail's width; each is 5 % wider than the one before.
 SEARCHED = np.geomspace(0.1, 1e9, 472)
 
 
@@ -49,10 +49,10 @@ class Tail:
     """A fitted upper tail."""
 
     start: float  # lower end of the tail
-    times: float  # values of the whole table over values fitted
-    shapes: FloatArray  # (g,), of the generalised Pareto tails
-    scales: FloatArray  # (g,)
-    weights: FloatArray  # (g,), with sum 1
+    times: float  # number of values in the whole table over the number fitted
+    shapes: FloatArray  # (g,), shapes of the generalised Pareto tails
+    scales: FloatArray  # (g,), their scales
+    weights: FloatArray  # (g,), their weights, with sum 1
     ordinary: float  # largest value that belongs to the tail
     limit: float = np.inf  # larger values are odd
 
@@ -66,8 +66,8 @@ class Tail:
     ) -> Tail | None:
         """Fit the upper tail of finite values (n,); ``None`` if there are too few distinct ones.
 
-        `times` is the number of values in the whole table over n; `least_gap` bounds the width of
-        a gap from below.
+        `times` is the number of values in the whole table over n; `least_gap` is the least
+        width of a gap.
         """
         ordered = np.sort(values)
         n = len(ordered)
@@ -104,7 +104,7 @@ class Tail:
         return self.times * (survival @ self.weights)
 
     def _gap(self, least: float, values: FloatArray) -> float:
-        """Return the distance from `ordinary` to the first of sorted values beyond a gap."""
+        """Return the distance from `ordinary` to the first of sorted `values` behind a gap."""
         gaps = values - self.ordinary
         wide = values[gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))]
         first = bisect_left(
@@ -116,7 +116,7 @@ class Tail:
 def _weighted(
     excess: FloatArray, n_censored: int, shapes: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return shapes, scales and weights, (g,) each, of the tails of increasing exceedances."""
+    """Return shapes, scales and weights, (g,) each, of tails that fit sorted exceedances."""
     seen, point = excess[:-n_censored], excess[-n_censored - 1]
     edges = np.linspace(0, len(seen), min(BINS, len(seen)) + 1).astype(np.int64)
     weight = np.diff(edges).astype(np.float64)

