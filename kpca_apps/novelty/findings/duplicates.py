@@ -30,11 +30,11 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
-# Limits: listed groups, rows and columns named in each, groups of equal rows examined.
+# Limits: groups listed; rows, and columns, named for each; groups of equal rows examined.
 MAX_GROUPS = 20
 MAX_PLACES = 8
 _MAX_LOOKED_AT = 2_000
-# List a repeat only if chance explains fewer rows with the same cells than this.
+# List a repeat only if fewer rows than this are expected to have the same cells by chance.
 _BY_CHANCE = 1e-3
 # If this many rows differ from others in one column alone, the table is made that way.
 _COMMON_SHARE, _COMMON_ROWS = 0.01, 10
@@ -44,9 +44,9 @@ _COMMON_SHARE, _COMMON_ROWS = 0.01, 10
 class EqualRows:
     """Groups of rows that share a hash."""
 
-    n_repeats: int  # rows that repeat an earlier row
-    n_groups: int  # distinct rows that are repeated
-    groups: tuple[IntArray, ...]  # positions in the first groups, in order of their first rows
+    n_repeats: int  # number of rows that repeat an earlier row
+    n_groups: int  # number of distinct rows that are repeated
+    groups: tuple[IntArray, ...]  # positions of the rows of the first groups, by first row
 
 
 def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
@@ -57,7 +57,7 @@ def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
     if not len(repeated):
         release_pages(hashes)
         return EqualRows(0, 0, ())
-    # Only the few rows that repeat others are sorted.
+    # Sort only the few rows that repeat others.
     is_repeated = np.empty(len(hashes), dtype=bool)
     for block in blocks_of(len(hashes)):
         place = np.searchsorted(repeated, hashes[block]).clip(max=len(repeated) - 1)
@@ -73,7 +73,7 @@ def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
 
 
 class _NearGroup(NamedTuple):
-    """Sample rows that differ in one column only; column -1: only in how they are written."""
+    """Sample rows that differ in one column only; column -1: only in how cells are written."""
 
     column: int
     places: IntArray
@@ -97,10 +97,10 @@ class _NearGroup(NamedTuple):
 class _Cells:
     """The cells of one column: their hashes, and how frequent each is."""
 
-    keys: HashArray  # (k,), of distinct cells, increasing
-    counts: IntArray  # (k,)
-    hashes: HashArray  # (s,)
-    log_shares: FloatArray  # (s,)
+    keys: HashArray  # (k,), one for each distinct cell, increasing
+    counts: IntArray  # (k,), number of cells with each key
+    hashes: HashArray  # (s,), salted hash of each sample row's cell
+    log_shares: FloatArray  # (s,), log of the share of sample rows with an equal cell
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec, number: int) -> _Cells:
@@ -120,8 +120,8 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
     candidates = rows.take(firsts) if len(firsts) else None
-    # For each sample row: the sum of its cells' hashes, and the log of how many rows would have the
-    # same cells by chance; and the latter for the first row of each group of equal rows.
+    # For each sample row: the sum of its cells' hashes, and the log of how many rows would equal it
+    # by chance; that log also for the first row of each group of equal rows (`log_firsts`).
     n_rows = sample.frame.height
     hashes, logs = np.zeros(n_rows, dtype=np.uint64), np.full(n_rows, np.log(n_rows))
     log_firsts = np.full(len(firsts), np.log(n_rows))
@@ -130,7 +130,7 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
         hashes += cells.hashes
         logs += cells.log_shares
         if candidates is not None:
-            # A cell that is not in the sample counts as the rarest.
+            # A cell that is not in the sample counts as if it were there once.
             keys = _keys(candidates.column(spec.name), spec)
             place = np.minimum(np.searchsorted(cells.keys, keys), len(cells.keys) - 1)
             counts = np.where(cells.keys[place] == keys, cells.counts[place], 1)
@@ -140,7 +140,7 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
     near: list[_NearGroup] = []
     common: tuple[tuple[str, int], ...] = ()
     if 2 * len(listed) < len(found.groups):
-        listed = []  # chance explains half of all repeats
+        listed = []  # chance explains more than half of the groups
     else:
         near, common = _near_groups(rows, hashes, logs)
     duplicates = DuplicateRows(
@@ -173,7 +173,7 @@ def _keys(column: Column, spec: ColumnSpec) -> HashArray:
 def _single(values: FloatArray) -> FloatArray:
     """Round to single precision at any magnitude; keep integers, turn -0 into 0."""
     mantissas, exponents = np.frexp(values)
-    # The largest floats would overflow to infinity; they are integers anyway.
+    # The largest floats may round to infinity, which does no harm: integers are kept.
     with np.errstate(over="ignore"):
         single = np.ldexp(mantissas.astype(np.float32).astype(np.float64), exponents)
     return np.asarray(np.where(values == np.rint(values), values, single) + 0.0)
@@ -187,7 +187,7 @@ def _mixed(keys: HashArray) -> HashArray:
 def _near_groups(
     rows: Encoded, hashes: HashArray, log_expected: FloatArray
 ) -> tuple[list[_NearGroup], tuple[tuple[str, int], ...]]:
-    """Find the groups to list, in table order, and the columns that are left out."""
+    """Find the near repeats to list, in table order, and the columns with too many of them."""
     sample, unlikely = rows.sample_table, np.log(_BY_CHANCE)
     as_written = rows.hashes[rows.sample_index]
     release_pages(rows.hashes)

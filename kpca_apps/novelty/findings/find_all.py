@@ -54,7 +54,7 @@ from kpca_apps.tables.values import Column
 EXCLUDED = "are left out of the model, not of the results"
 # Notes with these words are true of most tables; they cast no doubt on the list.
 ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS, EXCLUDED)
-# How accepted rows were used.
+# Endings of a sentence: how accepted rows were used.
 LEARNED = "; the model learned them as normal"
 LEARNED_OF_DRAWN = "; where it drew them, the model learned them as normal"
 JOINED = "; they are part of the reference, to which rates refer"
@@ -170,7 +170,7 @@ def _header_note(
             if one.name not in shown.levels:
                 return
             n_levels += 1
-    # Consecutive numbers as names are years or places.
+    # Names that are evenly spaced numbers are years or positions, not values.
     counts_on = len(numbers) > 2 and np.ptp(np.diff(numbers)) == 0
     if numbers and len(numbers) + n_levels > 1 and not counts_on:
         yield (

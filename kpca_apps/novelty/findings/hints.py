@@ -42,17 +42,17 @@ from kpca_apps.tables.values import NumberFormat
 # Number of the model's rows whose distances to their expected values are measured; least number of
 # rows for any hint.
 N_CALIBRATING, MIN_ROWS = 300, 50
-# In standard deviations: larger distances in one column count as this much.
+# Larger distances in one column count as this much, in standard deviations.
 FARTHEST = 3.0
-# A value is deviant if fewer calibrating rows than the first would be as far from their expected
-# value by chance, and it is farther than nearly all (second) by a factor (third). A repair fits if
-# this share of rows is as far, and if it leaves this part of the distance.
+# A value is deviant if fewer than MAX_EXPECTED calibrating rows would be as far from their expected
+# value by chance, and it is TIMES_FARTHEST as far as nearly all (FAR_SHARE) are. A repair fits if
+# it is as near as FITTING_SHARE of the rows, and leaves at most PART_OF_WAY of the distance.
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
-# The looser limit for repairs without alternatives (an exchange or a sign), and for values that are
-# odd by themselves or alone in their column.
+# Looser than FITTING_SHARE, for repairs without alternatives (an exchange or a sign) and for values
+# that are odd by themselves or alone in their column.
 CLEAR_FITTING_SHARE = 0.95
-# Units are close to each other: suggest one only if rows are within a tenth of expectation.
+# Factors between units are similar: try them only if rows are mostly within a tenth of expectation.
 CLOSE_FOR_UNITS = 0.1
 # A column is compared in logarithms if this share of its values is positive, unless the logarithms
 # reach this many times as far down as up, as temperatures near 0 do. For log-normal columns the
@@ -60,13 +60,13 @@ CLOSE_FOR_UNITS = 0.1
 POSITIVE_SHARE, TIMES_LONGER = 0.99, 1.4
 MAX_ALTERNATIVES = 2
 # If more columns than this deviate, no exchange of two is sought: trying all pairs is quadratic. If
-# most columns deviate, and more than the second, no single cell is wrong: the row is of another
+# most columns, and more than FEW_DEVIANT, deviate, no single cell is wrong: the row is of another
 # size than its neighbours.
 MAX_DEVIANT, FEW_DEVIANT = 8, 2
 # If a column has fewer distinct values, any repair is likely to hit one of them.
 MIN_STEPS = 10
 MIN_DIGITS = 3
-AS_WRITTEN = 1e-3  # of a number that is written with four digits
+AS_WRITTEN = 1e-3  # relative rounding of a number that is written with four digits
 
 # Common confusions of units: factor, the two units, the quantity measured.
 UNITS = (
@@ -80,7 +80,8 @@ UNITS = (
     (24.0, "hours and days", "time"),
 )
 # Words in a column's name or unit that imply what it measures: a latitude is not in pounds, and
-# without such a word some unit would fit by chance. Words of LONG_WORD letters may begin a word.
+# without such a word some unit would fit by chance. Words here of at least LONG_WORD letters
+# also match longer words that begin with them.
 OF_UNITS = {
     "length": "length height width depth diam radius thick altitude elev size inch in feet foot ft "
     "metre meter mm cm m",
@@ -96,17 +97,17 @@ LONG_WORD = 4
 class _Column:
     """A column of numbers, with the distances of the model's own rows to their expected values."""
 
-    fitting: float  # a distance that is common among these rows
-    clear_fitting: float
+    fitting: float  # distance that most (FITTING_SHARE) of these rows stay within
+    clear_fitting: float  # distance that CLEAR_FITTING_SHARE of them stay within
     farthest: float  # a distance that almost no row exceeds
-    tail: Tail | None  # of their distances
-    n_values: int  # of these rows
-    widest: float  # second largest distance of a row to its expected value
+    tail: Tail | None  # tail of the distances of these rows
+    n_values: int  # number of these rows with a finite distance
+    widest: float  # second largest difference from the expected value, never in logarithms
 
     def __init__(
         self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
     ) -> None:
-        self.name, self.group, self.place = name, group, place  # place: in the matrix
+        self.name, self.group, self.place = name, group, place  # place: matrix column
         self.quantities = _quantities(name, unit)
         self.low, self.high = float(values.min()), float(values.max())
         self.in_logs = np.mean(values > 0) >= POSITIVE_SHARE and _is_of_sizes(values)
@@ -128,9 +129,9 @@ class _Column:
         self.n_values = len(finite)
         shares = [FITTING_SHARE, CLEAR_FITTING_SHARE]
         self.fitting, self.clear_fitting = np.quantile(finite, shares).tolist()
-        # The row that is judged may be one of them.
+        # Leave out the largest distance: it may be that of a row to be judged.
         self.farthest = float(np.quantile(np.sort(finite)[:-1], FAR_SHARE))
-        # The logarithms of a Pareto tail are exponential.
+        # The logarithms of a Pareto tail have an exponential tail.
         self.tail = Tail.fit(finite, times, EXPONENTIAL if self.in_logs else SHAPES)
         self.widest = float(np.sort(np.abs(values - expected))[-2])
         return True
@@ -142,7 +143,7 @@ class _Column:
         return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
 
     def holds(self, value: float) -> bool:
-        """Whether the column can hold a value: an integer or a multiple of the step, if all are."""
+        """Whether a value is possible: within the range, and an integer or a step if all are."""
         if self.steps.size:
             return bool(np.isclose(self.steps, value, rtol=1e-9, atol=0.0).any())
         return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
@@ -152,7 +153,7 @@ class _Column:
         return bool(self.rule.judge(np.array([value]))[0])
 
     def is_alone(self, value: float, expected: float) -> bool:
-        """Whether no value of the column is as far from its expected value.
+        """Whether no other value of the column is as far from its expected value.
 
         The difference must also be the widest: near 0, logarithms exaggerate small differences.
         """
@@ -162,7 +163,7 @@ class _Column:
         )
 
     def share_beyond(self, value: float, expected: float) -> float:
-        """Return the share of the column's values that are at least as far from theirs."""
+        """Return the share of the column's values that are as far from their expected ones."""
         if self.tail is None:
             return 1.0
         distance = np.array([self.distance(value, expected)])
@@ -170,7 +171,7 @@ class _Column:
         return n_expected / (self.tail.times * self.n_values)
 
     def times_usual(self, value: float, expected: float) -> float:
-        """Return how many times the column's usual distance a value is from the expected one."""
+        """Return the distance from the expected value, over the column's usual distance."""
         distance = self.distance(value, expected)
         return distance / self.clear_fitting if self.clear_fitting > 0 else distance
 
@@ -191,14 +192,14 @@ class AloneCell(NamedTuple):
     """A number that is farther from its expected value than any other in its column."""
 
     meant: float | None
-    p_value: float  # chance that a right row has a number so far off in any of the columns
+    p_value: float  # chance that a right row has a number so far off in any column
 
 
 class Hints(NamedTuple):
     """What may be wrong with a row."""
 
     sentences: tuple[str, ...] = ()
-    alone: Mapping[str, AloneCell] = MappingProxyType({})  # by column
+    alone: Mapping[str, AloneCell] = MappingProxyType({})  # by column name
 
 
 class HintFinder:
@@ -242,17 +243,17 @@ class HintFinder:
         return Surroundings(self.neighbours, self.groups, FARTHEST)
 
     def _expected(self, columns: Sequence[_Column], rows: FloatArray, own: IntArray) -> FloatArray:
-        """Predict each of some columns of rows from the rows nearest in the other columns."""
+        """Predict the values of some columns from the rows nearest in all other columns."""
         sets = np.array([[column.group] for column in columns], dtype=np.int64).reshape(-1, 1)
         return self._middle(columns, rows, own, np.tile(sets, (len(rows), 1, 1)))
 
     def _middle(
         self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
     ) -> FloatArray:
-        """Median (r, c) of each column in the rows nearest without each of as many sets."""
+        """Return medians (r, c) of column j in the rows nearest to row i without `sets[i, j]`."""
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
-        # Several times as fast as np.median for few numbers.
+        # Sorting is several times as fast as np.median for few numbers.
         values = np.sort(self.neighbours.rows[nearest, places[:, None]], axis=2)
         k = values.shape[2]
         return (values[:, :, (k - 1) // 2] + values[:, :, k // 2]) / 2
@@ -264,7 +265,7 @@ class HintFinder:
         own: IntArray,
         meant: Sequence[Mapping[str, float]],
     ) -> list[Hints]:
-        """Suggest what may be wrong with each of some rows (r, d), encoded, and scaled.
+        """Suggest what may be wrong with each of `rows` (r, d), also given `standardised`.
 
         `own` are their positions among the training rows, -1 for new ones. If a value was already
         suggested for a column (`meant`), only repairs that lead to it are suggested.
@@ -329,12 +330,12 @@ class HintFinder:
     def _exchanged_with(
         self, column: _Column, row: FloatArray, standardised: FloatArray, own: int
     ) -> _Column | None:
-        """Return the column whose value fits here while this one's value fits there."""
+        """Return the column that would fit if the two exchanged their values; None if none does."""
         value = float(row[column.place])
         best: tuple[float, _Column] | None = None
         for other in self.columns:
             theirs = float(row[other.place])
-            # If both columns are nearly always 0, either value fits in either. Check that the
+            # If both columns mostly hold one value (0), either value fits in both. Check that
             # exchanged values are possible before the slower search for neighbours.
             is_possible = other.holds(value) and column.holds(theirs)
             both_mostly_one = column.mostly_one and other.mostly_one
@@ -352,7 +353,7 @@ class HintFinder:
         return None if best is None else best[1]
 
     def _expect(self, column: _Column, other: _Column, standardised: FloatArray, own: int) -> float:
-        """Predict a column from the rows nearest in all but it and another column."""
+        """Predict a column from the rows nearest when it and another column are left out."""
         groups = np.array([[sorted((column.group, other.group))]])
         return float(self._middle([column], standardised[None], np.array([own]), groups)[0, 0])
 
@@ -449,7 +450,7 @@ def _quantities(name: str, unit: str) -> frozenset[str]:
 # Skip tables with more columns of numbers: predicting each one would take minutes, and some factor
 # would fit by chance in every row.
 MAX_COLUMNS = 300
-# Rows of a table that likely errors are found by.
+# Largest number of rows of a table with which a row is compared.
 MAX_COMPARED = 2_500
 # Cells of a column are rarely missing if the share of rows that lack one is below this.
 RARELY_MISSING = 0.01
@@ -495,7 +496,7 @@ def hint_rows(
         if spec.n_missing / model.encoder.summaries[0].n_cells < RARELY_MISSING:
             for row in np.flatnonzero(missing).tolist():
                 lacking[row].append(spec.name)
-        # The sum of all other numbers of the column, for a table in memory.
+        # Compare numbers with the sum of all others in the column, if the table is in memory.
         is_summed = isinstance(spec.format, NumberFormat) and not spec.format.clock
         if is_summed and rows.size_of_parts is None:
             whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))

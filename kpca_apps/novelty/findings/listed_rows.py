@@ -40,21 +40,21 @@ from kpca_apps.tables.values import Column, ValueFormat
 
 # Reasons below this share are noise to a reader, unless a row has no larger one.
 MIN_SHARE = 0.05
-# Columns whose cells a listed row carries, besides those in its reasons. The scored table has all
-# of them; this keeps reports of wide tables small.
+# Number of columns whose cells a listed row has, besides those in its reasons. The scored table has
+# all of them; this keeps reports of wide tables small.
 MAX_CELLS = 60
-# Limits on the flagged rows that are listed with their first reason: the number of cells, but at
-# least and at most so many rows. A row of 20 columns takes half a millisecond.
+# Limits on the flagged rows listed with their first reason: at most MOST_CELLS cells, but at least
+# FEWEST_ROWS and at most MOST_ROWS rows. A row of 20 columns takes half a millisecond.
 MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 400_000, 500, 20_000
-# Rows explained together; not an option, since reasons depend on it in their last bits.
+# Number of rows explained together; not an option, since reasons depend on it in their last bits.
 ROWS_A_BLOCK = 256
-# Rows a report lists whether or not they are explained.
+# Least number of rows that a report lists, explained or not.
 MIN_LISTED = 100
-# Flagged rows that are always explained in full, which takes seconds; and rows ranked with their
-# first reason, as many as a page lists.
+# Number of flagged rows that are always explained in full, which takes seconds; largest number of
+# rows ranked with their first reason, as many as a page lists.
 MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
-N_NEAREST = 2  # usual rows beside each
-MAX_DRAWN = 1_500  # rows of a picture
+N_NEAREST = 2  # number of usual rows shown beside each row
+MAX_DRAWN = 1_500  # number of rows drawn in a picture
 # A longer text is shown in full only in its own cell.
 MAX_TEXT = 200
 SHARE_DIGITS = 4
@@ -77,7 +77,7 @@ class JudgedRows:
 def judged_by(
     verdict: Verdict, table: Table, positions: IntArray
 ) -> Iterator[tuple[JudgedPiece, IntArray, IntArray, JudgedRows]]:
-    """Group rows at some positions, the first of `table`, by the model that judges them.
+    """Group the first rows of `table`, which are at `positions`, by the model that judges them.
 
     Each group has its places among `positions`, and its positions among the model's rows.
     """
@@ -135,7 +135,7 @@ def _differs(reason: Reason) -> bool:
 
 
 def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
-    """Drop reasons that read as expected, and put those of missing values last.
+    """Drop reasons whose cells read as expected; put reasons for missing values last.
 
     Missing values are filled with differing numbers, which a reader does not see; and if no
     replacement lowers the score of a row, its farthest column is given as a reason.
@@ -152,7 +152,7 @@ def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
 
 @dataclass(frozen=True)
 class Lists:
-    """The first rows of a table as described, and its odd cells with consistent suggestions."""
+    """Descriptions of the first rows by rank, and the odd cells, with suggestions that agree."""
 
     first: IntArray  # positions by rank, of all rows that are listed or drawn
     table: Table  # the ranked rows as written
@@ -160,13 +160,13 @@ class Lists:
     ranked: tuple[RankedRow, ...]
     listed: tuple[FlaggedRow, ...]
     odd_cells: tuple[OddCell, ...]
-    n_odd_cells: int  # listed or not
+    n_odd_cells: int  # number of odd cells, listed or not
     usual: tuple[UsualRow, ...]
 
 
 @dataclass(frozen=True)
 class Words:
-    """Descriptions of rows by row number, and the odd cells that agree with them."""
+    """Descriptions of rows by row number, and the odd cells, with suggestions that agree."""
 
     reasons: Mapping[int, tuple[Reason, ...]]
     hints: Mapping[int, tuple[str, ...]]
@@ -262,7 +262,7 @@ def _compare(
     positions: IntArray,
     id_column: str | None,
 ) -> tuple[tuple[RankedRow, ...], tuple[UsualRow, ...]]:
-    """Add to the first rows, those at some positions, the usual rows most like each.
+    """Add the nearest usual rows to the first rows, which are at `positions`; return both.
 
     They come from the rows in memory that are not flagged. The distance is the sum over columns, to
     which one absurd cell adds the same for all.
@@ -282,7 +282,8 @@ def _compare(
         for start in range(0, len(part.own), ROWS_A_BLOCK):
             block = slice(start, start + ROWS_A_BLOCK)
             distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
-            # A row that misses the threshold by its rank alone must not be compared with itself.
+            # A ranked row that is not flagged is among the usual rows: keep it from being its own
+            # neighbour.
             own = rows.sample_index[among] == positions[places[block], None]
             distances[own] = np.inf
             closest = np.argsort(distances, axis=1, kind="stable")[:, :N_NEAREST]
@@ -309,7 +310,7 @@ def _compare(
 
 
 def top_rows(ranks: IntArray, count: int) -> IntArray:
-    """Return the positions of the first rows of a list, in its order."""
+    """Return the positions of the first `count` rows of a list, by rank."""
     (rows,) = np.nonzero(ranks <= count)
     release_pages(ranks)
     return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
@@ -362,7 +363,7 @@ def list_rows(
 
 
 def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
-    """Return rows judged by the same model, to compare some of them with."""
+    """Return the rows judged by the same model, or some of them, to compare rows with."""
     if piece.model.is_whole:
         return verdict.rows
     judged = piece.positions
@@ -375,7 +376,7 @@ def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
 def _names(
     verdict: Verdict, table: Table, positions: IntArray, id_column: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Return rank, row, line and id of the rows of `table`, at some positions."""
+    """Yield rank, row, line and id of each row of `table`; `positions` are those of its rows."""
     ids = None if id_column is None else table.column(id_column)
     for place, position in enumerate(positions.tolist()):
         yield {
@@ -430,7 +431,8 @@ def _cut(text: str) -> str:
 # Ending of the sentence on a cell that is alone in its column.
 ALONE = ", and almost no other cell of the column is as far from its expected value."
 
-# A suggested value agrees with the expected one if they differ by at most this part of its change.
+# A suggested value agrees with the expected one if they differ by at most this part of the
+# suggested change.
 PART_OF_WAY = 0.25
 # What is expected of a cell that is odd in its column alone and has no suggested value.
 INSTEAD = {
@@ -454,8 +456,8 @@ class OddCells:
     `part_of_relations` is the part of a row's score that comes from relations between its cells.
     """
 
-    cells: tuple[OddCell, ...]  # the strongest first
-    formats: Mapping[str, ValueFormat | None]  # of the columns
+    cells: tuple[OddCell, ...]  # by strength of evidence, the strongest first
+    formats: Mapping[str, ValueFormat | None]  # by column name
     part_of_relations: Callable[[int], float]
     rank_by_score: Mapping[int, int]
     n_rows: int
@@ -525,14 +527,14 @@ class OddCells:
         that is due to them; others come last, unless they are among the reasons.
         """
         cells = self.of_row.get(row, [])
-        # These cells are odd by the relations between columns.
+        # Whether each cell is odd by the relations between columns.
         related = [bool(cell.given) or cell.kind == NEW for cell in cells]
         n_given = sum(related)
         # The part of the score that is due to relations is split among these cells.
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # A cell leads if fewer right rows would have such a cell by chance than rows score as high.
+        # A cell comes first if fewer correct rows would have one by chance than rows score as high.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):
@@ -588,7 +590,7 @@ class OddCells:
 
 
 def _without(reason: Reason, names: Collection[str]) -> Reason:
-    """Remove columns from those that a reason is odd together with."""
+    """Remove columns from the `together` of a reason."""
     together = tuple(name for name in reason.together if name not in names)
     return replace(reason, together=together if len(together) > 1 else ())
 
@@ -598,7 +600,7 @@ def _values(texts: list[str], format: ValueFormat) -> list[float]:
 
 
 def _agree(seen: float, meant: float, expected: float) -> bool:
-    """Whether a suggested value is near the expected one, relative to its change."""
+    """Whether a suggested value is near the expected one, relative to the suggested change."""
     if np.isnan(expected):
         return True  # nothing, or no number, is expected
     if min(meant, expected) > 0 and not seen <= 0:

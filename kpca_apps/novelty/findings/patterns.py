@@ -25,10 +25,10 @@ MIN_ROWS = 3
 # Limits for "the same multiple of the expected value": the largest ratio within a group, the least
 # ratio between groups, and the least multiple to report; below it, "above" or "below" is used.
 LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0
-# Name a value of another column if so many of the pattern's rows share it, so few of the other rows
-# do, and chance would rarely do the same in any of the columns examined.
+# Name a value of another column if MOST of the pattern's rows have it, at most FEW of the other
+# rows do, and the probability of that by chance, in any column examined, is below BY_CHANCE.
 MOST, FEW, BY_CHANCE = 0.9, 0.25, 0.01
-# Clauses for columns whose cells are odd alike, each by itself.
+# Clauses for columns whose cells are odd by themselves, by the kind of oddity.
 KINDS = {
     "far above": "is far above the rest of the column",
     "far below": "is far below the rest of the column",
@@ -127,7 +127,7 @@ def find_patterns(
 def _common(
     listed: Table, places: IntArray, others: Sequence[str], sample: Table
 ) -> tuple[str, str, int] | None:
-    """Find the column and value that rows share, and these rows; None if none stands out."""
+    """Return the column and value that rows share, and how many do; None if none stands out."""
     n, best, rarest = len(places), None, BY_CHANCE
     for name in others:
         column = listed.column(name)
@@ -198,7 +198,7 @@ def _how_far(size: float) -> str:
 
 
 def _rounded(size: float) -> str:
-    """Write a number from 1 with two significant digits."""
+    """Write a number, at least 1, with two significant digits."""
     rounded = float(f"{size:.2g}")
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 

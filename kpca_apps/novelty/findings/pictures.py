@@ -79,7 +79,7 @@ def _column_plane(
     if not shown:
         return None
     first, *others = shown
-    if isinstance(first.distribution, CategoryProfile):  # beside a column of numbers
+    if isinstance(first.distribution, CategoryProfile):  # show a column of numbers beside it
         others.sort(key=lambda c: (parts[c.name] == 0, isinstance(c.distribution, CategoryProfile)))
     listed = np.array([row.row - 1 for row in ranked], dtype=np.int64)
     sample = np.flatnonzero(~np.isin(rows.sample_index, listed))
@@ -126,7 +126,7 @@ def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
     used = model.encoder.plan.used
     if len(used) != 2 or any(spec.role != "numeric" for spec in used):
         return None
-    # A column with gaps adds an indicator of them, which is 0 all over the picture.
+    # A column with missing cells adds an indicator column, which is 0 all over the picture.
     left, right = (group.columns[0] for group in model.encoder.groups)
     drawn, matrix = _drawn(
         verdict.rows, first[verdict.scored.is_flagged[first]], model.options.seed
@@ -150,7 +150,7 @@ def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
 
 
 def _drawn(rows: Encoded, kept: IntArray, seed: int) -> tuple[IntArray, FloatArray]:
-    """Return sorted positions of at most 1,500 drawn rows and those to keep, and all encoded."""
+    """Return sorted positions of up to 1,500 drawn rows and those to keep, and their matrix."""
     index, rng = rows.sample_index, np.random.default_rng(seed)
     drawn = index[rng.choice(len(index), min(len(index), MAX_DRAWN), replace=False)]
     positions = np.union1d(drawn, kept)
