@@ -26,8 +26,8 @@ from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 # as far out as in the best fit.
 ENDS = (0.05, 0.5, 0.95)
 FENCE, TWICE = 2.698 / 1.645, 2.0
-MOST_DECIMALS, NEARLY = 6, 0.97  # share of the numbers that determines the decimals of a column
-ROUNDING = 1e-9  # relative
+MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: share of the numbers that determines the decimals
+ROUNDING = 1e-9  # relative rounding error
 DAY = 86400.0
 LARGEST = 1e300
 
@@ -40,7 +40,7 @@ class UsualValues:
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # of nearly all numbers; -1: more
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for nearly all; -1: more
     notation: Notation
 
     @classmethod
@@ -70,7 +70,7 @@ class UsualValues:
         return self.notation.write_exactly(value, format)
 
     def distance(self, values: FloatArray) -> FloatArray:
-        """Return the distances of numbers from the median over that of the outer quantile, (r,)."""
+        """Return distances (r,) from the median, over the distance of the outer quantile."""
         units = np.where(values > self.middle, self.high - self.middle, self.middle - self.low)
         far = np.abs(values - self.middle)
         with np.errstate(all="ignore"):
@@ -81,7 +81,7 @@ class UsualValues:
 class Supposed:
     """Consequences if one column is wrong in r rows that break a rule."""
 
-    corrected: FloatArray | None  # (r,), its value by the rule; None if that is no single number
+    corrected: FloatArray | None  # (r,), its value by the rule; None if the rule gives none
     misfit: FloatArray  # (r,), how unusual the values of the rule are then; inf: impossible
 
 
@@ -131,7 +131,7 @@ def _solve(rule: Formula, place: int, cells: Cells) -> FloatArray:
         return expected(rule, cells)
     read, is_linear = cells.values(rule.columns[0]), isinstance(rule, Linear)
     is_rate = isinstance(rule, Product) and bool(rule.per) and place == len(rule.columns) - 1
-    # The rest of the formula: without this term, or with its factor at 1.
+    # Compute the rest of the formula: with this term at 0, or with this factor at 1.
     neutral = np.zeros(len(cells)) if is_linear or is_rate else np.ones(len(cells))
     rest = expected(rule, replace(cells, replaced={rule.columns[place]: neutral}))
     if isinstance(rule, Linear):

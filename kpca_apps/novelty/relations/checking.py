@@ -19,7 +19,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import EXACT, Column, NumberFormat, ValueFormat
 
 LISTED_ROWS = 1_000
-_SPARSE = 8  # possible codes for each row, up to which they need not be made consecutive
+_SPARSE = 8  # codes are made consecutive if there are more possible codes per row
 _LEFT_OUT = ("excluded", "label", "empty")
 
 
@@ -28,13 +28,13 @@ class Cells:
     """The cells of a table as rules read them."""
 
     table: Table
-    formats: Mapping[str, ValueFormat | None]  # of its columns; None for text
-    replaced: Mapping[str, FloatArray] = field(default_factory=dict)  # numbers of columns (n,)
-    shuffled: Mapping[str, IntArray] = field(default_factory=dict)  # orders of columns (n,)
+    formats: Mapping[str, ValueFormat | None]  # by column; None for text
+    replaced: Mapping[str, FloatArray] = field(default_factory=dict)  # by column, new numbers (n,)
+    shuffled: Mapping[str, IntArray] = field(default_factory=dict)  # by column, order of its rows
 
     @classmethod
     def of(cls, table: Table, plan: ColumnPlan) -> Cells:
-        """Take the formats of a plan, or inferred ones of columns that the model does not use.
+        """Take formats from a plan; infer those of columns that the model does not use.
 
         Times of day begin at midnight, so that those of two columns can be compared.
         """
@@ -63,7 +63,7 @@ class Cells:
         return self.formats[name] is not None
 
     def values(self, name: str) -> FloatArray:
-        """Return the numbers of a column, or seconds since 1970 UTC, (n,); NaN without any."""
+        """Return numbers (n,) of a column, dates in seconds since 1970 UTC; NaN if none."""
         if name in self.replaced:
             return self.replaced[name]
         values = self.table.column(name).read(self.formats[name]).values
@@ -75,7 +75,7 @@ class Cells:
         return texts.gather(self.shuffled[name]) if name in self.shuffled else texts
 
     def codes(self, name: str) -> IntArray:
-        """Return equal codes for equal values of a column, (n,), from 0; -1 without any."""
+        """Return codes (n,) from 0, equal for equal values of a column; -1 if there is none."""
         column = self.table.column(name)
         if self.is_number(name):
             readings = column.read(self.formats[name])
@@ -95,10 +95,10 @@ class Cells:
 
 @dataclass(frozen=True)
 class Checked:
-    """A rule in the rows of a table."""
+    """The rows of a table to which a rule applies, and those in which it holds."""
 
     applies: BoolArray  # (n,)
-    holds: BoolArray  # (n,), implies applies
+    holds: BoolArray  # (n,), only where the rule applies
 
     @property
     def broken(self) -> BoolArray:
@@ -107,7 +107,7 @@ class Checked:
 
     @property
     def share(self) -> float:
-        """Share of the rows to which it applies in which it holds; 0 without any."""
+        """Share of rows in which the rule holds, of those to which it applies; 0 if to none."""
         return float(self.holds.sum()) / max(int(self.applies.sum()), 1)
 
     def summary(self, rule: AnyRule) -> HeldRule:
@@ -143,7 +143,7 @@ def half_a_day(format: ValueFormat | None, values: FloatArray) -> float:
 
 
 def join_codes(codes: Sequence[IntArray]) -> IntArray:
-    """Return equal codes for rows equal in several codes (n,), -1 if one is missing."""
+    """Return codes (n,), equal for rows equal in all given codes (n,); -1 if one is missing."""
     joined = codes[0]
     for more in codes[1:]:
         known = (joined >= 0) & (more >= 0)

@@ -31,7 +31,7 @@ from kpca_apps.novelty.result import CONTRADICTED, FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-LOG_BY_CHANCE = float(np.log(0.01))  # share of the exceptions to a rule that are correct
+LOG_BY_CHANCE = float(np.log(0.01))  # log of the share of correct exceptions to a rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class JudgedRows:
     """What the relations find in n rows."""
 
     surprise: FloatArray  # (n,), -log of the probability of the contradictions; 0 without any
-    evidence: pl.DataFrame  # of `novelty.evidence.SCHEMA`
+    evidence: pl.DataFrame  # evidence against cells, with the schema `novelty.evidence.SCHEMA`
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +47,12 @@ class Relations:
     """The relations between the columns of a table."""
 
     levels: LevelRelations
-    rules: tuple[HeldRule, ...]  # with their counts in the rows learned from
-    columns: tuple[RuleColumn, ...]  # of the rules
-    usual: tuple[UsualValues, ...]  # of columns of numbers and dates
+    rules: tuple[HeldRule, ...]  # with their counts in the rows that were learned from
+    columns: tuple[RuleColumn, ...]  # columns of the rules
+    usual: tuple[UsualValues, ...]  # usual values of columns of numbers and dates
 
     def validate(self) -> None:
-        """Refuse rules that no table leads to."""
+        """Refuse rules that cannot come from a table."""
         require_sound(self.columns, self.rules)
         numbers = {column.name for column in self.columns if column.format is not None}
         predicted, usual = self.levels.numbers.names, {of.name for of in self.usual}
@@ -78,7 +78,7 @@ class Relations:
         hidden: Collection[str] = (),
         naming: Collection[str] = (),
     ) -> JudgedRows:
-        """Judge each row by itself; each row learned from (`own`, (n,)) as if left out.
+        """Judge each row by itself, and rows learned from (marked in `own`, (n,)) as if left out.
 
         Rules that compare rows are not used. Rules about `hidden` columns give no evidence, and
         codes in columns `naming` the rows may have more digits.
@@ -96,7 +96,7 @@ class Relations:
             and {*held.rule.columns}.issubset(table.columns)
         ]
         broken: list[_Broken] = []
-        formulas: list[tuple[AnyRule, BoolArray]] = []  # with the rows in which each holds
+        formulas: list[tuple[AnyRule, BoolArray]] = []  # formulas, and where each holds
         for held in tested:
             checked = check(held.rule, cells)
             rows = np.flatnonzero(checked.broken & ~(_has_grown(held.rule, cells, naming) & ~own))
@@ -107,7 +107,7 @@ class Relations:
                 continue
             is_new = ~own[rows]
             p = (held.n_broken + is_new) / (held.n_rows + is_new)
-            # A term of the harmonic mean of n p-values: (1/p - 1) / n.
+            # Add a term of the harmonic mean of n p-values: (1/p - 1) / n.
             surprise[rows] += np.log1p(np.exp(-surprise[rows]) * (1.0 / p - 1.0) / len(tested))
             if is_visible:
                 of_rows = replace(cells, table=replace(table, frame=table.frame[rows], lines=None))
@@ -120,7 +120,7 @@ class Relations:
             for name in of.held.rule.columns
         }
         numbers = (of for of in judged.numbers if (of.row, of.column) not in ruled)
-        # Formulas that hold confirm their terms; equal columns may be copies of one error.
+        # A formula that holds confirms its cells; but equal cells may be copies of one error.
         found = [
             of
             for of in (*judged.cells, *numbers)
@@ -165,7 +165,7 @@ class Relations:
         formulas: Sequence[tuple[AnyRule, BoolArray]],
         found: Sequence[Evidence],
     ) -> Iterator[Evidence]:
-        """Name the cells that are wrong, or may be, in each row that breaks rules."""
+        """Yield evidence against cells that are, or may be, wrong in rows that break rules."""
         of_row = defaultdict[int, list[tuple[_Broken, int]]](list)
         for of in broken:
             for place, row in enumerate(of.rows.tolist()):
@@ -175,7 +175,7 @@ class Relations:
         for row, left in sorted(of_row.items()):
             holding = [rule.columns for rule, holds in formulas if holds[row]]
             while left:
-                # Contradictions of each column: broken rules and levels; then formulas that hold.
+                # For each column, count broken rules and levels, then formulas that hold.
                 counts = {
                     name: (
                         sum(name in of.held.rule.columns for of, _ in left)
@@ -215,12 +215,12 @@ def _has_grown(rule: AnyRule, cells: Cells, naming: Collection[str]) -> BoolArra
 
 @dataclass(frozen=True, eq=False)
 class _Broken:
-    """A rule in the r rows that break it."""
+    """A rule, and the r rows that break it."""
 
     held: HeldRule
     cells: Cells
-    rows: IntArray  # (r,), from 0
-    log_p: FloatArray  # (r,), corrected for the number of rules
+    rows: IntArray  # (r,), positions from 0
+    log_p: FloatArray  # (r,), log p-values corrected for the number of rules
     usual: Mapping[str, UsualValues]
     _holds: dict[tuple[str, AnyRule], BoolArray] = field(default_factory=dict, init=False)
 
@@ -230,12 +230,12 @@ class _Broken:
         return suppose(self.held.rule, self.cells, self.usual)
 
     def may_be(self, name: str, names: Collection[str], place: int) -> bool:
-        """Whether a column of several may be wrong in a row; true if the rule lacks it."""
+        """Whether column `name` of `names` may be wrong in a row; true if not in the rule."""
         of_rule = {of: self.supposed[of] for of in self.held.rule.columns if of in names}
         return name not in of_rule or name in fitting(of_rule, place)
 
     def keeps(self, rules: Iterable[AnyRule], name: str, place: int) -> bool:
-        """Whether rules of a row hold with the corrected value of a column."""
+        """Whether all `rules` hold in a row with the corrected value of a column."""
         corrected = self.supposed[name].corrected
         if corrected is None:
             return False
@@ -247,7 +247,7 @@ class _Broken:
     def evidence(
         self, place: int, names: Sequence[str], columns: Mapping[str, RuleColumn]
     ) -> Evidence:
-        """Return evidence against the cell of a row, in some columns, that is most likely wrong."""
+        """Return evidence against the cell of a row that is likeliest wrong, of columns `names`."""
         rule = self.held.rule
         name, *others = fitting({name: self.supposed[name] for name in names}, place)
         suggestion = "" if others else self._corrected(place, name, columns)

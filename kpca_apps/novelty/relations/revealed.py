@@ -11,8 +11,8 @@ from kpca_apps.novelty.relations.rule import AnyRule, Determines, Equal, Formula
 from kpca_apps.novelty.result import REVEALED
 from kpca_apps.tables.table import Table
 
-_LEFT_OUT = ("excluded", "label")  # roles of visible columns in which no rules are found
-_SHOWN_WAYS = 4  # in a note
+_LEFT_OUT = ("excluded", "label")  # roles of visible columns in which no rules are sought
+_SHOWN_WAYS = 4  # number of ways shown in a note
 
 
 def revealed_notes(
@@ -34,7 +34,7 @@ def revealed_notes(
         )
         whole = ColumnPlan(tuple(of_all))
         rules += [one.rule for one in find_rules(table, whole, seed=seed)]
-    # Copies in tables too small for rules.
+    # Find copies also in tables that are too small for rules.
     texts = {name: table.column(name).texts for name in table.columns}
     rules += [
         Equal(columns=(name, other))

@@ -8,13 +8,13 @@ import msgspec
 class Rule(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True, forbid_unknown_fields=True):
     """A relation between columns in nearly all rows; rows with missing values do not break it."""
 
-    columns: tuple[str, ...]  # in the order of the kind
+    columns: tuple[str, ...]  # in the order in which the kind of rule refers to them
 
 
 class Equal(Rule, tag="equal", frozen=True, kw_only=True):
     """Both columns hold the same number, or the same text."""
 
-    tolerance: float = 0.0  # of rounding
+    tolerance: float = 0.0  # largest difference that is due to rounding
 
 
 class Order(Rule, tag="order", frozen=True, kw_only=True):
@@ -112,6 +112,6 @@ class HeldRule(msgspec.Struct, frozen=True):
     """A rule with its counts in a table."""
 
     rule: AnyRule
-    n_rows: int  # to which it applies
-    n_broken: int  # of these, rows that break it
-    broken: tuple[int, ...] = ()  # the first 1,000 of them, from 1
+    n_rows: int  # number of rows to which it applies
+    n_broken: int  # number of these rows that break it
+    broken: tuple[int, ...] = ()  # the first 1,000 rows that break it, 1 = first row

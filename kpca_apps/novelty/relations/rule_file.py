@@ -26,10 +26,10 @@ from kpca_apps.system.files.texts import marked_encoding, read_text
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 FORMAT = "kpca-rules"
-TITLE = "Rules between the columns of"  # in the first line of every other file of rules
+TITLE = "Rules between the columns of"  # in the first line of all files of rules but JSON
 TEST_CASES = "test cases"
 _XML = "<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\""
-# First characters of files other than JSON.
+# First characters of files of rules and of test cases, other than JSON.
 _TITLES = {
     "rules": tuple(f"{mark}{TITLE}" for mark in ("", "-- ", "# ")),
     TEST_CASES: (f"{_XML}{TITLE}",),
@@ -37,10 +37,11 @@ _TITLES = {
 _MARK = f'"format": "{FORMAT}"'
 _FIRST_BYTES = 200
 FORMAT_VERSION = 1
-LARGEST = 20_000_000  # bytes of a file
+LARGEST = 20_000_000  # largest size of a file, in bytes
 _MOST_RULES = 10_000
 _WRITE_ONE = "write one with: kpca novelty rules TABLE --out rules.json"
-# Least and most columns of each kind, and whether each must hold numbers; the last is for the rest.
+# Least and largest number of columns of each kind, and whether each must hold numbers; the last
+# entry is for the remaining columns.
 _SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
     kinds.Equal: (2, 2, ()),
     kinds.Order: (2, 2, (True, True)),
@@ -67,14 +68,14 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """The header, the same in every version of the format."""
+    """The header of a rule file, the same in every version of the format."""
 
     format: str
     format_version: int
 
 
 class _Document(_Head, frozen=True, forbid_unknown_fields=True):
-    """The whole of a file."""
+    """A rule file: header, columns and rules."""
 
     columns: tuple[RuleColumn, ...]
     rules: tuple[_Record, ...]
@@ -118,7 +119,7 @@ def save_rules(rules: HeldRules, path: str | Path) -> None:
 
 
 def check_target(path: str | Path, *, force: bool = False, holds: str = "rules") -> None:
-    """Refuse a path at which no rules may be written.
+    """Refuse a path at which rules must not be written.
 
     With `force`, rules replace rules in any format, and test cases test cases; links and other
     files are never replaced.
@@ -177,7 +178,7 @@ def _rules_of(text: str) -> HeldRules:
 
 
 def require_sound(columns: Sequence[RuleColumn], held: Sequence[HeldRule]) -> None:
-    """Raise ValueError for columns and rules that no table leads to."""
+    """Raise ValueError for columns and rules that cannot come from a table."""
     if len(held) > _MOST_RULES:
         raise ValueError(f"{len(held):,} rules, of at most {_MOST_RULES:,}")
     by_name = {column.name: column for column in columns}

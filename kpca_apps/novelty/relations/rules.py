@@ -20,7 +20,7 @@ class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     name: str
     numbers: NumberFormat | None = None
     dates: DateFormat | None = None
-    typed: bool = False  # from Parquet, Excel or a frame, not from text
+    typed: bool = False  # whether it comes from Parquet, Excel or a frame, not from text
 
     @property
     def format(self) -> ValueFormat | None:
@@ -29,7 +29,7 @@ class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def is_plain(self) -> bool:
-        """Whether any program reads its cells alike: typed, ISO dates, 1234.5."""
+        """Whether all programs read its cells alike: typed cells, ISO dates, 1234.5."""
         if self.typed:
             return True
         if self.dates is not None:
@@ -46,9 +46,9 @@ class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 class HeldRules:
     """The rules of a table with their counts."""
 
-    table: str  # its name
+    table: str  # name of the table
     n_rows: int
-    columns: tuple[RuleColumn, ...]  # that the rules name
+    columns: tuple[RuleColumn, ...]  # columns that the rules name
     rules: tuple[HeldRule, ...]
     id: str | None = None  # the column that names the rows
     notes: tuple[str, ...] = ()  # sentences for readers

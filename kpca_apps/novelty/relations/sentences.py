@@ -13,17 +13,17 @@ from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import RuleColumn, cites_values
 from kpca_apps.tables.values import date_text
 
-_NAME = 40  # characters of a name or a value
-_VALUES = 3  # quoted in one sentence
+_NAME = 40  # number of characters shown of a name or a value
+_VALUES = 3  # number of values quoted in a sentence
 _WORD = re.compile(r"\w+")
 _DAY = 86400.0
-# Seconds of the units of times between dates; units of constant length.
+# Seconds in each unit of durations; units in which a duration added to a date is written.
 _SPANS = {
     "year": 365.25 * _DAY, "month": 365.25 * _DAY / 12, "week": 7 * _DAY, "day": _DAY,
     "hour": 3600.0, "minute": 60.0, "second": 1.0,
 }  # fmt: skip
 _WHOLE = ("day", "hour", "minute")
-_SAME = 1e-9  # relative
+_SAME = 1e-9  # relative difference
 
 
 def sentence(held: HeldRule, columns: Mapping[str, RuleColumn]) -> str:
@@ -86,7 +86,7 @@ def _name(name: str) -> str:
 
 
 def either(values: tuple[str, ...]) -> str:
-    """Write alternatives, only the first if they are many."""
+    """Join alternatives by "or"; of many, show the first few and the number of the rest."""
     shown = [f'"{one_line(value, _NAME)}"' for value in values[:_VALUES]]
     if more := len(values) - len(shown):
         shown.append(f"one of {more:,} more")
@@ -107,7 +107,7 @@ def _number(value: float) -> str:
 
 
 def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
-    """Write the sum of a linear rule, times in the unit that fits."""
+    """Write the right-hand side of a linear rule as a sum, with durations in a common unit."""
     total, *parts = (columns[name] for name in rule.columns)
     names = [_name(name) for name in rule.columns[1:]]
     if total.dates is None and len(parts) == 2 and all(part.dates for part in parts):
@@ -124,13 +124,13 @@ def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
         for name, factor in zip(names, rule.coefficients, strict=True)
     ]
     constant = (_number(abs(rule.offset)), rule.offset)
-    # 100 - a, rather than -a + 100.
+    # Write 100 - a rather than -a + 100.
     first = rule.offset > 0 and rule.coefficients[0] < 0
     return _signed([constant, *terms] if first else [*terms, constant], bare=True)
 
 
 def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
-    """Join terms (text, or the number without it) by their signs; a `bare` first has no plus."""
+    """Join terms (text, or else the number) by their signs; if `bare`, without a first plus."""
     text = ""
     for words, number in terms:
         if number:
@@ -142,7 +142,7 @@ def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
 
 
 def _between(rule: kinds.Linear, names: Sequence[str]) -> str:
-    """Write the time between two dates in a usual unit, "" if the rule has none."""
+    """Write the time between two dates in the unit of the rule; empty if no unit fits."""
     first, second = rule.coefficients
     late, early = names if first > 0 else names[::-1]
     for unit, seconds in _SPANS.items():
@@ -152,14 +152,14 @@ def _between(rule: kinds.Linear, names: Sequence[str]) -> str:
 
 
 def _span(seconds: float) -> str:
-    """Write a time in the largest unit that divides it."""
+    """Write a duration in the largest unit that divides it."""
     unit, size = _unit(seconds)
     n = seconds / size
     return f"{_number(n)} {unit}{'s' * (n != 1)}"
 
 
 def _span_column(name: str, seconds: float) -> str:
-    """Write a column of numbers in units of some seconds that is added to a date."""
+    """Write a column of durations, in units of `seconds`, that is added to a date."""
     unit, size = _unit(seconds)
     words = f"{name} (in {unit}s)"
     return words if seconds == size else f"{_number(seconds / size)} * {words}"

@@ -41,10 +41,10 @@ from kpca_apps.tables.values import ValueFormat
 class BrokenRow:
     """A row that breaks a rule."""
 
-    row: int  # from 1
-    line: int | None  # of the file where it starts; None without lines
-    file: str  # if the table is several
-    id: str  # or ""
+    row: int  # number of the row, from 1
+    line: int | None  # line of the file where the row starts; None without lines
+    file: str  # name of its file if the table is several files, or ""
+    id: str  # id of the row, or ""
     cells: tuple[str, ...]  # of the rule's columns, as in the table
 
 

@@ -9,15 +9,15 @@ from kpca_apps.names import in_prose, quoted, quoted_cell
 from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.result import CONTRADICTED
 
-FEWEST_TO_SUGGEST = 5  # rows that agree on another value, below which either may be wrong
+FEWEST_TO_SUGGEST = 5  # least rows that agree; with fewer, either value may be wrong
 
 
 class RowsAlike(NamedTuple):
     """Other rows that share values with a row."""
 
     shared: tuple[tuple[str, str], ...]  # columns, and the shared value of each
-    n_agreeing: int  # rows with the expected value
-    n_rows: int
+    n_agreeing: int  # number of these rows with the expected value
+    n_rows: int  # number of these rows
 
 
 def contradicted(

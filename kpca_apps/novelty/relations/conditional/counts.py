@@ -40,15 +40,15 @@ SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)  # candidates 
 DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d
 # Least gain of a pair of columns: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
-MOST_GIVEN = 6  # predictors of a column
-MOST_TRIED = 50_000  # pairs of columns; beyond 316 columns, those near each other
+MOST_GIVEN = 6  # largest number of predictors of a column
+MOST_TRIED = 50_000  # pairs of columns; with more than 316 columns, of those near each other
 ONCE_TO_TWICE = 4.0  # largest ratio of values with one row in their group to those with two
-MOST_BY_RIGHT = 0.1  # share of correct values with one row, below which such values are errors
-AGREEING = 0.75  # share of similar rows that must agree on another value
-LEAST_AGREEING, UNDECIDED = 5, 0.1  # rows that agree, and probability of others, to expect a value
+MOST_BY_RIGHT = 0.1  # share of correct ones among values with one row, below which all are errors
+AGREEING = 0.75  # least share of similar rows that must agree on another value
+LEAST_AGREEING, UNDECIDED = 5, 0.1  # to expect a value: least agreeing rows, limit to P(others)
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
-DENSE = 8  # possible pairs for each row, up to which they are counted in a dense array
+DENSE = 8  # largest ratio of possible pairs to rows for counts in a dense array
 LARGEST_COUNT = 2**53
 
 
@@ -56,7 +56,7 @@ class Cells(NamedTuple):
     """The cells of a column."""
 
     codes: IntArray  # (n,), as numbered by `LevelColumn`
-    levels: Levels  # of the table itself
+    levels: Levels  # as the table itself numbers them
 
     def text(self, row: int) -> str:
         """Return a cell, empty if it is missing."""
@@ -70,11 +70,11 @@ class LevelColumn:
 
     name: str
     spec: ColumnSpec
-    texts: tuple[str, ...]  # of numbers and dates the most frequent spelling of each value
-    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # of levels, then of missing
+    texts: tuple[str, ...]  # levels; of each number or date, the most frequent spelling
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # of each level, then missing
 
     def validate(self) -> None:
-        """Refuse counts of other levels."""
+        """Refuse counts that do not match the levels."""
         if len(self.counts) != len(self.texts) + 1 or len({*self.texts}) != len(self.texts):
             raise ValueError(f"{len(self.counts)} counts of {len(self.texts)} levels")
         if (self.counts[:-1] < 1).any():
@@ -142,7 +142,7 @@ class LevelColumn:
         return ordered, np.append(0, np.cumsum(ordered))
 
     def rarity(self, codes: IntArray, own: BoolArray) -> FloatArray:
-        """Share of the cells whose value is at most as frequent as each, (n,).
+        """Return the share of cells whose value is at most as frequent as each cell's, (n,).
 
         Cells that were not counted (not `own`, (n,)) count once here.
         """
@@ -153,7 +153,7 @@ class LevelColumn:
         return shares
 
     def log_p_new(self, codes: IntArray, own: BoolArray) -> FloatArray:
-        """Log share of cells whose value occurs once, where a cell is new, else 0, (n,).
+        """Return, for new cells, the log share of cells whose value occurs once, else 0, (n,).
 
         A value of a counted row (`own`, (n,)) is new if no other row has it.
         """
@@ -164,14 +164,14 @@ class LevelColumn:
 
     @cached_property
     def log_q(self) -> FloatArray:
-        """Log probability of each code, one of its cells left out, (codes,)."""
+        """Log probability of each code in the column alone, one of its cells left out, (codes,)."""
         n_cells = int(self.counts.sum()) - 1
         shares = (np.maximum(self.counts - 1, 0) + NEW) / (n_cells + NEW * (self.n_codes + 1))
         return np.log(shares)
 
     @cached_property
     def nats(self) -> float:
-        """Entropy of a cell by the distribution of the column alone."""
+        """Entropy of a cell by the distribution of the column alone, in nats."""
         return -float(self.counts @ self.log_q) / max(int(self.counts.sum()), 1)
 
 
@@ -195,14 +195,14 @@ def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
 class _Groups(NamedTuple):
     """Summary of each group (g of them) from counts of pairs (p of them), sorted by group."""
 
-    n_rows: IntArray  # (g,)
-    n_kinds: IntArray  # (g,), different values
+    n_rows: IntArray  # (g,), number of rows
+    n_kinds: IntArray  # (g,), number of different values
     first: IntArray  # (g,), code of the most frequent value; on ties the lowest code
-    n_first: IntArray
+    n_first: IntArray  # (g,), number of rows with that value
     second: IntArray  # (g,), code of the next value; -1 if there is none
-    n_second: IntArray
-    rarer: IntArray  # (p,), rows of the group with a value less frequent than each
-    as_rare: IntArray  # (p,), or at most as frequent
+    n_second: IntArray  # (g,), number of rows with that value
+    rarer: IntArray  # (p,), number of rows of the group with a less frequent value
+    as_rare: IntArray  # (p,), number of rows of the group with a value at most as frequent
 
     @classmethod
     def of(cls, group: IntArray, code: IntArray, counts: IntArray) -> _Groups:
@@ -212,7 +212,7 @@ class _Groups(NamedTuple):
         n_rows = np.bincount(group, counts).astype(np.int64)
         last = np.cumsum(n_kinds) - 1
         before = np.where(n_kinds > 1, last - 1, last)
-        # Runs of equal counts in a group: rows before each run, and up to its end.
+        # Find runs of equal counts in a group, and the rows before each run and up to its end.
         changes = (np.diff(of_group) != 0) | (np.diff(ordered) != 0)
         starts = np.flatnonzero(np.r_[True, changes][: len(order)])
         ends = np.append(starts[1:], len(order)) - 1
@@ -232,14 +232,14 @@ class Judgement(NamedTuple):
 
     has_given: BoolArray  # whether the row has the predicting value
     log_p: FloatArray  # log probability of values at most as likely; 0 without other rows
-    # Whether the cell counts in `log_other`: one value is expected, or the cell's own was seen, or
-    # the given value is unseen.
+    # Whether the cell counts in `log_other`: if one value is expected, if its own value was seen,
+    # or if the given value is unseen.
     decides: BoolArray
     log_other: FloatArray  # log probability of values other than the expected one; 0 if seen
     log_right: FloatArray  # log probability of another value that is correct
     expected: IntArray  # most frequent code in the other rows of the group; -1 without rows
-    n_expected: IntArray  # other rows of the group that have it
-    n_rows: IntArray  # other rows of the group
+    n_expected: IntArray  # number of other rows of the group with that code
+    n_rows: IntArray  # number of other rows of the group
 
     @property
     def agrees(self) -> BoolArray:
@@ -254,10 +254,10 @@ class Relation:
 
     given: Annotated[int, Meta(ge=0)]  # place of the predicting column
     target: Annotated[int, Meta(ge=0)]
-    n_codes: Annotated[int, Meta(ge=1)]  # of the target
+    n_codes: Annotated[int, Meta(ge=1)]  # number of codes of the target
     shrinkage: Annotated[float, Meta(gt=0, le=1e6)]  # m
     discount: Annotated[float, Meta(ge=0, lt=1)]  # d
-    gain: Annotated[float, Meta(ge=0, le=1e3)]  # nats a row over the column alone
+    gain: Annotated[float, Meta(ge=0, le=1e3)]  # nats per row gained over the column alone
     pairs: Annotated[IntArray, "p", Meta(ge=0)]  # given code * n_codes + target code; increasing
     counts: Annotated[IntArray, "p", Meta(ge=1, le=LARGEST_COUNT)]
 
@@ -288,7 +288,7 @@ class Relation:
 
     @cached_property
     def _n_others(self) -> tuple[int, int]:
-        """Number of values, other than the first of a group, with one row and with two."""
+        """Number of values with one row and with two, besides the commonest of each group."""
         is_first = self.pairs % self.n_codes == self._sums.first[self._group]
         others = (self._sums.n_rows[self._group] > 2) & ~is_first
         once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
@@ -299,7 +299,7 @@ class Relation:
     ) -> Judgement:
         """Judge rows by their codes; each counted row (`own`, (n,)) is left out."""
         sums, value = self._sums, codes[self.target]
-        own = own & (value < self.n_codes)  # rows of dropped levels were not counted
+        own = own & (value < self.n_codes)  # rows with dropped levels were not counted
         known = codes[self.given] < len(sums.n_rows)
         group = np.where(known, codes[self.given], 0)
         pair, counted = _find(self.pairs, group * self.n_codes + value)
@@ -313,7 +313,7 @@ class Relation:
         rarity = columns[self.target].rarity(value, own)
         p = np.minimum((as_likely + new * rarity) / (n_rows + self.shrinkage), 1.0)
         p = np.where((n_same == 0) & (sums.n_first[group] > 1), p * self.isolated, p)
-        # Without the row itself another value may be the most frequent.
+        # If the row itself is left out, another value may be the most frequent.
         is_first = sums.first[group] == value
         is_second = own & is_first & (sums.n_first[group] - 1 < sums.n_second[group])
         expected = np.where(is_second, sums.second[group], sums.first[group])
@@ -400,7 +400,7 @@ def joint_counts(
 
 
 def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
-    """Return the place of each number among ordered ones (0 if absent), and whether it is there."""
+    """Return the place of each number in `ordered` (0 if absent), and whether it is there."""
     n_possible = int(ordered[-1]) + 1 if len(ordered) else 0
     if n_possible <= DENSE * len(wanted):
         places = np.full(n_possible + 1, -1)

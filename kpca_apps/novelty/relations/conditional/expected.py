@@ -25,28 +25,28 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that determine their tail
-FALSE_DISCOVERIES = 0.05  # largest rate among the numbers named by all predictors
-# More named numbers, or a heavier tail, are a second group of rows. The Pareto exponent is 4.6 for
-# normal residuals, 1.0 for Cauchy ones, and .9 if 6 % lie six times as far as nine of ten others.
+FALSE_DISCOVERIES = 0.05  # largest rate among numbers that predictors call wrong
+# More numbers called wrong, or a heavier tail, show a second group of rows. The Pareto exponent is
+# 4.6 for normal residuals, 1.0 for Cauchy ones, .9 if 6 % lie six times as far as 9 of 10 others.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
-LEAST_SUPPORT, FAR = 4, 3.0  # supporting rows, and ratio, of a named number
-SMALLEST = 1e-6  # ratio
+LEAST_SUPPORT, FAR = 4, 3.0  # least supporting rows, and least ratio, of a number called wrong
+SMALLEST = 1e-6  # least ratio of which the logarithm is taken
 
 
 class Ratios(NamedTuple):
     """Distances of the numbers of n rows from their expected values."""
 
     ratio: FloatArray  # distance over the usual distance; NaN without an expected value
-    expected: FloatArray  # in the unit of the column
-    support: IntArray  # rows that determine the expected value
+    expected: FloatArray  # expected number, in the unit of the column
+    support: IntArray  # number of rows that determine the expected value
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
     """How rare the ratios of a predictor are."""
 
-    tail: UpperTail  # of log ratios
-    limit: Annotated[float, Meta(ge=-1e3, le=0)]  # log p-value of named numbers
+    tail: UpperTail  # tail of the log ratios
+    limit: Annotated[float, Meta(ge=-1e3, le=0)]  # log p-value up to which numbers are called wrong
 
     @classmethod
     def fit(cls, of: Ratios, n_predictors: int) -> Calibrated:
@@ -62,7 +62,7 @@ class Calibrated:
         return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 
     def surprise(self, of: Ratios) -> FloatArray:
-        """Return -log of the share of ratios as large, (n,); 0 without an expected value."""
+        """Return -log of the share of ratios as large as each, (n,); 0 if none is expected."""
         return np.where(np.isnan(of.ratio), 0.0, self.tail(_logs(of.ratio)))
 
     def named(self, of: Ratios) -> BoolArray:
@@ -72,10 +72,10 @@ class Calibrated:
 
 
 def _logs(ratio: FloatArray) -> FloatArray:
-    """Return log ratios, the smallest for NaN, rounded so that equal rows tie."""
+    """Return log ratios, the smallest one for NaN, rounded so that equal rows tie."""
     return eight_digits(np.log(np.fmax(ratio, SMALLEST)))
 
 
 def values_of(table: Table, spec: ColumnSpec) -> FloatArray:
-    """Numbers of a column, or seconds since 1970 UTC, (n,); NaN if missing."""
+    """Return numbers (n,) of a column, dates in seconds since 1970 UTC; NaN if missing."""
     return table.column(spec.name).read(spec.format).values

@@ -22,14 +22,14 @@ from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
 from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-MOST_VALUES = 10  # of a column
-LEAST_ALIKE = 50  # rows that agree in the other columns
-LEAST_NATS = 20.0  # mutual information of two related columns, over all rows
+MOST_VALUES = 10  # largest number of values of a column
+LEAST_ALIKE = 50  # least number of rows that agree in the other columns
+LEAST_NATS = 20.0  # least mutual information of two related columns, over all rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
-# Largest share of a value that counts, and of one that is evidence, over its share among all rows;
-# share of the similar rows that must agree on another value.
+# Largest share of a value among similar rows, over its share among all rows, for it to count, and
+# to be evidence; least share of similar rows that must agree on another value.
 CONTRADICTED, CLEARLY, AGREEING = 0.2, 0.05, 0.95
-UNSEEN = 3  # rows, so that the bound for a value unseen in n rows is 3 / n
+UNSEEN = 3  # number of rows added, so that the bound for a value unseen in n rows is 3 / n
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +37,10 @@ class FlagCounts:
     """Counts of rows with each value of a column beside each pattern of other columns."""
 
     target: Annotated[int, Meta(ge=0)]  # place of the column
-    given: tuple[Annotated[int, Meta(ge=0)], ...]  # places of the others
+    given: tuple[Annotated[int, Meta(ge=0)], ...]  # places of the other columns
     keys: Annotated[IntArray, "g"]  # hashes of frequent patterns, increasing
     counts: Annotated[IntArray, "g k", Meta(ge=0, le=2**53)]
-    share: Annotated[FloatArray, "k", Meta(ge=0, le=1)]  # of all rows, by value
+    share: Annotated[FloatArray, "k", Meta(ge=0, le=1)]  # share of all rows with each value
 
     def validate(self) -> None:
         """Refuse patterns out of order."""
@@ -59,7 +59,7 @@ class FlagCounts:
         return cls(target, given, keys[many], counts[many], counts.sum(axis=0) / counts.sum())
 
     def judge(self, codes: Sequence[IntArray], own: BoolArray) -> _Judged:
-        """Return how rare the value of each row is among similar rows; `own` ones are left out."""
+        """Return how rare each row's value is among similar rows; rows in `own` are left out."""
         key, value = _hashes(codes, self.given), codes[self.target]
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         known = value < self.counts.shape[1]
@@ -77,10 +77,10 @@ class FlagCounts:
 class _Judged(NamedTuple):
     """How rare the values of n rows are among rows that agree in the other columns."""
 
-    share: FloatArray  # 1 if the value is not contradicted
+    share: FloatArray  # share of the value; 1 if it is not contradicted
     clear: BoolArray  # whether the value is clearly wrong
-    place: IntArray  # of the pattern
-    n_rows: IntArray  # other rows that agree
+    place: IntArray  # place of the pattern in `keys`
+    n_rows: IntArray  # number of other rows that agree
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Flags:
     """Counts for all columns of few values."""
 
     counts: tuple[FlagCounts, ...]
-    tail: UpperTail  # of the rarest values of the rows learned from
+    tail: UpperTail  # tail of the rarest values of the rows learned from
 
     @classmethod
     def learn(cls, columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Flags:
@@ -117,7 +117,7 @@ class Flags:
             for row in np.flatnonzero(judged.clear).tolist():
                 counts, log_p = of.counts[judged.place[row]], float(np.log(judged.share[row]))
                 most = int(counts.argmax())
-                # Gaps of other rows do not contradict a value.
+                # Missing cells of other rows do not contradict a value.
                 if most != column.missing and (row not in best or log_p < best[row].log_p):
                     shared = tuple((columns[at].name, cells[at].text(row)) for at in of.given)
                     alike = RowsAlike(shared, int(counts[most]), int(judged.n_rows[row]))

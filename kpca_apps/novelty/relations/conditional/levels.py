@@ -59,21 +59,21 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
-MOST_DISTINCT = 0.9  # share of distinct values above which a column repeats too rarely to count
-FALSE_DISCOVERIES = 0.2  # largest rate among the cells named in a column
+MOST_DISTINCT = 0.9  # largest share of distinct values; above, values repeat too rarely
+FALSE_DISCOVERIES = 0.2  # largest rate among the cells of a column that are called wrong
 LEAST_ODD = 0.25  # probability above which cells are not examined
-SEVERAL = 2  # columns that must contradict a cell where exceptions to one column are common
-# A cell with so many times more contradictions than any candidate is itself suspect, and is named
-# if its probability is below the second number.
+SEVERAL = 2  # least number of columns against a cell if exceptions to one column are common
+# A cell with SUSPECT times the contradictions of any candidate is itself suspect, and is called
+# wrong if its probability is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # rows of a level, and half of all, in which an exception must occur
-# Probability of other values below which a cell is wrong whatever the false discovery rate, and of
-# a gap that has a known value; largest share of gaps in a column with known values.
+LEAST_BY_RULE = 3  # least rows of a level with an exception; it must occur in most of them, too
+# Probability of other values below which a cell is wrong whatever the false discovery rate, and the
+# same for a missing cell; largest share of missing cells in a column where one may be wrong.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
-TIE = 1e-3  # difference of contradictions, in nats, up to which the less probable cell is wrong
-LEVEL = 0.1  # largest p-value of named cells; of gaps it says how rare gaps are
-MOST_AT_ONCE = 2_000_000  # numbers: rows times pairs of columns
-SMALLEST = 1e-12  # probability
+TIE = 1e-3  # largest difference of contradictions, in nats, for the less probable cell to be wrong
+LEVEL = 0.1  # largest p-value of a cell called wrong, unless it is missing
+MOST_AT_ONCE = 2_000_000  # largest number of rows times pairs of columns
+SMALLEST = 1e-12  # least probability of which the logarithm is taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +81,11 @@ class JudgedCells:
     """Surprise of n rows, -log of the p-value of the oddest cell, and evidence in row order."""
 
     surprise: FloatArray  # (n,)
-    cells: tuple[Evidence, ...]  # against levels
-    numbers: tuple[Evidence, ...]
+    cells: tuple[Evidence, ...]  # evidence against levels
+    numbers: tuple[Evidence, ...]  # evidence against numbers
 
 
-# Columns that are odd by rule in rows with a level of another: places of both, and the code.
+# Columns that are odd by rule in rows with a level of another: both places, the level's code.
 Exceptions = tuple[
     tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)]], ...
 ]
@@ -93,17 +93,17 @@ Exceptions = tuple[
 
 @dataclass(frozen=True, eq=False)
 class LevelRelations:
-    """What the columns of a table predict of each other's cells."""
+    """How the columns of a table predict each other's cells."""
 
     columns: tuple[LevelColumn, ...]
     relations: tuple[Relation, ...]
     exceptions: Exceptions
-    limits: Annotated[FloatArray, "c", Meta(le=0)]  # log probability of named cells, by column
+    limits: Annotated[FloatArray, "c", Meta(le=0)]  # log p up to which cells are called wrong
     numbers: NumberRelations
     flags: Flags
 
     def validate(self) -> None:
-        """Refuse relations between other columns."""
+        """Refuse relations between columns that are not there."""
         n_columns = len(self.columns)
         places = [place for of in self.relations for place in (of.given, of.target)]
         places += [place for b, a, _ in self.exceptions for place in (b, a)]
@@ -159,7 +159,7 @@ class LevelRelations:
         own: BoolArray | None = None,
         notations: Mapping[str, Notation] = MappingProxyType({}),
     ) -> JudgedCells:
-        """Judge each row by itself; each row learned from (`own`, (n,)) as if left out.
+        """Judge each row by itself, and rows learned from (marked in `own`, (n,)) as if left out.
 
         Columns that the table lacks are ignored. Numbers are written in the `notations` of columns.
         """
@@ -175,7 +175,7 @@ class LevelRelations:
         named = {(of.row, of.column) for of in found}
         place = {of.name: number for number, of in enumerate(columns)}
         at = np.array([of.row for of in flags], dtype=np.int64)
-        # A cell that is named, and those that contradict it, are not named again by flags.
+        # Drop flags of cells that are called wrong already, or that such a cell contradicts.
         found += (
             of
             for of, is_exception in zip(flags, rows.are_exceptions(at), strict=True)
@@ -189,7 +189,7 @@ class LevelRelations:
         found = [
             of._replace(log_p=min(of.log_p + n_looked, 0.0))
             for of in found
-            # "Roman?" is a doubt, not an error.
+            # A question mark ("Roman?") is a doubt, not an error.
             if of.seen.removesuffix("?").rstrip() != of.expected
             and (of.log_p + n_looked <= np.log(LEVEL) or not of.seen)
         ]
@@ -210,8 +210,8 @@ class _Odd(NamedTuple):
 
     row: IntArray
     target: IntArray
-    log_p: FloatArray  # with the factor of their spelling
-    likeness: FloatArray  # log share of other values spelt as much like the expected one
+    log_p: FloatArray  # log probability, with the factor of the spelling
+    likeness: FloatArray  # log share of values spelt as much like the expected one as the cell
     expects: BoolArray  # whether similar rows agree on another value
     recurs: BoolArray  # whether a misspelling is too frequent to be a slip
 
@@ -223,19 +223,19 @@ class _Rows:
     columns: Sequence[LevelColumn]
     relations: Sequence[Relation]
     exceptions: Exceptions
-    cells: Sequence[Cells]  # of each column
+    cells: Sequence[Cells]  # cells of each column
     own: BoolArray  # (n,), whether the relations were learned from the row
-    # All (n, columns):
-    log_p: FloatArray  # of each cell given the others
-    log_other: FloatArray  # of values other than the expected one
-    log_right: FloatArray  # of another value that is correct
-    strongest: IntArray  # place of the relation with most against the cell; -1 if none
-    n_against: IntArray  # columns whose rows agree on another value
-    n_for: IntArray  # columns whose rows agree on the cell's value
+    # The rest is (n, columns), a row for each row of the table:
+    log_p: FloatArray  # log probability of each cell given the others
+    log_other: FloatArray  # log probability of values other than the expected one
+    log_right: FloatArray  # log probability of another value that is correct
+    strongest: IntArray  # place of the relation that contradicts the cell most; -1 if none
+    n_against: IntArray  # number of columns by which similar rows agree on another value
+    n_for: IntArray  # number of columns by which similar rows agree on the cell's own value
 
     @classmethod
     def learned_from(cls, columns: Sequence[LevelColumn], table: Table) -> _Rows:
-        """Count the levels of a table beside each other, and judge each row left out."""
+        """Count which levels of a table occur together; judge each row as if left out."""
         cells = [column.cells(table) for column in columns]
         relations = [*find_relations(columns, [of.codes for of in cells])]
         return cls.of(columns, relations, cells, np.ones(table.frame.height, dtype=bool))
@@ -248,7 +248,7 @@ class _Rows:
         cells: Sequence[Cells],
         own: BoolArray,
     ) -> _Rows:
-        """Judge rows by all relations."""
+        """Judge the n rows of `cells` by all relations."""
         shape, codes = (len(columns), len(own)), [of.codes for of in cells]
         sums, most, strongest = np.zeros((5, *shape)), np.zeros(shape), np.full(shape, -1)
         n_against, n_for = np.zeros((2, *shape), np.int64)
@@ -268,13 +268,13 @@ class _Rows:
         )  # fmt: skip
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
-        """Return the rows with the probability of exceptions set to 1."""
+        """Return the rows, with the probability of cells that are exceptions set to 1."""
         rows = replace(self, exceptions=exceptions)
         is_exception = rows.are_exceptions(np.arange(len(self.own)))
         return replace(rows, log_p=np.where(is_exception, 0.0, self.log_p))
 
     def are_exceptions(self, rows: IntArray) -> BoolArray:
-        """Return which columns are odd by rule in some rows, (r, columns)."""
+        """Return which cells of some rows are odd by rule, (r, columns)."""
         found = np.zeros((len(rows), len(self.cells)), dtype=bool)
         for b, a, code in self.exceptions:
             found[:, b] |= self.cells[a].codes[rows] == code
@@ -298,7 +298,7 @@ class _Rows:
             n_cells, codes = np.append(column.counts, 1), self.cells[b].codes[row[at]]
             most = np.maximum(RARE_CELLS, n_cells[expected] / TIMES_RARER)
             recurs[at] = (likeness[at] < 0) & (n_cells[codes] > most)
-            # An exception is wrong if exceptions are rare, or if several columns contradict it.
+            # Exceptions are wrong if they are rare, or if several columns contradict the cell.
             n_against, n_for = self.n_against[row[at], b], self.n_for[row[at], b]
             is_wrong = (rare | (n_against >= SEVERAL)) & (n_for <= np.maximum(n_against, 1))
             expects[at] &= is_wrong | (likeness[at] < 0) | (codes == column.missing)
@@ -319,7 +319,7 @@ class _Rows:
         return sure.T
 
     def without_misspelt(self) -> list[LevelColumn]:
-        """Return the columns without levels that are misspellings in most of their rows."""
+        """Return the columns without the levels that are misspelt in most of their rows."""
         row, target, _, likeness, _, recurs = self.odd
         columns = []
         for b, column in enumerate(self.columns):
@@ -329,7 +329,7 @@ class _Rows:
         return columns
 
     def limits(self, log_p: FloatArray) -> FloatArray:
-        """Log probability in each column at which the false discovery rate is kept."""
+        """Return, for each column, the log probability that keeps the false discovery rate."""
         odd = [log_p[self.odd.target == b] for b in range(len(self.cells))]
         return np.array([discovery_limit(of, len(self.own), FALSE_DISCOVERIES) for of in odd])
 
@@ -345,7 +345,7 @@ class _Rows:
         return {b for b, of in enumerate(self.columns) if of.spec.format is not None and many[b]}
 
     def find_exceptions(self) -> Exceptions:
-        """Find the levels of columns in most rows of which another column is clearly odd."""
+        """Find the levels in most of whose rows another column is clearly odd."""
         row, target, _, likeness, *_ = self.odd
         log_p = self.log_p[row, target] + likeness
         is_clear = log_p <= self.limits(log_p)[target]
@@ -365,7 +365,7 @@ class _Rows:
         return relation.judge(self.columns, codes, self.own[rows])
 
     def _likeness(self, target: int, rows: IntArray, expected: IntArray) -> FloatArray:
-        """Log share of values spelt as much like the expected one as the cell of each row, (r,)."""
+        """Return the log share (r,) of values spelt as much like the expected one as the cell."""
         column, cells = self.columns[target], self.cells[target]
         likeness, seen = np.zeros(len(rows)), cells.levels.codes[rows]
         is_other = (seen >= 0) & (cells.codes[rows] != expected)
@@ -385,13 +385,13 @@ class _Rows:
         return likeness
 
     def wrong(self, limits: FloatArray) -> Iterator[Evidence]:
-        """Name the wrong cells; `limits` are log probabilities by column."""
+        """Yield evidence against wrong cells; `limits` are log probabilities by column."""
         row, target, log_p, likeness, expects, recurs = self.odd
         expects = expects & ~recurs
         clear = log_p <= limits[target]
         clear |= self.log_other[row, target] <= self.sure[row, target]
         clear &= expects
-        alike = np.full(self.log_p.shape, np.inf)  # cells that may not be named
+        alike = np.full(self.log_p.shape, np.inf)  # inf: may not be called wrong
         alike[row[expects], target[expects]] = likeness[expects]
         rows = np.unique(row[clear])
         step = max(MOST_AT_ONCE // len(self.cells) ** 2, 1) if len(rows) else 1
@@ -436,7 +436,7 @@ class _Rows:
             blame[every, worst] = -1.0
             second = blame.argmax(axis=1)
             is_tied = (largest - blame[every, second] <= TIE) & ~is_suspect
-            # Tied cells that do not contradict each other are not named.
+            # Tied cells that do not contradict each other are not called wrong.
             is_either = is_tied & (2 * against[every, worst, second] > largest)
             goes_on = (largest >= 0) & (~is_tied | is_either)
             worst = np.where(is_suspect, suspect, worst)
@@ -502,11 +502,11 @@ def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _surprise(log_p: FloatArray, n_tried: int) -> FloatArray:
-    """Return -log of the p-value of the smallest of some p-values (Sidak)."""
+    """Return -log of the p-value of the smallest of `n_tried` p-values (Sidak)."""
     if not n_tried:
         return np.zeros(len(log_p))
     log_p = np.maximum(log_p, np.log(SMALLEST))
-    with np.errstate(divide="ignore"):  # of p-values of 1
+    with np.errstate(divide="ignore"):  # log(0) at p-values of 1
         log_none = n_tried * np.log1p(-np.exp(log_p))
     surprise: FloatArray = np.maximum(-np.log(-np.expm1(log_none)), 0.0)
     return surprise

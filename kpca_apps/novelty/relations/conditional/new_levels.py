@@ -22,13 +22,13 @@ from kpca_apps.novelty.relations.conditional.writing import Writing
 from kpca_apps.novelty.result import NEW
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-ODD = 0.01  # largest share of correct rows with a new level where one is odd
+ODD = 0.01  # largest probability of a new level, in a correct row, for it to be odd
 
 
 def find_new_levels(
     columns: Sequence[LevelColumn], cells: Sequence[Cells], own: BoolArray
 ) -> tuple[FloatArray, tuple[Evidence, ...]]:
-    """Return -log of the probability of each row's least likely new level, (n,), and odd ones.
+    """Return -log of the probability of each row's least likely new level, (n,), and evidence.
 
     A level of a row learned from (`own`, (n,)) is new if no other row has it.
     """

@@ -1,4 +1,4 @@
-"""Numbers predicted from the rest of their table: by level, by sequence, by another number.
+"""Numbers predicted by other columns: by a level, by a sequence, by another number.
 
 The surprise of a row is that of its least likely number, as a share of the rows learned from, so it
 is uniform among rows without errors whatever the tails. If two columns contradict each other, the
@@ -36,8 +36,8 @@ class NumberRelations:
     """Predictors of the numbers of a table."""
 
     predictors: tuple[Predictor, ...]
-    calibrated: tuple[Calibrated, ...]  # of each predictor
-    whole: UpperTail  # of the largest surprise of a row
+    calibrated: tuple[Calibrated, ...]  # tail and limit of each predictor
+    whole: UpperTail  # tail of the largest surprise of each row
 
     def validate(self) -> None:
         """Refuse predictors without their tails."""
@@ -59,7 +59,7 @@ class NumberRelations:
         """
         own = np.ones(table.frame.height, dtype=bool)
         sequences = [*find_sequences(table, numbers, columns, cells)]
-        # The column that names the entity of a sequence is no number.
+        # A column that says whose sequence a row belongs to is not a number.
         ids = {columns[of.given].name for of in sequences if of.given != ALL}
         numbers = [spec for spec in numbers if spec.name not in ids]
         alone = [spec for spec in numbers if spec.name not in recurring]
@@ -74,7 +74,7 @@ class NumberRelations:
             if np.isnan(ratios.ratio).all():
                 continue
             tails = Calibrated.fit(ratios, len(found))
-            # Two groups of rows may follow two lines.
+            # Drop pairs of columns in which two groups of rows follow two lines.
             if not isinstance(of, Paired) or tails.is_of_one_group(ratios):
                 kept.append(of)
                 calibrated.append(tails)
@@ -137,13 +137,13 @@ class _Judged(NamedTuple):
 
     by: Predictor
     ratios: Ratios
-    surprise: FloatArray  # (n,)
-    named: BoolArray  # (n,)
+    surprise: FloatArray  # (n,), -log of the p-value of each number
+    named: BoolArray  # (n,), whether a number is far off beyond chance
 
     @classmethod
     def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Judged:
         surprise = calibrated.surprise(ratios)
-        if isinstance(predictor, Paired):  # some groups of rows scatter twice as wide
+        if isinstance(predictor, Paired):  # some groups scatter twice as wide: only far ones count
             surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)
         return cls(predictor, ratios, surprise, calibrated.named(ratios))
 

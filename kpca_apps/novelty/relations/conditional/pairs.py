@@ -24,13 +24,13 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
-# Least rank correlation, rows it is computed on, and predictors of a column.
+# Least rank correlation, rows from which it is computed, and most predictors of a column.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
-NEARER = 0.5  # largest median distance over that to the column's own median
-MOST_NUMBERS = 200  # columns; pairs of more would make half of the model
-INTERVALS, LEAST_ROWS = 40, 25  # intervals, and rows in each
+NEARER = 0.5  # largest median distance, relative to that from the column's own median
+MOST_NUMBERS = 200  # most columns; pairs of more would make up half of the model
+INTERVALS, LEAST_ROWS = 40, 25  # most intervals, and least rows in each
 # Least usual distance in an interval, over that of all rows and over the spread of the column (for
-# coarse rounding); and its quantile.
+# coarse rounding); quantile of distances that is the usual one.
 LEAST_USUAL, LEAST_OF_SPREAD, USUAL = 0.5, 0.02, 0.9
 FINITE = Meta(ge=-1e300, le=1e300)
 
@@ -39,15 +39,15 @@ FINITE = Meta(ge=-1e300, le=1e300)
 class Paired:
     """How the numbers of a column are predicted from those of another."""
 
-    spec: ColumnSpec  # of the predicted number
-    other: ColumnSpec
-    by_logs: bool  # of both
+    spec: ColumnSpec  # column of the predicted number
+    other: ColumnSpec  # column that predicts it
+    by_logs: bool  # whether logarithms of both are compared
     slope: Annotated[float, FINITE]
-    at: Annotated[FloatArray, "b", FINITE]  # medians of the other in its intervals, increasing
-    left: Annotated[FloatArray, "b", FINITE]  # median residuals of the slope there
-    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantile of what remains
-    bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of the residuals over that of the other
-    n_rows: Annotated[int, Meta(ge=1)]  # in each interval
+    at: Annotated[FloatArray, "b", FINITE]  # medians of `other` in its intervals, increasing
+    left: Annotated[FloatArray, "b", FINITE]  # median residuals there
+    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantile of the distances there
+    bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of `left` over that of `at`
+    n_rows: Annotated[int, Meta(ge=1)]  # number of rows in each interval
 
     def validate(self) -> None:
         """Refuse intervals out of order."""
@@ -59,7 +59,7 @@ class Paired:
         return self.spec.name, self.other.name
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from the prediction; `own` rows are not left out."""
+        """Return the distances of numbers from predictions; rows in `own` are not left out."""
         y, x = (values_of(table, spec) for spec in (self.spec, self.other))
         v, u = (_scale(of, self.by_logs) for of in (y, x))
         expected = self.slope * u + np.interp(u, self.at, self.left)
@@ -82,14 +82,14 @@ class Paired:
 
 def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
     """Find the columns of numbers that others predict."""
-    # A running number correlates with all that grows.
+    # A number that rises or falls by row correlates with every other one that does.
     numbers = [spec for spec in numbers if spec.format is not None and not spec.runs_on]
     n = table.frame.height
     if not 2 <= len(numbers) <= MOST_NUMBERS or n < 2 * LEAST_ROWS:
         return
     values = np.stack([values_of(table, spec) for spec in numbers])
     together = np.abs(_rank_correlations(values[:, :: max(n // SAMPLE, 1)]))
-    # Of two times of day, the later one is less across midnight.
+    # If midnight is between two times of day, the later one is the smaller number.
     is_time = [half_a_day(spec.format, of) > 0 for spec, of in zip(numbers, values, strict=True)]
     together[np.outer(is_time, is_time)] = 0.0
     for j, spec in enumerate(numbers):
@@ -121,7 +121,7 @@ def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -
     run = at[second] - at[first]
     if not (run > 0).any():
         return None
-    # Theil-Sen estimator on the intervals.
+    # Theil-Sen estimator on the medians of the intervals.
     slope = float(np.median((level[second] - level[first])[run > 0] / run[run > 0]))
     left = level - slope * at
     # Merge intervals of equal values.
@@ -143,7 +143,7 @@ def _scale(values: FloatArray, by_logs: bool) -> FloatArray:
 
 
 def _rank_correlations(values: FloatArray) -> FloatArray:
-    """Return Spearman's correlations of columns (c, m), on complete rows; 0 if these are few."""
+    """Return Spearman's correlations (c, c) of columns (c, m), 0 if few rows are complete."""
     known = ~np.isnan(values)
     scores = np.zeros(values.shape)
     for line, seen, column in zip(scores, known, values, strict=True):

@@ -23,8 +23,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Largest median distance from the level's other rows over that from the column's median, and share
-# of the rows that must have such rows.
+# Largest median distance from the level's other rows over that from the column's median, and least
+# share of rows that have other rows in their level.
 NEARER, IN_MOST = 0.5, 0.5
 # Means of levels rule out most columns quickly: pseudo-count of the overall mean, slack over the
 # distance from medians, and slack for rounding.
@@ -32,8 +32,8 @@ SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
 # Values of a measure that are merged, and largest ratio of distances after and before: at most 1.06
 # in 30 tables of correlated measures, 2.6 and more in 20 panels whose entities have numbers.
 MERGED, AS_NEAR = 3, 1.5
-SMALLEST = 1e-100  # width; numbers are at most 1e100, so ratios do not overflow
-# Other rows needed in a level, and pseudo-count of the usual distance, because a few rows may agree
+SMALLEST = 1e-100  # least width; numbers are at most 1e100, so ratios do not overflow
+# Least number of other rows in a level, and pseudo-count of the usual distance: few rows may agree
 # by chance or by rounding.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
@@ -42,14 +42,14 @@ LEAST_OTHERS, USUAL_BY = 2, 3.0
 class Medians:
     """Medians of each of k levels, with all rows or without one."""
 
-    counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # rows
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # number of rows
     # The two candidates for the median without one row.
     low: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
     high: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
 
     @classmethod
     def of(cls, z: FloatArray, codes: IntArray, n_levels: int) -> Medians:
-        """Learn from numbers (n,), NaN left out."""
+        """Learn from numbers (n,) and the codes of their levels; NaN is left out."""
         known = np.flatnonzero((codes < n_levels) & ~np.isnan(z))
         order = known[np.lexsort((z[known], codes[known]))]
         counts = np.bincount(codes[known], minlength=n_levels)
@@ -73,7 +73,7 @@ class Medians:
         )
 
     def distances(self, z: FloatArray, codes: IntArray) -> FloatArray:
-        """Return the distances of numbers from their level's other rows, (n,); NaN without any."""
+        """Return distances (n,) of numbers from their level's other rows; NaN if there are none."""
         expected, n_rows = self.expected(z, codes, np.ones(len(z), dtype=bool))
         return np.where(n_rows > 0, np.abs(z - expected), np.nan)
 
@@ -82,20 +82,20 @@ class Medians:
 class UsualNumber:
     """The median of a number in the rows of each level of another column."""
 
-    spec: ColumnSpec  # of the number
+    spec: ColumnSpec  # column of the number
     given: Annotated[int, Meta(ge=0)]  # place of the column of levels
     middle: Annotated[float, Meta(ge=-1e100, le=1e100)]  # median of the column
-    width: Annotated[float, Meta(gt=0, le=1e100)]  # median distance from it
-    levels: Medians  # of the numbers
-    distances: Medians  # of their distances from the median of the level's other rows
-    half: Annotated[float, Meta(gt=0, le=1e3)]  # median of all these distances
+    width: Annotated[float, Meta(gt=0, le=1e100)]  # median distance from `middle`
+    levels: Medians  # medians of the numbers by level
+    distances: Medians  # medians of their distances from the level's other rows
+    half: Annotated[float, Meta(gt=0, le=1e3)]  # median of all distances in `distances`
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return the predicted column, then the predicting ones."""
         return self.spec.name, columns[self.given]
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from their level's other rows, `own` rows left out."""
+        """Return distances of numbers from their level's other rows; rows in `own` left out."""
         z, codes = _scaled(table, self.spec, self.middle, self.width), cells[self.given].codes
         expected, n_rows = self.levels.expected(z, codes, own)
         distance = np.abs(z - expected)
@@ -148,14 +148,14 @@ def find_usual(
             place, medians, distance = found
             distances = Medians.of(distance, cells[place].codes, len(medians.counts))
             n = distances.counts
-            # Values that few rows share, such as weights, are no groups.
+            # Values that few rows share, such as weights, do not form groups.
             is_group = 2 * n[n > LEAST_SUPPORT].sum() > np.count_nonzero(~np.isnan(z))
             if best > 0 and is_group:
                 yield UsualNumber(spec, place, middle, width, medians, distances, best)
 
 
 def _may_lie_near(z: FloatArray, codes: IntArray, n_levels: int, near: float) -> bool:
-    """Whether half of the numbers (n,) lie so near to the mean of their level's other rows."""
+    """Whether half of numbers (n,) lie within `near` of the mean of their level's other rows."""
     known = (codes < n_levels) & ~np.isnan(z)
     seen, codes, mean = z[known], codes[known], z[~np.isnan(z)].mean()
     others = np.bincount(codes)[codes] - 1

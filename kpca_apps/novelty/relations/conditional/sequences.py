@@ -23,22 +23,22 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Least share of the rows of a level in order and without repetition, rows in a level on average,
-# and share of the rows with both neighbours.
+# Least share of the rows of a level in order and without repetition, least average number of rows
+# in a level, and least share of rows with both neighbours.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
-NEARER = 0.5  # largest median distance from the line over that from the level's median
-NEIGHBOURS = 4  # rows that determine an expected number
-ALL = -1  # in place of a level column: all rows are one sequence
+NEARER = 0.5  # largest median distance from the line, relative to that from the level's median
+NEIGHBOURS = 4  # number of rows that determine an expected number
+ALL = -1  # replaces a level column if all rows are one sequence
 
 
 @dataclass(frozen=True, eq=False)
 class Sequenced:
     """The numbers of a column in the order of another, within the levels of a third."""
 
-    spec: ColumnSpec  # of the predicted number
-    order: ColumnSpec
+    spec: ColumnSpec  # column of the predicted number
+    order: ColumnSpec  # column that orders the rows
     given: Annotated[int, Meta(ge=ALL)]  # place of the level column
-    times: Annotated[FloatArray, "t"]  # distinct, increasing
+    times: Annotated[FloatArray, "t"]  # distinct values of `order`, increasing
     keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + place of the time; sorted
     values: Annotated[FloatArray, "m"]  # in the order of the keys
     usual: Annotated[FloatArray, "k", Meta(ge=0)]  # median distance from the line, by level
@@ -142,13 +142,13 @@ def _fitted(
     value: FloatArray,
     time: FloatArray,
 ) -> tuple[float, Sequenced] | None:
-    """Return the median distance from the line and the sequence; None if it is large."""
+    """Return the median distance from the lines, and the sequence; None if it predicts little."""
     known = np.flatnonzero(~np.isnan(value) & ~np.isnan(time))
     rows = known[np.lexsort((time[known], level[known]))]
     level, time, value = level[rows], time[rows], value[rows]
     if len(rows) < LEAST_ROWS:
         return None
-    # Rows with equal times belong to several sequences.
+    # If many rows of a level have equal times, it holds several sequences.
     is_again = (np.diff(level) == 0) & (np.diff(time) == 0)
     if is_again.mean() > 1 - IN_ORDER:
         return None
@@ -174,7 +174,7 @@ def _levels_of(given: int, cells: Sequence[Cells], n: int) -> IntArray:
 
 
 def _medians(values: FloatArray, level: IntArray, n_levels: int) -> FloatArray:
-    """Return the medians of values (m,) by level, (k,); NaN without any."""
+    """Return the median (k,) of values (m,) in each level; NaN if it has none."""
     order = np.lexsort((values, level))
     counts = np.bincount(level, minlength=n_levels)
     starts = np.cumsum(counts) - counts

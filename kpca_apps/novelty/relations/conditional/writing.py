@@ -17,11 +17,11 @@ import numpy as np
 from kpca_apps.system.arrays import IntArray
 
 MOST_EDITED = 0.25  # largest share of mistyped letters; one letter is always allowed
-RARE_CELLS, TIMES_RARER = 2, 20  # largest count of a misspelling, or over that of the right value
+RARE_CELLS, TIMES_RARER = 2, 20  # largest count of a misspelling, or 1 / 20 of the right one's
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
-MAX_COMMON, LONGEST = 1_000, 400  # most frequent levels compared, and their longest text
-ALIKE = 0.1  # share of values as much alike, below which a value is a misspelling
-CLOSE = 0.1  # pseudo-count of values as close, among one more
+MAX_COMMON, LONGEST = 1_000, 400  # limits on levels compared (most frequent) and on text length
+ALIKE = 0.1  # share of values as much like it, below which a value is a misspelling
+CLOSE = 0.1  # pseudo-count of values that are as close, in a share
 
 
 class Writing:
@@ -70,7 +70,7 @@ class Writing:
         return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
 
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
-        """Return sorted lower bounds of the distances of other levels, all and with own letters."""
+        """Return sorted lower bounds of distances: of all other levels, and of those `_has_own`."""
         if expected not in self._others:
             apart = self._apart(self._texts[expected])
             is_other = self._common != expected
@@ -79,20 +79,20 @@ class Writing:
         return self._others[expected]
 
     def _apart(self, text: str) -> IntArray:
-        """Return lower bounds of the edits from a text to the common values, (c,)."""
+        """Return lower bounds of the number of edits from a text to each common value, (c,)."""
         more = self._bags - self._bag(text)
         surplus = np.maximum(more, 0).sum(axis=1)
         apart: IntArray = np.maximum(surplus, surplus - more.sum(axis=1))
         return apart
 
     def _bag(self, text: str) -> IntArray:
-        """Count the letters of a text; last, those that no common value has."""
+        """Count each letter of a text; the last count is of letters that no common value has."""
         places = [self._place.get(letter, len(self._place)) for letter in text]
         return np.bincount(np.array(places, np.int64), minlength=len(self._place) + 1)
 
 
 def edits(a: str, b: str, most: int) -> int:
-    """Return the edits from `a` to `b`, at most `most` + 1 (Ukkonen's band)."""
+    """Return the number of edits from `a` to `b`, at most `most` + 1 (Ukkonen's band)."""
     _, a, b = difference(a, b)
     far = most + 1
     earlier: list[int] = []

@@ -20,8 +20,8 @@ _SPACE = r"[\t-\r\x{85}\p{Z}]"
 _WORDS = "|".join(re.escape(word) for word in sorted(MISSING_WORDS) if word)
 _MISSING = rf"(?i)\A{_SPACE}*(?:{_WORDS}){_SPACE}*\z|\A{_SPACE}+|{_SPACE}+\z"
 
-# A number after white space became " ", dashes "-" and units "%". In columns with marks of their
-# own, CHR(31) separates thousands.
+# Patterns of a number once white space is replaced by " ", dashes by "-" and units by "%". In
+# columns with marks of their own, CHR(31) separates thousands.
 _GROUP = r"\x{1F}"
 _PLAIN = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _SEPARATED = (
@@ -41,7 +41,7 @@ _DATE = (
     r"(?:[T ](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?Z?)?\z"
 )
 _CLOCK = r"\A[0-9]{1,3}:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?\z"
-# Numbers that all programs write alike but for the ".0" of integers.
+# Numbers that all programs write alike, except for the ".0" of integers.
 _WRITTEN_ALIKE = re.compile(r"-?(0|0\.(?!0000)[0-9]*[1-9]|[1-9][0-9]{0,14}(\.[0-9]*[1-9])?)")
 
 
@@ -51,12 +51,12 @@ class Dialect:
 
     name: Callable[[str], str]  # quotes the name of a column or a table
     literal: Callable[[str], str]  # quotes a text
-    text: str  # the type of texts
+    text: str  # name of the type for text
     replaced: Callable[[str, str, str], str]  # replaces all matches of a quoted pattern in a text
-    seconds: Callable[[str], str]  # of a date or moment since 1970-01-01 UTC
+    seconds: Callable[[str], str]  # seconds from 1970-01-01 UTC to a date or moment
     has_form: Callable[[str, str], str]  # whether a text has the form of a code
     both: str = " AND "
-    macro: str = ""  # prefix of macros for cells; without it cells are written out
+    macro: str = ""  # prefix of macros for cells; if empty, cells are written out
 
     def cell(self, kind: str, cell: str) -> str:
         """Write a cell as one of `CELLS`."""
@@ -87,7 +87,7 @@ def _text(dialect: Dialect, cell: str) -> str:
 
 
 def _number(dialect: Dialect, cell: str) -> str:
-    # NaN is the largest number of a database.
+    # Databases sort NaN above all numbers, so NaN becomes NULL, too.
     number = f"CAST({cell} AS DOUBLE)"
     return f"CASE WHEN {number} BETWEEN -1e100 AND 1e100 THEN {number} END"
 
@@ -128,7 +128,7 @@ CELLS: dict[str, Callable[[Dialect, str], str]] = {
 def why_left_out(
     rule: AnyRule, columns: Mapping[str, RuleColumn], *, has_texts: bool = False
 ) -> str:
-    """Return why another program may not find the rows that break a rule; "" if it does.
+    """Return why another program may not find the rows that break a rule; empty if it does.
 
     It may write numbers and dates as text differently, unless it `has_texts`, the cells of text
     files as they are.

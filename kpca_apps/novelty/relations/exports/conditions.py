@@ -22,13 +22,13 @@ class Language:
     none_of: Callable[[str, Sequence[str]], str]  # a column holds a value that is not listed
     differ: Callable[[str, str], str]  # two texts are present and differ
     other_form: Callable[[str, str], str]  # a column does not have the form of a code
-    of_table: Callable[[kinds.WholeTable], list[str]]  # when a row breaks a rule that compares rows
+    of_table: Callable[[kinds.WholeTable], list[str]]  # how a row breaks a rule that compares rows
     known: str  # follows a cell that is present
     missing: str  # follows a cell that is missing
-    absolute: str  # names of functions
-    power: str
-    both: str  # operators
-    either: str
+    absolute: str  # name of the function for absolute values
+    power: str  # name of the function for powers
+    both: str  # operator between conditions that must all hold
+    either: str  # operator between conditions of which one must hold
     equal: str
 
 
@@ -89,7 +89,7 @@ def _formula(rule: kinds.Formula, of: Language) -> list[str]:
             due = " + ".join(n if k == 1 else f"{of.constant(k)} * {n}" for n, k in pairs)
             due = f"{of.constant(rule.offset)} + ({due})" if rule.offset else due
         case kinds.Product():
-            # The rule does not apply to numbers without such a power.
+            # The rule does not apply to numbers for which a power is undefined.
             for name, exponent in zip(
                 names[: -1 if rule.per else None], rule.exponents, strict=False
             ):

@@ -37,7 +37,7 @@ from kpca_apps.tables.values import (
     unit_ending,
 )
 
-_LINE = 1_000  # characters of a comment
+_LINE = 1_000  # largest number of characters of a comment
 _PLAIN = number_pattern(".", "")
 # White space of Unicode, as in polars; Python strips four more characters.
 _WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(

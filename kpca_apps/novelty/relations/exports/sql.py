@@ -14,8 +14,8 @@ from kpca_apps.novelty.relations.rule import WHOLE_TABLE
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
 
-_LINE = 1_000  # characters of a comment
-_EXACT_DIGITS = 15  # most digits of a decimal that databases read as the same double
+_LINE = 1_000  # largest number of characters of a comment
+_EXACT_DIGITS = 15  # largest number of digits that databases read as the same double
 _HEAD = """\
 -- Rules between the columns of {table}: each query selects the rows that break one.
 -- Written for DuckDB; the macros read cells. Where one is missing or cannot be read, a row breaks
@@ -164,7 +164,7 @@ class _Sql:
         return self.number(name)
 
     def _out_of_order(self, rule: kinds.Sorted) -> str:
-        """Write that a row is not in order, and its neighbours are without it."""
+        """Write that a row is out of order, and that its neighbours are in order without it."""
         beyond, short = ("<", ">") if rule.falling else (">", "<")
         value = self.number(rule.columns[0])
         above, second_above, below = (
@@ -187,5 +187,5 @@ def _constant(value: float) -> str:
 
 
 def _count(alike: Sequence[str], known: str = "*") -> str:
-    """Count the rows that are equal in some cells, and have a known one."""
+    """Count rows that are equal in cells `alike`, and in which cell `known` is not NULL."""
     return f"COUNT({known}) OVER (PARTITION BY {', '.join(alike)})"

@@ -27,12 +27,12 @@ _TIME_UNITS = (1.0, 60.0, 3600.0, _DAY, 7 * _DAY, 365.25 * _DAY / 12, 365.25 * _
 _MOST_DECIMALS = 9
 _ROUNDED = 0.98  # share of the values that determines the decimals of a column
 _PRECISE = 1e-9  # relative rounding error of sums of floats
-_PAIRS = 32  # of rows that give slopes
-_ROWS = 24  # on which sums and products are tried first
-_FEW_ROWS = 6  # least of these to which a candidate applies
-_AGREE = 0.5  # share of them that must agree
-_SLOPE = 0.03  # relative difference of slopes that agree
-_FEWEST_VALUES = 5  # distinct ones, for a slope other than 1 and -1
+_PAIRS = 32  # number of pairs of rows from which slopes are computed
+_ROWS = 24  # number of rows on which sums and products are tried first
+_FEW_ROWS = 6  # least number of these rows (or pairs) to which a candidate must apply
+_AGREE = 0.5  # least share of these rows that must agree
+_SLOPE = 0.03  # largest relative difference of slopes that agree
+_FEWEST_VALUES = 5  # least number of distinct values for a slope other than 1 and -1
 _FINE = 20.0  # least range of the middle 95 % of a column, in tolerances
 _COARSE = 0.03  # relative rounding above which a value does not count in products
 _MOST_COUNTED = 20.0  # largest median of a column of counts, which are exact
@@ -42,14 +42,14 @@ _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     for exponents in ((p, q, r) for p in (1, 2) for q in (-2, -1, 1, 2) for r in (-2, -1, 1, 2))
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
-_MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # columns tried
-_MOST_OF_FOUR = 40  # columns of which sums of four and of runs are tried
+_MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # most columns tried
+_MOST_OF_FOUR = 40  # largest number of columns for which sums of four and of runs are tried
 _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # discounts and rates of tax, as fractions and in per cent
 _DIGITS = range(1, 11)
-_MANY = 0.005  # share of the rows beyond a tolerance that may be rounding; fewer may be errors
-_NO_WORSE = 0.002  # share of the rows that shorter constants may lose
-_CHUNK = 1 << 20  # numbers compared at once
+_MANY = 0.005  # least share of rows beyond a tolerance for a wider one; fewer may be errors
+_NO_WORSE = 0.002  # share of rows that a rule may lose to have shorter constants
+_CHUNK = 1 << 20  # number of values compared at once
 
 _Tolerance = TypeVar("_Tolerance")
 _Made = TypeVar("_Made", Linear, Product)
@@ -61,14 +61,14 @@ class Numbers:
 
     names: tuple[str, ...]
     values: FloatArray  # (m, k), NaN if missing
-    units: FloatArray  # (k,), of rounding
+    units: FloatArray  # (k,), unit to which each column is rounded
     precise: FloatArray  # (k,), rounding errors of floats
     spans: FloatArray  # (k,), range of the middle 95 %
-    n_distinct: IntArray  # (k,)
+    n_distinct: IntArray  # (k,), number of distinct values
 
     @classmethod
     def of(cls, cells: Cells, names: Sequence[str]) -> Numbers:
-        """Take columns of a table with more than one number."""
+        """Take the columns of a table that hold more than one distinct number."""
         values = {name: cells.values(name) for name in names}
         present = {name: column[~np.isnan(column)] for name, column in values.items()}
         varying = {name: x for name, x in present.items() if len(x) and np.ptp(x) > 0}
@@ -84,7 +84,7 @@ class Numbers:
         )
 
     def without(self, names: Container[str]) -> Numbers:
-        """Return the other columns."""
+        """Return the columns except those in `names`."""
         return self.take([i for i, name in enumerate(self.names) if name not in names])
 
     def take(self, keep: Sequence[int]) -> Numbers:
@@ -100,7 +100,7 @@ class Numbers:
         )
 
     def first(self, most: int) -> Numbers:
-        """Return the first columns."""
+        """Return the first `most` columns."""
         return self.take(range(min(len(self.names), most)))
 
 
@@ -118,7 +118,7 @@ def rounding(values: FloatArray) -> float:
 
 
 def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find columns that are another one in other units, or a constant apart."""
+    """Find columns that equal another in other units, or differ from it by a constant."""
     best: dict[tuple[int, int], list[tuple[int, float, Linear]]] = {}
     for j, i, slope in _slopes(numbers.values, numbers.units, rng):
         few = min(numbers.n_distinct[i], numbers.n_distinct[j]) < _FEWEST_VALUES
@@ -145,7 +145,7 @@ def _only_near(rule: Linear | Product, cells: Cells) -> bool:
 
 
 def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find sums and differences of two or three columns or of a run, and constant sums."""
+    """Find sums and differences of two or three columns, totals of runs, and constant sums."""
     numbers = numbers.first(_MOST_SUMMED)
     says = np.isfinite(numbers.values) & (numbers.values != 0)
     values = numbers.values[_fullest_rows(says, rng)].T
@@ -153,11 +153,11 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
     def allowed(groups: IntArray) -> FloatArray:
         off = 0.55 * units[groups].max(axis=1)[:, None] + _PRECISE * sizes[groups].max(axis=1)
-        return np.where(sizes[groups].any(axis=1), off, np.nan)  # zeros alone say nothing
+        return np.where(sizes[groups].any(axis=1), off, np.nan)  # zeros alone show nothing
 
     for groups, signs in _summed(len(numbers.names)):
         size = len(signs)
-        # The first column of the rule: the sum of the others, or the last one, as most totals.
+        # Solve for the column that is the sum of the others, or for the last one (often a total).
         lone = [place for place, sign in enumerate(signs) if signs.count(sign) == 1]
         first = lone[0] if (size > 3 and lone) or len(lone) == 1 else size - 1
         others = [place for place in range(size) if place != first]
@@ -169,7 +169,7 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
 
 def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
-    """Yield groups of k columns, (g, size), with signs: all of three or four, runs with a total."""
+    """Yield groups (g, size) of k columns, with signs: all of 3 or 4, and runs with a total."""
     for size in (3, 4) if k <= _MOST_OF_FOUR else (3,):
         for rest in product((1, -1), repeat=size - 1):
             yield _groups(k, size), (1, *rest)
@@ -197,12 +197,12 @@ def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterat
                         is_product = powers.min() > 0 and rule.factor == 1
                         order = (rule.relative > 2 * _PRECISE, not is_product, -first)
                         found.append((order, rule))
-            if found:  # solved for the column that it explains best
+            if found:  # keep it as solved for the column that it explains best
                 yield min(found, key=lambda one: one[0])[1]
 
 
 def _moved(errors: FloatArray, exponents: tuple[int, ...], groups: IntArray) -> FloatArray:
-    """Return how far rounding may move products of columns, (g, r); NaN if they are too coarse."""
+    """Return how far rounding may move the product of group g in row r, (g, r); NaN if too far."""
     moved = np.einsum("e,ger->gr", np.abs(np.array(exponents, np.float64)), errors[groups])
     return np.where(moved > _COARSE, np.nan, 2 * moved)
 
@@ -215,7 +215,7 @@ def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
             turned = 1.0 + per * numbers.values[:, rate]
             known = turned[np.isfinite(turned)]
             low, high = np.quantile(known, [0.025, 0.975])
-            # If few rows have a rate, the product without it is found.
+            # If few rows have a rate, `products` finds the product without it.
             if not (0.0 < low and high <= 2.0 and np.mean(known != 1) > 1 - NEARLY):
                 continue
             others = numbers.without({name})
@@ -330,9 +330,9 @@ def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Itera
 def _slopes(
     values: FloatArray, units: FloatArray, rng: np.random.Generator, only: int | None = None
 ) -> Iterator[tuple[int, int, float]]:
-    """Find columns (m, k) with a constant slope over another: (the other, the column, the slope).
+    """Yield (j, i, slope) for columns i of (m, k) that have a constant slope over column j.
 
-    Slopes are between rows with small and with large values of the other.
+    Slopes are between rows with small and with large values of column j.
     """
     for j in range(values.shape[1]) if only is None else (only,):
         known = np.flatnonzero(~np.isnan(values[:, j]))
@@ -353,14 +353,14 @@ def _slopes(
 
 
 def _medians(values: FloatArray) -> FloatArray:
-    """Return lower medians of rows (t, r), NaN without numbers."""
+    """Return the lower median of each row of values (t, r); NaN if it holds no number."""
     ordered = np.sort(values, axis=1)
     n = np.isfinite(values).sum(axis=1)
     return np.take_along_axis(ordered, np.maximum(n - 1, 0)[:, None] // 2, axis=1)[:, 0]
 
 
 def _fullest_rows(says: BoolArray, rng: np.random.Generator) -> IntArray:
-    """Return the rows in which most columns count (m, k), ties broken at random."""
+    """Return the rows with most entries marked in `says` (m, k), ties broken at random."""
     order = rng.permutation(len(says))
     return order[np.argsort(-says[order].sum(axis=1), kind="stable")[:_ROWS]]
 
@@ -379,7 +379,7 @@ def _logs(numbers: Numbers) -> tuple[FloatArray, FloatArray]:
 
 
 def _line(numbers: Numbers, i: int, j: int, slope: float, cells: Cells) -> Linear | None:
-    """Fit column i as a line of column j."""
+    """Fit column i as a linear function of column j."""
     a, b = numbers.values[:, i], numbers.values[:, j]
     known = np.isfinite(a) & np.isfinite(b)
     slope = _refined(a[known], b[known], slope)
@@ -400,7 +400,7 @@ def _line(numbers: Numbers, i: int, j: int, slope: float, cells: Cells) -> Linea
 def _duration(
     numbers: Numbers, i: int, ends: tuple[str, str], between: FloatArray, slope: float, cells: Cells
 ) -> Linear | None:
-    """Fit column i as a time between two columns (seconds) in a usual unit, as 1 + days."""
+    """Fit column i as the time `between` two columns (s), in another unit, plus a constant."""
     unit = min(_TIME_UNITS, key=lambda seconds: abs(abs(slope) * seconds - 1))
     if abs(abs(slope) * unit - 1) > _SLOPE:
         return None

@@ -1,4 +1,4 @@
-"""Columns with a value only in rows with some levels of another column, and flags likewise."""
+"""Columns that have a value, and flags that are set, only at some levels of another column."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.values import NumberFormat
 
 _MIN_ROWS = 30
-_FEWEST_SET = 20  # rows in which a flag is set
-_MOST_LEVELS, _MOST_NUMBERS = 20, 2  # of the other column
+_FEWEST_SET = 20  # least number of rows in which a flag is set, and in which it is not
+_MOST_LEVELS, _MOST_NUMBERS = 20, 2  # most levels, or distinct numbers, of the other column
 _FILLED = 0.5  # least share of the rows with these levels that have a value
 _CLEARLY = 0.99  # least share of the rows with an empty cell in which another is empty
-_MOST_TOGETHER = 3  # columns that are empty in the same rows
-_ALIKE = 0.8  # Jaccard index of the empty rows of such columns
-_MORE = 1.25  # least ratio of empty cells to those of the column it depends on
-_FEW_NAMED = 3  # most levels of a rule, or half of all
+_MOST_TOGETHER = 3  # largest number of columns that are empty in the same rows
+_ALIKE = 0.8  # least Jaccard index of the empty rows of such columns
+_MORE = 1.25  # least ratio of a column's empty cells to those of the column it depends on
+_FEW_NAMED = 3  # largest number of levels in a rule, or half of all if that is more
 
 
 def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
     """Find columns that are empty unless another has some levels, or any value.
 
-    With each rule comes the share of the rows with these that have a value.
+    Each rule comes with the share of values in the rows in which it allows them.
     """
     present = {name: cells.present(name) for name in cells.formats}
     least = _MIN_ROWS / 2

@@ -31,7 +31,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import DateFormat
 
 SAMPLE_ROWS = 2_000
-_MIN_ROWS = 20  # to which a rule applies
+_MIN_ROWS = 20  # least number of rows to which a rule applies
 _LEFT_OUT = ("excluded", "label", "empty", "constant")
 _INDEPENDENT = 1e-4  # least relative remainder of an independent equation
 
@@ -66,7 +66,7 @@ class _Sample:
         return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
 
     def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
-        """Keep for each first column the rule beyond chance with the largest share."""
+        """Keep, for each first column, the rule with the largest share that holds beyond chance."""
         best: dict[str, tuple[float, _Kind]] = {}
         for rule, share in rules:
             if share > best.get(rule.columns[0], (0.0, rule))[0] and self.proven([rule], n_tried):
@@ -84,7 +84,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     n_pairs = len(cells.formats) ** 2
     numbers = Numbers.of(sample.cells, [n for n in cells.formats if cells.is_number(n)])
     equal = sample.proven(equality.equal_columns(numbers, sample.cells), n_pairs)
-    # Use equal columns once from here.
+    # From here on, use only the first of equal columns.
     repeated = {rule.columns[1] for rule in equal}
     names = [name for name in cells.formats if name not in repeated]
     cells, numbers = cells.take(names), numbers.without(repeated)
@@ -118,7 +118,7 @@ def _equations(
 ) -> list[kinds.Linear | kinds.Product]:
     """Find formulas of numbers and of times between dates.
 
-    Numbers `naming` the rows may be lines of any column that rises with the rows.
+    Numbers that name rows (`naming`) are linear in any column that rises with the rows.
     """
     cells, rng = sample.cells, sample.rng
     dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
@@ -160,7 +160,7 @@ def _independent(
             kept.append(rule)
             if not rule.offset:
                 proportional.add(equation)
-    # Columns that sums make multiples of one another: gross, net and tax.
+    # Find columns that sums make multiples of one another: gross, net and tax.
     for first, second in combinations(sorted({name for rule in kept for name in rule.columns}), 2):
         if proportional.ties(first, second):
             logs.add({first: 1.0, second: -1.0})
@@ -185,7 +185,7 @@ class _Equations:
     """Linearly independent equations between columns."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[str, dict[str, float]]] = []  # each with the column it eliminates
+        self._known: list[tuple[str, dict[str, float]]] = []  # column each eliminates, equation
 
     def add(self, equation: Mapping[str, float]) -> bool:
         """Add the coefficients of an equation unless it follows from the others."""

@@ -11,7 +11,7 @@ from kpca_apps.novelty.relations.finding.arithmetic import Numbers, is_fine
 from kpca_apps.novelty.relations.finding.evidence import NEARLY, holds_elsewhere
 from kpca_apps.novelty.relations.rule import Equal
 
-_TELLING = 20  # least rows in which one of them has a value other than its most frequent
+_TELLING = 20  # least number of rows in which a column does not have its commonest value
 
 
 def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
@@ -53,7 +53,7 @@ def _alike(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str]]:
     hashes = np.zeros((len(names), len(cells)), dtype=np.uint64)
     for place, name in enumerate(names):
         texts = cells.texts(name)
-        hashes[place] = (texts.hash().to_numpy() | 1) * texts.is_not_null().to_numpy()  # or 0
+        hashes[place] = (texts.hash().to_numpy() | 1) * texts.is_not_null().to_numpy()  # 0: missing
     for place, one in enumerate(names):
         both = (hashes[place] != 0) & (hashes[place + 1 :] != 0)
         n_both = both.sum(axis=1)

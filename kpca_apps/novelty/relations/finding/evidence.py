@@ -21,7 +21,7 @@ LEVEL = 1e-3
 """Expected number of rules of a table that hold by chance."""
 FEWER = 5.0
 """Least ratio of the rows that break a shuffled rule to those that break it."""
-_AGREE = 0.9  # least share of rows that agree among those without the most frequent value
+_AGREE = 0.9  # least share of rows in which a rule holds, of those without the commonest value
 
 
 def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Generator) -> bool:
@@ -32,7 +32,7 @@ def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Gener
     n_broken = int(seen.broken.sum())
     for name in rule.columns:
         shuffled = check(rule, replace(cells, shuffled={name: rng.permutation(len(cells))}))
-        # Shuffling also moves gaps, so shares are compared.
+        # Shuffling also moves missing cells, so compare shares, not counts.
         n_expected = (1 - shuffled.share) * int(seen.applies.sum())
         if not shuffled.applies.any() or not are_far_fewer(n_broken, n_expected, LEVEL / n_tried):
             return False
@@ -40,7 +40,7 @@ def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Gener
 
 
 def holds_elsewhere(seen: Checked, columns: Iterable[IntArray], least: int = 1) -> bool:
-    """Whether a rule holds also in rows (at least some) without the most frequent values."""
+    """Whether a rule holds also in the rows (`least` or more) without the commonest values."""
     others = np.zeros(len(seen.applies), dtype=np.bool_)
     for codes in columns:
         others |= seen.applies & (codes != np.argmax(np.bincount(codes[seen.applies])))
@@ -48,12 +48,12 @@ def holds_elsewhere(seen: Checked, columns: Iterable[IntArray], least: int = 1) 
 
 
 def are_far_fewer(n_seen: int, n_expected: float, level: float) -> bool:
-    """Whether fewer are seen than expected, by a factor of `FEWER` and at a level."""
+    """Whether a count is below the expected one, by a factor of `FEWER` and at a level."""
     return n_seen * FEWER <= n_expected and tail(n_seen, n_expected) <= level
 
 
 def tail(n_seen: int, n_expected: float) -> float:
-    """Return Chernoff's bound of the probability of so few Poisson events."""
+    """Return Chernoff's bound of the probability of at most `n_seen` Poisson events."""
     if n_seen >= n_expected:
         return 1.0
     return float(np.exp(n_seen - n_expected) * (n_expected / max(n_seen, 1)) ** n_seen)

@@ -29,15 +29,15 @@ NAMING = ("identifier", "id")
 
 _DAY = 86400.0  # seconds
 _REPEATS = 0.5  # least share of the rows with a repeated key
-_MOST_ALIKE = 4  # rows of a key with the same exception; more are a second value of the key
+_MOST_ALIKE = 4  # largest number of rows of a key with one exception; more are a second value
 _MOST_KEYS = 0.5  # most distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _NEIGHBOURS = 0.5  # largest share of neighbouring numbers with the same value
 _CHANGES = 5  # least changes of the value over increasing numbers
-_FEW_NUMBERS, _DENSE = 30, 0.3  # integers, or their share of their range, that may name something
-_SPARE_VALUES = 0.5  # share of the rows that may have a key of their own
-_SPARE = 0.005  # share of the rows
-_ROWS = 4_000  # on which a key is tried, of some of its values
+_FEW_NUMBERS, _DENSE = 30, 0.3  # most integers, or least share of their range, to name things
+_SPARE_VALUES = 0.5  # values beyond those of the key that a column may have, as a share of rows
+_SPARE = 0.005  # share of exceptions that an intermediate column may add
+_ROWS = 4_000  # number of rows on which a key is tried: those of some of its values
 _MOST_COLUMNS = 40
 _MIN_ROWS = 30
 
@@ -46,19 +46,19 @@ _MIN_ROWS = 30
 class Levels:
     """The codes of the columns of a table."""
 
-    codes: Mapping[str, IntArray]  # (n,) of each, -1 if missing
-    counts: Mapping[str, IntArray]  # rows of each value
+    codes: Mapping[str, IntArray]  # codes (n,) of each column, -1 if missing
+    counts: Mapping[str, IntArray]  # number of rows of each value
 
     @classmethod
     def of(cls, cells: Cells, names: Sequence[str]) -> Levels:
-        """Take the columns with more than one value."""
+        """Take the columns with more than one distinct value."""
         codes = {name: cells.codes(name) for name in names}
         counts = {name: np.bincount(column[column >= 0]) for name, column in codes.items()}
         kept = [name for name in names if np.count_nonzero(counts[name]) > 1]
         return cls({name: codes[name] for name in kept}, {name: counts[name] for name in kept})
 
     def n_values(self, name: str) -> int:
-        """Distinct values of a column."""
+        """Return the number of distinct values of a column."""
         return int(np.count_nonzero(self.counts[name]))
 
     def repeats(self, name: str) -> bool:
@@ -91,7 +91,7 @@ def _settled(
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
         order = rng.permutation(len(rows))
-        # With more values, some key has several of them.
+        # If a column has more values, some keys have several of them.
         most = levels.n_values(name) + _SPARE_VALUES * len(cells)
         for other, codes in levels.codes.items():
             if other == name or levels.n_values(other) > most:
@@ -142,7 +142,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
         if n_values < NEARLY * n_known:
             continue
         alike = [float(np.sum((levels.counts[name] / n) ** 2)) for name in pair]
-        # Expected rows equal to another one in both columns if these are independent.
+        # Expected number of rows that equal another in both columns if these are independent.
         n_expected = n * (1 - np.exp(-n * alike[0] * alike[1]))
         if tail(0, n_expected) > LEVEL / n_tried:
             continue
@@ -208,7 +208,7 @@ def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
 
 
 def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
-    """Return for each column the first one that it determines and that determines it."""
+    """Map each column to the first one that determines it and is determined by it."""
     return {
         name: next(
             other
@@ -222,7 +222,7 @@ def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> d
 def _reduced(
     broken: Mapping[tuple[str, str], float], first: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """Remove pairs that follow; of columns that determine each other, only the first is used.
+    """Remove pairs that follow from others, and all but the first of equivalent columns.
 
     `broken` is the share of exceptions.
     """

@@ -21,7 +21,7 @@ from kpca_apps.novelty.relations.rule import Order
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
-# Words of names that rise: of two names that differ in two of these, the first is the lower.
+# Words in rising order: if two names differ in two of them only, the first names the lower column.
 _RISING = [
     words.split()
     for words in """
@@ -34,12 +34,12 @@ _RISING = [
     .replace("\n", "|")
     .split("|")
 ]
-_CLEARLY = 0.99  # share of the rows in which numbers without such names must be in order
+_CLEARLY = 0.99  # least share of rows in order for numbers without such names
 _FEW_VALUES = 5  # distinct values below which all rows must be in order
-_NEAR = 0.2  # of the median difference
+_NEAR = 0.2  # largest difference near 0, relative to the median difference
 _SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of rows near 0, on a fine and a coarse scale
-_FEWEST_NEAR = 10
-_ACROSS = 0.1  # largest ratio of rows near 0 on the other side to these
+_FEWEST_NEAR = 10  # least number of rows near 0
+_ACROSS = 0.1  # largest ratio of rows near 0 that are out of order to those in order
 _TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, and in standard errors
 _MIN_ROWS = 20
 
@@ -59,7 +59,7 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
             continue
         difference = values[:, j] - values[:, i]
         difference = difference[~np.isnan(difference)]
-        # Of two times of day, the later one is less across midnight.
+        # If midnight is between two times of day, the later one is the smaller number.
         half = min(half_days[i], half_days[j])
         if half and (difference < -half).any():
             continue
@@ -96,7 +96,7 @@ def is_rising(low: str, high: str) -> bool:
         for first, second in combinations(rising, 2):
             if pairs == [(first, second)] and len(words) == len(others):
                 return True
-            # In one word: tmin, tmax.
+            # The words may be parts of one word: tmin, tmax.
             in_one = low != high and low.lower().replace(first, second) == high.lower()
             if in_one and len(first) >= 3:
                 return True
@@ -104,7 +104,7 @@ def is_rising(low: str, high: str) -> bool:
 
 
 def neighbours(rules: Sequence[Order]) -> list[Order]:
-    """Remove orders that follow from two others: of a <= b <= c, that of a and c."""
+    """Remove orders that follow from two others: a <= c from a <= b and b <= c."""
     pairs = {rule.columns for rule in rules}
     names = {name for pair in pairs for name in pair}
     return [
@@ -148,7 +148,7 @@ def _piles_up(both: FloatArray) -> bool:
         return False
     if (both < 0).any():
         return True
-    # Differences of small sizes are small, so relative ones must pile up as well.
+    # Small values have small differences, so relative differences must pile up as well.
     relative = difference / both.max(axis=1)
     usual = float(np.median(relative[relative > 0]))
     return bool(np.mean((relative >= 0) & (relative <= _NEAR * usual)) >= _SHARE_NEAR)

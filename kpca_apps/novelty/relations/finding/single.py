@@ -17,18 +17,18 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 _MIN_ROWS = 30
-_MIN_VALUES = 20  # distinct ones
+_MIN_VALUES = 20  # least number of distinct values
 _FALLS = 0.05  # largest ratio of falls to rises of a sorted column
 _IN_ORDER = 0.9  # least rank correlation with the rows
 _LONGEST_FORM = 40
 _SHARES = {"pct", "percent", "percentage", "share", "rate", "ratio", "fraction", "prob", "score"}
 _NATURAL = (1.0, 100.0)
-_REACHES = 0.95  # largest number over a natural bound, at least
+_REACHES = 0.95  # least ratio of the largest number to a natural bound
 _PILED, _FEWEST_PILED = 0.01, 8  # least share, and number, of cells at a bound
 _TIMES_BEYOND = 20.0  # least ratio of cells at the end of a scale to those beyond it
 _TIMES_MORE = 4.0  # least ratio of cells at a bound to those beyond it
 _SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps: marks, weekdays, months, hours, days
-_STEP_SHARE = 0.5  # least share of the last step of a scale, over an even share
+_STEP_SHARE = 0.5  # least share of the last step of a scale, relative to equal shares
 
 
 def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
@@ -48,7 +48,7 @@ def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
             order = rank_correlation(values, np.arange(len(values)))
             steps = np.diff(values) * np.sign(order)
             rule = Sorted(columns=(name,), falling=order < 0)
-            # Numbers that start again fall once.
+            # Numbers that start again fall only there.
             few_falls = np.sum(steps < 0) <= _FALLS * np.sum(steps > 0)
             if abs(order) >= _IN_ORDER and few_falls and check(rule, cells).share >= NEARLY:
                 yield rule
@@ -64,7 +64,7 @@ def codes(cells: Cells) -> Iterator[Code]:
         forms = code_forms(known)
         form = str(forms.mode().sort()[0])
         others = known.filter(forms != form)
-        # Texts of another form that recur are no slips.
+        # Texts of another form that recur are no typing errors.
         slips = len(others) <= (1 - NEARLY) * len(known) and 2 * others.n_unique() >= len(others)
         if slips and _is_code(form, name, cells) and not _outgrown(form, known, forms):
             yield Code(columns=(name,), form=form)
