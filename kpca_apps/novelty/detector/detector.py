@@ -79,7 +79,7 @@ class Detector(Uncached):
     landmarks are stored unscaled, since all views of them are several times as large.
     """
 
-    stored_as: ClassVar[str] = "DetectorState"  # in model files
+    stored_as: ClassVar[str] = "DetectorState"  # name of the class in model files
 
     parameters: Parameters
     n_features_in: Annotated[int, Meta(ge=1)]
@@ -97,7 +97,7 @@ class Detector(Uncached):
     calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if the threshold is a choice
     combined: CombinedScore | None
     rarity: Rarity | None
-    subspace: KernelSubspace  # its points are unscaled rows
+    subspace: KernelSubspace  # with unscaled rows as points
 
     @property
     def flags_above(self) -> float:
@@ -181,7 +181,7 @@ class Detector(Uncached):
 
     @cached_property
     def _typical_score(self) -> float:
-        """Score that nine of ten rows of the reference are below."""
+        """Score below which nine of ten rows of the reference lie."""
         rows = self.reference
         some = slice(None, None, 1 + (len(rows.index) - 1) // TYPICAL_ROWS)
         return float(np.quantile(self._scores_without(rows.rows[some], rows.index[some]), TYPICAL))
@@ -189,7 +189,7 @@ class Detector(Uncached):
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Scores of rows, each without the landmark that training row `own` is (-1: none)."""
+        """Score rows, without the landmark that is training row `own`, if any (-1: new row)."""
         scores = self.scores(X, n_jobs=n_jobs)
         is_landmark = np.isin(own, self.landmarks)
         if self.ridge is not None and is_landmark.any():

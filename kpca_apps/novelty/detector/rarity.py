@@ -18,7 +18,7 @@ from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
 from kpca_apps.system.arrays import FloatArray
 
 MAX_KNOTS = 256  # half of them the highest scores, half quantiles of all
-COMMON = 0.1  # shares from here on are written as "23 in 100"
+COMMON = 0.1  # larger shares are written as "23 in 100"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Rarity:
 
     n_rows: Annotated[int, Meta(ge=2)]
     knots: Annotated[FloatArray, "k"]  # some of the scores, increasing
-    counts: Annotated[FloatArray, "k"]  # rows that score at least as high, decreasing
+    counts: Annotated[FloatArray, "k"]  # number of rows that score at least as high, decreasing
 
     def validate(self) -> None:
         """Raise ValueError for arrays that no fit gives."""
@@ -57,7 +57,7 @@ class Rarity:
         if len(parts) == 1:
             return parts[0][0]
         knots = np.unique(np.concatenate([part.knots for part, _ in parts]))
-        # Each group's own count begins at 1, the new row itself.
+        # Each count includes the new row itself, which must count only once.
         above = np.sum([n * (part.count(knots) - 1.0) / part.n_rows for part, n in parts], axis=0)
         return cls(round(sum(n for _, n in parts)), knots, 1.0 + above)
 
@@ -81,7 +81,7 @@ class Rarity:
 
     @property
     def scale_of_scores(self) -> ScoreScale:
-        """Explain shares, and return the scores at 1 in 10, 1 in 100 and so on of the rows."""
+        """Explain how rare a score is, with the scores that 1 in 10, 1 in 100 ... rows reach."""
         n, shares = self.n_rows, self.share(self.knots)
         powers = range(1, math.floor(math.log10(n)) + 1)
         marks = [

@@ -22,11 +22,11 @@ from kpca_apps.novelty.detector.large_groups import of_each_group
 from kpca_apps.novelty.detector.views import SCORED_BLOCK, ViewedRows
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# A row below the first part of the typical density is sparse, one above the second is not; between
-# them it counts in part.
+# A row is sparse below the first share of the typical density, and dense above the second; in
+# between it counts in part.
 AS_DENSE = (0.6, 0.8)
-# Shares of rows about as dense as the densest half: up to the first half of the rows are kept, from
-# the second on as many as these are, between them in proportion.
+# If up to the first share of the rows is about as dense as the densest half, half of all rows are
+# kept; from the second share on, that share is kept; in between, in proportion.
 EVEN = (0.7, 0.9, 1.0)
 
 
