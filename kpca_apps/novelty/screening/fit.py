@@ -57,11 +57,11 @@ from kpca_apps.novelty.screening.model import (
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Up to the first number of groups, each has as many landmarks as a table; if there are more, each
-# has fewer, so that the matrices of all models together stay as large.
+# Up to the first number, groups have as many landmarks each as a whole table. Of more groups, each
+# has fewer, down to the second number: the matrices of all models together stay as large.
 FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
-LANDMARKS = {False: 300, True: 700}  # of a table that may hold outliers, and of a clean one
-MAX_LARGE_GROUPS = 3  # ranked among themselves: each takes one more fit
+LANDMARKS = {False: 300, True: 700}  # number for tables that may hold outliers, and for clean ones
+MAX_LARGE_GROUPS = 3  # at most this many, ranked among themselves: each takes one more fit
 IN_PARTS = "and is read in parts"
 
 
@@ -73,7 +73,7 @@ class Planned:
     clean: bool  # whether its rows are known to be normal
     rule: Rule
     sample: Sample
-    learned: Sample  # the rows of it that are learned from: all, or half
+    learned: Sample  # rows of the sample that are learned from: all, or half
     plan: ColumnPlan
 
 
@@ -135,7 +135,7 @@ def fit_planned(
     parameters = _parameters(rule, options, rows.n_judged, clean)
     detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
     if not clean:
-        # Of all rows, drawn or not, that are neither fine nor known.
+        # The threshold counts all rows, drawn or not, that are neither fine nor known.
         value = rule.threshold(fitted_scores[judged])
         detector = replace(detector, threshold=value if math.isfinite(value) else None)
     warnings = (
@@ -201,7 +201,7 @@ def _fit_group(
 def _fit_detector(
     rows: Encoded, parameters: Parameters, options: ScreeningOptions, by: Collection[str]
 ) -> tuple[Detector, FloatArray, list[Note]]:
-    """Fit a detector; refit if a group too large to be odd fills the list, with a note on each.
+    """Fit a detector; refit, with a note, for a group too large to be odd that fills the list.
 
     Also return the scores (n,) of the rows. Columns that rows are grouped `by` make no such group.
     """
