@@ -50,8 +50,8 @@ def as_table(lines: Iterable[Evidence]) -> pl.DataFrame:
 
 
 NO_EVIDENCE = as_table(())
-MAX_EVIDENCE = 100_000  # strongest lines kept
-# Cells that agree in these are one finding.
+MAX_EVIDENCE = 100_000  # number of lines that are kept: the strongest
+# Cells that agree in these fields are one finding.
 _ALIKE = ("column", "kind", "seen", "sentence", "suggestion", "expected")
 
 

@@ -25,7 +25,7 @@ from kpca_apps.novelty.screening.profiles import naming_column
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Rows of one id that a message lists.
+# Largest number of rows of one id that a message lists.
 MAX_PLACES = 20
 
 
@@ -103,7 +103,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | int) -> int:
 def _named_rows(
     rows: Encoded, id_column: str | None, row: str
 ) -> tuple[NDArray[np.int64], str, str]:
-    """Return positions by id or number, and the search in words with and without values."""
+    """Return positions by id or number, and the search in words, with and without cell values."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
     what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
     bare = what

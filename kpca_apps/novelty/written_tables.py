@@ -40,9 +40,9 @@ from kpca_apps.tables.write import (
 )
 from kpca_apps.tables.write_excel import Sheet, SheetColumn, cells_of, workbook_bytes
 
-# Columns that the list of flagged rows adds.
+# Number of columns that the list of flagged rows adds.
 N_ADDED = 8
-# Cell comments of a workbook's header.
+# Comments on cells of a workbook's header.
 ABOUT = {
     "flagged": "FALSE where the row as a whole is usual and only the coloured cells are odd by "
     "themselves.",
@@ -83,7 +83,7 @@ def write_tables(
         columns = odd_cell_columns(table, result, execution)
         with atomic_write(folder / result.run.odd_cells_file) as file:
             file.write(csv_bytes(pl.DataFrame(columns), style=style))
-    # Both files may rename a column for the same reason.
+    # Drop repeated notes: both files may rename a column for the same reason.
     return tuple(dict.fromkeys(notes))
 
 
@@ -105,7 +105,7 @@ class _ScoredPart:
     found: Added
     n_rows: int
     hidden: frozenset[str]  # columns written empty
-    kept: IntArray  # positions in the part of rows to return
+    kept: IntArray  # positions, in the part, of the rows to return
 
     def __str__(self) -> str:
         return str(self.part)
@@ -189,7 +189,7 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
 
 
 def _names_beside(shown: Sequence[str], added: Iterable[str]) -> dict[str, str]:
-    """Return unique names of input columns, ignoring case.
+    """Map each input column to a name that no added column has, ignoring case.
 
     >>> _names_beside(["Rank", "bird"], ["row", "rank"])
     {'Rank': 'Rank_input', 'bird': 'bird'}
