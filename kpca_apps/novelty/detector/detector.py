@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-# Model files name their kernel: reading one requires that the engine's kernels are registered.
+# Reading a model file, which names its kernel, needs the registered kernels of the engine.
 from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.rows import ArrayRows
@@ -49,7 +49,7 @@ class Parameters:
 
     @property
     def truncates(self) -> bool:
-        """Whether components are kept whole or dropped; leave-one-out then has no closed form."""
+        """Whether each component is kept or dropped; then leave-one-out has no closed form."""
         return self.method == "hoffmann"
 
     @property
@@ -106,7 +106,7 @@ class Detector(Uncached):
 
     @cached_property
     def viewed(self) -> KernelSubspace:
-        """The subspace as the kernel sees it: its points in all views of their columns."""
+        """The subspace as the kernel sees it: with its points in all views of the columns."""
         return replace(self.subspace, points=self.views.transform(self.subspace.points))
 
     @cached_property
@@ -118,7 +118,7 @@ class Detector(Uncached):
 
     @cached_property
     def feature_variance(self) -> float:
-        """Total variance in feature space, mean k(x, x) - |mu|^2, over the rows that are kept."""
+        """Total variance in feature space, mean k(x, x) - |mu|^2, over the rows that are stored."""
         kept = self.views.transform(self.neighbours.rows)
         return float(self.viewed.kernel.diagonal(kept).mean() - self.viewed.mean_norm)
 
@@ -140,7 +140,7 @@ class Detector(Uncached):
 
     def scores(self, X: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
         """Return the novelty scores of new rows (r, d)."""
-        # Kernels of huge numbers overflow: the score shows it, so no warning is needed.
+        # Kernels of huge numbers overflow. Scores that are not finite are reported below.
         with np.errstate(over="ignore", invalid="ignore"):
             scores = ArrayRows(X, n_jobs=n_jobs).map(self.row_scores())
         if not np.isfinite(scores).all():
@@ -204,7 +204,7 @@ class Detector(Uncached):
         return scores
 
     def validate(self) -> None:
-        """Raise for states that no fit gives, before they fail later."""
+        """Raise for states that no fit gives, before later steps fail."""
         calibration, truncates = self.parameters.calibrated_on, self.parameters.truncates
         views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
         if isinstance(views, RawColumns):

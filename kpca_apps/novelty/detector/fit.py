@@ -62,7 +62,7 @@ CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
 # suffice, and some of the rows are enough to scale columns by.
 DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
-# Limits for the rows that expected values come from, and for their cells: model files hold them.
+# Limits for the rows, and for their cells, that expected values come from: model files hold them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
 LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, that expected values do not come from
 # Limits for the rows that the scores of cells are learned from: most tables have fewer rows, and so
@@ -186,7 +186,7 @@ def normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) -
 
 
 class _Model(NamedTuple):
-    """Kernel PCA of the training subset, and the scores of all rows by it."""
+    """Kernel PCA of the training subset, and the scores of all rows by this model."""
 
     subspace: KernelSubspace  # with unscaled rows as points
     rho: float | None  # ridge of a Tikhonov filter; None for truncation
@@ -532,7 +532,7 @@ class _Fitting:
 
 
 def _calibrated(detector: Detector, scores: FloatArray) -> Detector:
-    """Set the threshold by scores of rows that the model has not adapted to."""
+    """Set the threshold by scores of rows as if the model had not seen them."""
     threshold = _finite(rate_threshold(scores, detector.parameters.alpha))
     return replace(detector, threshold=threshold, calibration_scores=np.sort(scores))
 

@@ -40,7 +40,7 @@ class StandardisedColumns(RawColumns):
     def of(
         cls, X: FloatArray, as_is: ArrayLike, rng: np.random.Generator, sigma: float | None = None
     ) -> Self:
-        """Learn from rows; by default, 2 sigma^2 is the median squared distance between them."""
+        """Learn from rows; by default, 2 sigma^2 is the median squared distance between rows."""
         refuse_larger(X, LARGEST_TO_SUBTRACT, "whose differences no float can hold")
         columns, plain = RawColumns.fit(X, RBF(1.0)), np.isin(np.arange(X.shape[1]), as_is)
         mean, sd = np.where(plain, 0.0, columns.mean), np.where(plain, 1.0, columns.sd)

@@ -56,7 +56,7 @@ class LargeGroups:
         return first
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Return the function that finds the groups of rows."""
+        """Return the function that finds the group of each row."""
         return lambda rows, in_use: self.places(rows).astype(np.float64)
 
 

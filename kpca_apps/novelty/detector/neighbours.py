@@ -39,7 +39,7 @@ class NeighbourRows:
 
     rows: Annotated[FloatArray, "s d"]  # unscaled columns
     standardised: Annotated[FloatArray, "s d"]  # the same rows, scaled for distances
-    # Indicator columns: a group made of these alone holds one category.
+    # Indicator columns: a group that consists of such columns alone holds one category.
     as_is: Annotated[IntArray, "a", Meta(ge=0)]
     index: Annotated[IntArray, "s"]  # positions of these rows among the training rows
 
@@ -88,7 +88,7 @@ def nearest_rows(distances: FloatArray) -> IntArray:
 
 
 class Nearest(NamedTuple):
-    """Rows nearest to each of r rows, when each of its e sets of groups is left out."""
+    """Rows nearest to each of r rows, with each of e sets of column groups left out."""
 
     nearest: IntArray  # (r, e, k)
     radius: FloatArray  # (r, e), their mean squared distance from the row
@@ -119,7 +119,7 @@ class Expected:
 
 
 class Surroundings:
-    """Neighbour search around rows, by the groups of columns they are compared in.
+    """Neighbour search around rows, which are compared in groups of columns.
 
     A column counts at most `most` standard deviations.
     """

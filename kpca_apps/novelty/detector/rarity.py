@@ -17,13 +17,13 @@ from msgspec import Meta
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
 from kpca_apps.system.arrays import FloatArray
 
-MAX_KNOTS = 256  # half of them the highest scores, half quantiles of all
+MAX_KNOTS = 256  # the highest scores and quantiles of all scores, in equal numbers
 COMMON = 0.1  # larger shares are written as "23 in 100"
 
 
 @dataclass(frozen=True, eq=False)
 class Rarity:
-    """Empirical distribution of the scores that a model was learned from."""
+    """Empirical distribution of the scores of the rows that a model was learned from."""
 
     n_rows: Annotated[int, Meta(ge=2)]
     knots: Annotated[FloatArray, "k"]  # some of the scores, increasing
@@ -43,7 +43,7 @@ class Rarity:
 
     @classmethod
     def fit(cls, scores: FloatArray) -> Self:
-        """Learn from finite scores (n,), n >= 2, of rows that the model has not adapted to."""
+        """Learn from finite scores (n,), n >= 2, of rows as if the model had not seen them."""
         ordered = np.sort(np.asarray(scores, dtype=np.float64))
         n, half = len(ordered), MAX_KNOTS // 2
         quantiles = np.linspace(0, n - 1, half).round().astype(np.int64)

@@ -47,7 +47,7 @@ MAX_SUSPECTS, MAX_SET = 4, 3
 
 @dataclass(frozen=True)
 class ColumnDrop:
-    """The part of one column (or group of columns) in the score of a row."""
+    """The part that one column, or group of columns, has in the score of a row."""
 
     group: int  # position of the group; of the column if no groups were given
     # Drop of the score by this group, over the sum of all reported drops of the row, 0..1; the drop
@@ -62,7 +62,7 @@ class ColumnDrop:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Rows to explain by the drops of their scores, and the score of changed copies."""
+    """Rows to explain by drops of the score, and the function that scores changed copies."""
 
     X: FloatArray  # (r, d), the unscaled rows
     standardised: FloatArray  # (r, d), the same rows scaled for distances

@@ -32,7 +32,7 @@ class Rule:
 
     @property
     def calibrated(self) -> bool:
-        """Whether it is a rate that clean rows calibrate, not a choice."""
+        """Whether the rule is a rate that clean rows calibrate, not a choice."""
         return self.name in ("alpha", "fdr")
 
     @property

@@ -64,7 +64,7 @@ def trim(
     Landmarks and zbar come from the source's sample. If `place` (n,) gives the group of each row,
     the densest of each group are marked.
     """
-    # Not centred: the density is a product with the mean, which centring would remove.
+    # Features are not centred: the density is a product with the mean, which centring removes.
     sample = source.sample
     require_nystroem(min(n_landmarks, len(sample)), sample.shape[1])
     landmarks = residual_landmarks(kernel, sample, n_landmarks, rng, n_jobs=n_jobs)
@@ -76,7 +76,7 @@ def trim(
         return map_row_blocks(basis.features(precision), seen, block=SCORED_BLOCK, n_jobs=n_jobs)
 
     def density_of(z: FloatArray, typical: FloatArray) -> FloatArray:
-        # Explicit sums: a matrix product rounds each row depending on its position in a block.
+        # Sums are explicit: a matrix product rounds a row depending on its position in a block.
         mean = typical.mean(axis=0, dtype=np.float64).astype(z.dtype)
         density: FloatArray = np.einsum("ij,j->i", z, mean).astype(np.float64, copy=False)
         return density

@@ -484,7 +484,7 @@ def _scales(
     median, spread = _middle(ordered)
     spread = np.where(spread < 1e-3 * sd, sd, spread)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # A column without spread gives NaN here; `ColumnScales.fit` replaces all of it.
+        # A column without spread gives NaN here; `ColumnScales.fit` replaces its statistics.
         bent = np.arcsinh((ordered - median) / spread)
     kept = np.linspace(0, len(columns) - 1, n_order_statistics).round().astype(np.int64)
     scales = {

@@ -102,7 +102,7 @@ class CellModel(Uncached):
         learned, usual = lowest() | normal, lowest(share=USUAL) | normal
         features = AdditiveFeatures.fit(X, columns)
         rows = features(X)
-        # With more features than rows, including levels of categories, any row would be explained.
+        # If features, counting levels of categories, outnumber rows, regressions explain any row.
         n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
         is_crowded = len(columns.groups) > MANY_COLUMNS and n_features > n_learned
         is_wide = features.is_wide or is_crowded

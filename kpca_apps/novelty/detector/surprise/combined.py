@@ -66,8 +66,8 @@ class CombinedScore:
     cells: CellModel
     large_groups: LargeGroups
     # Tails, first for rows of no large group, then for the rows of each large group.
-    error: tuple[UpperTail, ...]  # of the kernel PCA errors of rows
-    mean: tuple[UpperTail, ...]  # of the mean surprises
+    error: tuple[UpperTail, ...]  # tails of the rows' kernel PCA errors
+    mean: tuple[UpperTail, ...]  # tails of the mean surprises
     scatter: tuple[UpperTail, ...]
     # The exponential tail of the rows' oddest cells: surprise = slope (oddest - zero).
     oddest_zero: Annotated[float, SQUARABLE]
@@ -146,7 +146,7 @@ class CombinedScore:
         return model, model(X, errors, rows)
 
     def with_surprise(self, scores: FloatArray, surprise: FloatArray) -> FloatArray:
-        """Add to the scores of rows (n,) other evidence r = -log p_r against each.
+        """Add other evidence r = -log p_r against each row to the scores of rows (n,).
 
         This is one more term of the harmonic mean, f (1/p_r - 1): 0 for a row without evidence.
         """

@@ -36,7 +36,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 FEWEST_COLUMNS = 4
 # Least share of a column's values that are above 0 and so have a logarithm.
 POSITIVE = 0.95
-# Level of the one-sided tests.
+# Significance level of the one-sided tests.
 LEVEL = 0.05
 # A column is taken to scatter by at least this share of its standard deviation.
 LEAST_SCATTER = 0.02
@@ -53,7 +53,7 @@ class CommonCurve:
 
     @classmethod
     def fit(cls, X: FloatArray, seen: BoolArray, density: FloatArray) -> CommonCurve:
-        """Find the columns among numbers (v, n), by cells that are `seen` and by their `density`.
+        """Find the columns of numbers (v, n) that follow a curve, by `seen` cells and `density`.
 
         `density` is the log density of each cell by a regression on the other columns.
         """
@@ -94,7 +94,7 @@ class CommonCurve:
         return cls(place[:0], np.empty((0, 1)), np.empty((0, 1)))
 
     def replace(self, errors: FloatArray, X: FloatArray, *, fitted: bool = False) -> None:
-        """Put the residuals of the columns into `errors` (v, n), where numbers X (v, n) are > 0.
+        """Put residuals from the curve into `errors` (v, n), where the numbers X (v, n) are > 0.
 
         Those `fitted` are computed as if their row had been left out.
         """

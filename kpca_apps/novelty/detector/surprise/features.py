@@ -45,7 +45,7 @@ LARGEST_FLOAT = np.finfo(np.float64).max
 class FeatureRows:
     """Rows as an additive kernel sees them."""
 
-    lines: FloatArray  # (p, n), the features, a line each
+    lines: FloatArray  # (p, n), one line for each feature
     value: FloatArray  # (v, n), the numbers on their scale, not clipped; 0 for frequent values
     free: BoolArray  # (v, n), whether a number is none of its column's frequent values
     all_free: bool  # whether `free` is true everywhere
@@ -226,7 +226,7 @@ def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
 
 
 def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Scale of sorted values, and the moments (2, 3) of their polynomials."""
+    """Return the scale of sorted values, and the moments (2, 3) of their polynomials."""
     low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75)).tolist()
     spread = (high - low) / IQR_OF_NORMAL
     # The range bounds the deviation, so that is rarely computed.
