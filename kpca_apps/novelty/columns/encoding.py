@@ -117,7 +117,7 @@ class ValueCoder:
 
 @dataclass(frozen=True)
 class MovedDates(ValueCoder):
-    """Encoder of dates that shifts a later or earlier table onto the range of the training dates.
+    """Encoder of dates that shifts those of a later or earlier table onto the training range.
 
     Dates outside that range are no evidence against a row; their differences are. Periodic
     features are not shifted. Model files do not contain this encoder.
@@ -385,7 +385,7 @@ _WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "W
 
 
 def _day_and_time(features: FloatArray) -> str:
-    """Write the features of a date (5,), NaN for dropped ones, as weekday and time of day."""
+    """Write a date's features (5,) as weekday and time of day; dropped features are NaN."""
     hour, weekday = (np.arctan2(features[1::2], features[2::2]) / (2 * np.pi)) % 1.0
     words = [] if np.isnan(weekday) else [_WEEKDAYS[round(weekday * 7) % 7]]
     if not np.isnan(hour):

@@ -193,7 +193,7 @@ class PartTask:
 
 
 def row_count(table: AnyTable) -> int:
-    """Return the number of rows; a sample in memory has fewer than its source."""
+    """Return a table's number of rows; a sample in memory has fewer than its source."""
     return table.frame.height if isinstance(table, Table) else table.n_rows
 
 
@@ -220,7 +220,7 @@ def _of_part(task: PartTask, function: Callable[[Table], Result]) -> Result:
 
 
 def some_rows(table: AnyTable, positions: IntArray) -> AnyTable:
-    """Return a table of the rows at increasing positions; its parts are read later."""
+    """Return a table of the rows at increasing positions; the parts are read later."""
     if isinstance(table, Table):
         return table.take(positions)
     source = replace(table.source, n_rows=len(positions))
@@ -242,7 +242,7 @@ def _rows_of_part(part: TablePart, places: IntArray) -> tuple[pl.DataFrame, IntA
 def take_rows(
     table: AnyTable, positions: IntArray, execution: Execution, what: str = "Fetching rows"
 ) -> Table:
-    """Return the rows at positions in the given order; workers read them from the parts."""
+    """Return the rows at positions, in the given order; workers read the rows from the parts."""
     if isinstance(table, Table):
         return table.take(positions)
     inside, back = np.unique(positions, return_inverse=True)

@@ -64,7 +64,7 @@ from kpca_apps.tables.values import (
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
 
 _MIN_ROWS = 3
-_MOSTLY = 0.5  # share of numbers above which a note tells that a column is not numeric
+_MOSTLY = 0.5  # a column of text with a larger share of numbers gets a note
 _MANY_WORDS = 3.0  # least mean number of words of prose
 _ONE_WORD = 1.5  # mean number of words below which texts are codes
 _DATES = {
@@ -130,12 +130,12 @@ class ColumnSpec:
 
     @property
     def has_levels(self) -> bool:
-        """Whether the model uses its levels."""
+        """Whether the model uses the levels of the column."""
         return self.used and KINDS[self.role].features is None
 
     @property
     def is_truth(self) -> bool:
-        """Whether its levels are true and false."""
+        """Whether the levels of the column are true and false."""
         return self.used and KINDS[self.role].is_truth
 
     def levels(self, column: Column) -> Levels:
@@ -276,7 +276,7 @@ def _shared_marks(columns: list[Column], specs: list[ColumnSpec]) -> tuple[str, 
 
 
 def _in_order(column: Column, spec: ColumnSpec, day_first: bool) -> ColumnSpec:
-    """Read ambiguous dates in the order of the table's other dates."""
+    """Read ambiguous dates with day and month ordered as in the table's other dates."""
     format = spec.format
     if not isinstance(format, DateFormat) or format.decided_by != "default":
         return spec
@@ -597,7 +597,7 @@ COUNTING = "whole numbers in steps of 1"
 """The only certain reason."""
 PADDED = "written with leading zeros"
 
-_NEARLY = 0.95  # share of cells or steps that must follow a rule
+_NEARLY = 0.95  # least share of cells, or of steps, that must follow a rule
 _MIN_NUMBERS = 10  # fewer consecutive integers occur by chance
 _STEPS = 4  # largest distance, in steps, of the pairs that estimate the density
 _FEWER = 10.0  # least ratio of expected to observed repeats in an identifier
