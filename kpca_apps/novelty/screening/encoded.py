@@ -98,8 +98,8 @@ class Encoded:
     surprise: FloatArray  # (n,), -log p of the rows by the relations between their columns
     warnings: tuple[str, ...]  # how cells without a valid value were treated
     execution: Execution  # runs passes over the parts
-    n_jobs: int | None  # threads that work on a table in memory
-    accepted: Accepted | None  # rows that are fine whatever they hold
+    n_jobs: int | None  # number of threads that work on a table in memory
+    accepted: Accepted | None  # rows that a reader accepted, whatever they hold
     groups: Groups  # groups judged among themselves, and the position of each row's group
 
     @property
@@ -249,8 +249,8 @@ def encode(
     rules: tuple[CellRule, ...] = ()
     if checked:
         others, n_others = held.table, row_count(table)
-        # The rows the model learned as normal define what is allowed in its own table; in other
-        # tables, accepted rows are left out.
+        # In the table of the model, the rows learned as normal define what is allowed; in other
+        # tables, all rows but the accepted ones.
         if is_accepted is not None and not is_own and not is_accepted[held.index].all():
             others = others.take(np.flatnonzero(~is_accepted[held.index]))
             n_others -= int(is_accepted.sum())
@@ -310,7 +310,7 @@ def _looked_through(
     learned: BoolArray,
     is_accepted: BoolArray | None,
 ) -> tuple[CellFaults, HashArray, FloatArray]:
-    """Return the faults of a table or part, and the hashes and surprise of its rows."""
+    """Return the faults of a table or part, and the hash and surprise (-log p) of each row."""
     judged = encoder.judge(table, own=learned)
     if not rules:
         no_hashes = np.zeros(len(learned), dtype=np.uint64)
@@ -364,7 +364,7 @@ def _bare(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartT
 class _EncodedPart(NamedTuple):
     """The encoded rows of a part, and the faults of its cells."""
 
-    matrix: FloatArray  # (n, d); held by a Dask worker, or empty once it is in a file
+    matrix: FloatArray  # (n, d); held by a Dask worker, or empty once written to a file
     faults: CellFaults
     hashes: HashArray  # (n,), hashes of the rows
     surprise: FloatArray  # (n,)

@@ -275,7 +275,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 
 
 def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
-    """Score all rows by a detector that was fitted to some, which keep their own scores."""
+    """Score all rows by a detector fitted to some of them, which keep their own scores."""
     calibrating = np.setdiff1d(rows.sample_index, rows.learned)
     fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
     release_pages(fitted.scores)
@@ -313,7 +313,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
 
 
 def _running_note(plan: ColumnPlan) -> Iterator[str]:
-    """Note which columns keep increasing, and what that means for rows that are scored later."""
+    """Note which columns keep increasing, and what this means for rows that are scored later."""
     names = [spec.name for spec in plan.used if spec.runs_on]
     if names:
         verb = "runs" if len(names) == 1 else "run"
@@ -325,7 +325,7 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
 
 def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: bool) -> Parameters:
     """Return the parameters that the options describe; `n_judged` rows may be flagged."""
-    # With a clean reference, a choice applies to the tables scored later, not to this one.
+    # With a clean reference, a choice (share or count) applies only to tables scored later.
     chosen = not rule.calibrated and not clean
     if chosen and rule.name == "count" and rule.setting >= n_judged:
         raise OptionError(
@@ -344,7 +344,7 @@ def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: boo
 def own_groups(
     keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
 ) -> list[int]:
-    """Return the groups that get their own model, largest first; ConfigError if none.
+    """Return the groups that get models of their own, largest first; ConfigError if none.
 
     `codes` are those of the rows that are judged.
     """
@@ -366,7 +366,7 @@ def own_groups(
 
 
 def landmarks_of_each(n_groups: int, clean: bool) -> int | None:
-    """Return the number of landmarks of each of several groups; `None` means that of a table."""
+    """Return how many landmarks each of several groups gets; `None`: as many as a table."""
     if n_groups <= FULL_LANDMARKS:
         return None
     fewer = LANDMARKS[clean] * math.sqrt(FULL_LANDMARKS / n_groups)

@@ -79,7 +79,7 @@ class Verdict:
     model: NoveltyModel
     rows: Encoded
     scored: RowScores
-    rarity: Rarity | None  # distribution of usual scores, for the rarities
+    rarity: Rarity | None  # distribution of scores of usual rows, for rarities
     evidence: pl.DataFrame  # findings against cells, the strongest first (`table_of_evidence`)
     n_odd_cells: int  # number of odd cells, also of those too many to be listed
     rank_by_score: Mapping[int, int]  # rank by score alone, by row number, of rows with evidence
@@ -90,7 +90,7 @@ class Verdict:
 
     @property
     def n_listed(self) -> int:
-        """Number of rows that are flagged or have evidence of their own: the first by rank."""
+        """Number of listed rows, the first by rank: flagged, or with evidence of their own."""
         flagged, others = (
             self.scored.is_flagged,
             np.array([*self.rank_by_score], dtype=np.int64) - 1,
@@ -223,7 +223,7 @@ def _pieces(
 
 
 def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
-    """Score every row by its own model, shape (n,), on the scale of that model.
+    """Score every row, shape (n,), by its own model and on the scale of that model.
 
     For the table that the model was fitted on, the scores are known.
     """
@@ -381,7 +381,7 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
 
 
 def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
-    """Rank the rows with evidence of their own by it; the others keep their order.
+    """Rank the rows with evidence of their own by that evidence; others keep their order.
 
     Rows known to be wrong stay first; rows that are neither flagged nor have such evidence come
     last.
@@ -428,7 +428,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     return ranks
 
 
-# Rules: what they and their thresholds mean.
+# Rules: the meaning of each rule and its threshold.
 
 
 NO_RATE = "no false-alarm rate is known without clean rows"
@@ -491,7 +491,7 @@ def flag(
 
 
 def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
-    """State which rows a choice flags, and whether ties make them more or fewer."""
+    """State which rows a choice flags, and whether ties make these more or fewer."""
     count = rule.count(n)
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
     rows = f"{count:,} row{'s' if count > 1 else ''}"
@@ -510,7 +510,7 @@ def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
 
 
 def rate_statement(alpha: float, threshold: float, n_calibration: int, calibration: str) -> str:
-    """State what a false-alarm rate means, or that there are too few clean rows for it."""
+    """State what a false-alarm rate means, or that too few clean rows calibrate it."""
     if math.isinf(threshold):
         return (
             f"Nothing can be flagged at {_percent(alpha)}: {n_calibration:,} reference rows allow "

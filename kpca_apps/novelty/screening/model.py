@@ -140,7 +140,7 @@ class GroupModel:
     values: GroupKey  # texts of the group in the columns it is grouped by
     n_rows: Annotated[int, Meta(ge=3)]  # fitted on
     encoder: LearnedEncoder  # the column plan and how the columns became numbers
-    detector: Detector  # fitted on the encoded rows, and holds some of them
+    detector: Detector  # detector fitted on the encoded rows; holds some of them
     # Leave-one-out scores of the training rows. For more than 100,000 rows they are not saved, and
     # empty in a model read from a file.
     training_scores: Annotated[FloatArray, "n"]
@@ -186,7 +186,7 @@ class NoveltyModel:
 
     @property
     def models(self) -> tuple[AnyModel, ...]:
-        """The model of the whole table, and those of groups of its rows."""
+        """The model of the whole table, and the models of groups of its rows."""
         return (self, *self.groups)
 
     @property
@@ -196,7 +196,7 @@ class NoveltyModel:
 
     @property
     def chosen_threshold(self) -> float | None:
-        """The threshold that a choice set on the training table, for later tables."""
+        """The threshold that a choice set on the training table, to be kept for later tables."""
         return self.group_threshold if self.groups else self.detector.flags_above
 
     def validate(self) -> None:

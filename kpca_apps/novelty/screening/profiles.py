@@ -28,7 +28,7 @@ def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
 
 
 def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnProfile:
-    """Describe what a column became: missing cells in the whole table, and its distribution.
+    """Describe what a column became; `n_missing` counts missing cells in the whole table.
 
     The plan may come from another table; distinct values and distribution are this column's own.
     """
@@ -65,7 +65,7 @@ def naming_column(rows: Encoded, requested: str | None) -> str | None:
 
 
 def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterator[str]:
-    """Note which column names the rows if none was requested, or that ids repeat."""
+    """Note which column names the rows, if the user requested none, or that ids repeat."""
     drawn, table = "" if rows.size_of_parts is None else " drawn", rows.sample_table
     if requested is None:
         if found is not None:
