@@ -1,4 +1,4 @@
-"""Baselines: Hoffmann's method, those of his comparison, and two current ones.
+"""Baselines: Hoffmann's method, the methods that he compared it with, and two current ones.
 
 References
 ----------
@@ -35,7 +35,7 @@ class Baseline:
     # ``scores(fit_rows, scored_rows, seed)``: higher = more novel. If both are the same object,
     # rows are scored as training rows.
     scores: Callable[[FloatArray, FloatArray, int], FloatArray]
-    quadratic: bool = True  # whether its cost is quadratic in the training rows
+    quadratic: bool = True  # whether the cost is quadratic in the number of training rows
 
     def run(self, fit: FloatArray, scored: FloatArray, seed: int) -> tuple[FloatArray, str]:
         """Return scores of rows (m, d) after a fit on rows (n, d), and the settings in words."""

@@ -47,7 +47,7 @@ class Labels:
     column: str  # the label column
     positive: str  # the value that outliers have in that column
     note: Note | None  # note on the choice of that value; None if the user gave it
-    is_outlier: BoolArray  # (n,), rows with that value
+    is_outlier: BoolArray  # (n,), rows with the value of outliers
     known: BoolArray  # (n,), rows with a label; others are not evaluated
 
 
@@ -88,7 +88,7 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
 
 
 def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]:
-    """Guess the value of outliers from counts of values; return it and the reason.
+    """Guess the value of outliers from counts of values; also return the reason for it.
 
     It is the only word such as "outlier", "yes" or "1", else the rarest value. ConfigError for many
     values and for numbers.
@@ -221,7 +221,7 @@ def evaluate_scores(
     name = OURS[model.options.method]
     methods = [curves_of(name, outlier, scores[known], ours=True, seconds=seconds)]
     if fitted_on is not None:
-        # Imported here because it takes long and most tables have no labels.
+        # Imported here because importing takes long and most tables have no labels.
         from kpca_apps.novelty.compare.baselines import BASELINES
 
         rng = np.random.default_rng(model.options.seed)
@@ -263,7 +263,7 @@ def curves_of(
     note: str = "",
 ) -> Curves:
     """Compute ROC and precision-recall curves, thinned for drawing, and the areas under them."""
-    # Imported here because it takes long and most tables have no labels.
+    # Imported here because importing takes long and most tables have no labels.
     from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
 
     false_positive, true_positive, _ = roc_curve(is_outlier, scores)

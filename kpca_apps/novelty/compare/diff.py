@@ -60,7 +60,7 @@ class _Run:
         return written_names(self.columns, self.table)
 
     def summary(self, hidden: Collection[str] = ()) -> RunSummary:
-        """Summarise the run, without a sentence on columns that another run hides."""
+        """Summarise the run, without a sentence on findings if another run hides more columns."""
         n_rows, n_flagged = int(self.result["n_rows"]), int(self.result["n_flagged"])
         sentence = str(self.result["sentence"])
         if not {*hidden} <= {name for name, one in self.columns.items() if one["hidden"]}:
@@ -176,7 +176,7 @@ def _read(folder: Path) -> _Run:
 
 
 def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
-    """Return the names of input columns in a scored table, without columns that it lacks.
+    """Return the scored table's names of input columns, without columns that it lacks.
 
     They are its first columns, in order. Writing may add an apostrophe or endings; reading strips
     spaces and numbers equal names.
@@ -202,7 +202,7 @@ def _identifier(
     shared: Sequence[str],
     n_rows: Sequence[int],
 ) -> str | None:
-    """Return the id, or an identifier, that has no repeats in either table."""
+    """Return the id, or an identifier, that occurs only once in each table."""
     for role in ("id", "identifier"):
         for name in shared:
             if all(
@@ -281,7 +281,7 @@ def _listed(
     hidden: Collection[str],
     key: str | None,
 ) -> ListedRow:
-    """Describe a listed row by its records in the old and the new run."""
+    """Describe a listed row from its records in the old and the new run."""
     changed = []
     for name in shared if was is not None and become is not None else ():
         assert was is not None and become is not None
