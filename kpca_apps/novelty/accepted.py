@@ -50,7 +50,7 @@ class Accepted:
 
     @property
     def is_fine(self) -> BoolArray:
-        """Mask (n,) of the rows that are normal training rows."""
+        """Mask (n,) of accepted rows that are learned from as normal rows."""
         return self.is_accepted if self.is_known is None else self.is_accepted & ~self.is_known
 
     def joined(self, other: Accepted) -> Accepted:
@@ -198,7 +198,7 @@ def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], li
 
 
 def unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
-    """State that n rows are not in a table, naming the places of the first ones."""
+    """State that n rows match no row of a table, and where the first ones are."""
     more = f" and {n - len(places):,} more" if n > len(places) else ""
     rows = f"1 {noun} is" if n == 1 else f"{n:,} {noun}s are"
     return f"{rows} none of {where} ({', '.join(places)}{more})"

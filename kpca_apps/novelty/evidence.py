@@ -17,10 +17,10 @@ import polars as pl
 class Evidence(NamedTuple):
     """A line of the table of evidence."""
 
-    row: int  # from 0, in the table or the part that is judged
+    row: int  # row number from 0, in the table or the part that is judged
     column: str
     kind: str  # see `OddCell`
-    log_p: float  # natural logarithm of its p-value
+    log_p: float  # natural logarithm of the cell's p-value
     seen: str  # text of the cell
     suggestion: str  # suggested value; may be empty
     expected: str  # suggested value or allowed range, in words

@@ -81,7 +81,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | int) -> int:
         raise InputError(Note(f"{name}: no {what}", f"{name}: no {bare}", columns))
     # Tell where these rows are, and how to name one of them.
     first = found[:MAX_PLACES]
-    # Lines of several files are ambiguous.
+    # In a table of several files, a line number is ambiguous.
     taken, file_column = rows.take(first), rows.source.file_column
     lines = None if file_column is not None else taken.lines
     kind, places = ("row", first + 1) if lines is None else ("line", lines)

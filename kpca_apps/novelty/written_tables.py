@@ -88,7 +88,7 @@ def write_tables(
 
 
 def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
-    """Return the style of a text file; the default for other files and rare delimiters."""
+    """Return the style of a text file; other files and rare delimiters have the default style."""
     cut = source.delimiter
     if cut is None or not cut.isascii() or cut == ONE_COLUMN:
         return PLAIN
@@ -256,7 +256,7 @@ def _write_listed(
     execution: Execution | None,
     style: CsvStyle,
 ) -> tuple[str, ...]:
-    """Write the flagged rows of a table and those with an odd cell (`rows`)."""
+    """Write the listed rows of a table (`rows`): those flagged, and those with an odd cell."""
     listed = result.lists.flagged
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
     # The id comes first, after rank and row.
@@ -271,7 +271,7 @@ def _write_listed(
         "hint": pl.Series([row.hint or None for row in listed], dtype=pl.String),
     }
     names, notes = input_names(shown, added)
-    # Pairs of a column and its name in the input, empty for added columns.
+    # Pairs of a column and its name in the input; the name of an added column is empty.
     found = [(Column(cells.alias(name)), "") for name, cells in added.items()]
     own = [(Column(rows.frame[old].alias(new)), old) for new, old in zip(names, shown, strict=True)]
     columns = [*found[:2], *own[: n_leading - 2], *found[2:], *own[n_leading - 2 :]]
