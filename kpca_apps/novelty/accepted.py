@@ -27,10 +27,10 @@ from kpca_apps.tables.write import as_written
 
 # Significant digits in which numbers must agree; files of spreadsheets keep 15.
 DIGITS = 12
-# Largest accepted share of a table; the others could not be judged.
+# Largest share of rows that may be accepted: with more, too few are left to judge.
 MOST = 0.5
 MAX_NAMED = 5
-# Columns added to lists of flagged rows and scored tables.
+# Columns that this package adds to lists of flagged rows and to scored tables.
 OURS = frozenset(
     "rank row line reason_column seen expected share hint rarity p_value novelty_score flagged "
     "accepted".split()
@@ -41,20 +41,20 @@ OURS = frozenset(
 class Accepted:
     """Rows of a table that a reader judged: fine, known to be odd, or wrong."""
 
-    is_accepted: BoolArray  # (n,), fine or known
+    is_accepted: BoolArray  # (n,), rows judged fine or known to be odd
     name: str  # of the list
-    notes: tuple[str, ...]  # on listed rows without a match
-    is_known: BoolArray | None = None  # (n,), excluded from training; None if all are fine
-    is_wrong: BoolArray | None = None  # (n,), stay on top of the list
-    marks: tuple[RowMark, ...] = ()  # sorted by row
+    notes: tuple[str, ...]  # notes on listed rows that match no row
+    is_known: BoolArray | None = None  # (n,), known to be odd: not learned from; None if all fine
+    is_wrong: BoolArray | None = None  # (n,), rows marked as wrong: they stay on top
+    marks: tuple[RowMark, ...] = ()  # sorted by row in each list
 
     @property
     def is_fine(self) -> BoolArray:
-        """Mask (n,) of the rows that are normal training rows."""
+        """Mask (n,) of accepted rows that are learned from as normal rows."""
         return self.is_accepted if self.is_known is None else self.is_accepted & ~self.is_known
 
     def joined(self, other: Accepted) -> Accepted:
-        """Combine two lists; a row is wrong if either says so."""
+        """Combine two lists of judged rows; a row is wrong if either list says so."""
         none = np.zeros(len(self.is_accepted), dtype=bool)
         wrong = (none if self.is_wrong is None else self.is_wrong) | (
             none if other.is_wrong is None else other.is_wrong
@@ -77,10 +77,10 @@ class Accepted:
 
 
 class _Shared(NamedTuple):
-    """Comparison of a shared column."""
+    """How a column that both tables have is compared."""
 
     name: str  # in the table
-    format: ValueFormat | None  # None for text
+    format: ValueFormat | None  # format of numbers or dates; None for text
     in_lower: bool  # whether case is ignored
     is_single: bool  # whether the table has numbers of 32 bits
 
@@ -96,7 +96,7 @@ class _Shared(NamedTuple):
         return cls(column.name, format, is_truth, kind == pl.Float32)
 
     def read(self, column: Column, format: ValueFormat | None) -> pl.Series:
-        """Return the number, or the text, of each cell (n,)."""
+        """Return the value of each cell (n,): a number, or its text if no number is read."""
         texts = column.texts.str.to_lowercase() if self.in_lower else column.texts
         numbers = pl.repeat(None, len(column), dtype=pl.Float64, eager=True)
         if format is not None:
@@ -111,7 +111,7 @@ class _Shared(NamedTuple):
 def _matched(
     table: Table, columns: Sequence[_Shared], wanted: pl.DataFrame
 ) -> tuple[BoolArray, IntArray]:
-    """Return the accepted rows (n,) of a part, and the matches of each `wanted` row (k,)."""
+    """Mark the accepted rows (n,) of a part, and count those that match each `wanted` row (k,)."""
     cells = [shared.read(table.column(shared.name), shared.format) for shared in columns]
     rows = pl.DataFrame(dict(zip(wanted.columns, cells, strict=True)))
     on, nulls_equal = wanted.columns, True
@@ -155,7 +155,7 @@ def find_accepted(
     compared = [_Shared.of(head.column(name), by_name.get(name)) for name in columns]
     wanted = dict[str, pl.Series]()
     for shared, own in zip(compared, columns.values(), strict=True):
-        # Spreadsheets save dates and decimals in their locale.
+        # Spreadsheets may save dates and decimals as their locale writes them.
         format = None if shared.format is None else own.written_as(shared.format)[0]
         wanted[str(len(wanted))] = shared.read(own, format)
     match = partial(_matched, columns=compared, wanted=pl.DataFrame(wanted))
@@ -177,7 +177,7 @@ def find_accepted(
 
 
 def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], list[str]]:
-    """Return the columns of `accept` by the table's names, and the names of its other columns.
+    """Return the columns of `accept` by their names in the table, and names that it lacks.
 
     Guarding apostrophes are removed. Columns with the name of an added column were written with an
     ending.
@@ -198,7 +198,7 @@ def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], li
 
 
 def unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
-    """State that n rows are not in a table, naming the places of the first ones."""
+    """State that n rows match no row of a table, and where the first ones are."""
     more = f" and {n - len(places):,} more" if n > len(places) else ""
     rows = f"1 {noun} is" if n == 1 else f"{n:,} {noun}s are"
     return f"{rows} none of {where} ({', '.join(places)}{more})"

@@ -17,10 +17,10 @@ import polars as pl
 class Evidence(NamedTuple):
     """A line of the table of evidence."""
 
-    row: int  # from 0, in the table or the part that is judged
+    row: int  # row number from 0, in the table or the part that is judged
     column: str
     kind: str  # see `OddCell`
-    log_p: float  # natural logarithm of its p-value
+    log_p: float  # natural logarithm of the cell's p-value
     seen: str  # text of the cell
     suggestion: str  # suggested value; may be empty
     expected: str  # suggested value or allowed range, in words
@@ -50,8 +50,8 @@ def as_table(lines: Iterable[Evidence]) -> pl.DataFrame:
 
 
 NO_EVIDENCE = as_table(())
-MAX_EVIDENCE = 100_000  # strongest lines kept
-# Cells that agree in these are one finding.
+MAX_EVIDENCE = 100_000  # number of lines that are kept: the strongest
+# Cells that agree in these fields are one finding.
 _ALIKE = ("column", "kind", "seen", "sentence", "suggestion", "expected")
 
 

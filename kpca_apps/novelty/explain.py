@@ -25,7 +25,7 @@ from kpca_apps.novelty.screening.profiles import naming_column
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Rows of one id that a message lists.
+# Largest number of rows of one id that a message lists.
 MAX_PLACES = 20
 
 
@@ -81,7 +81,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | int) -> int:
         raise InputError(Note(f"{name}: no {what}", f"{name}: no {bare}", columns))
     # Tell where these rows are, and how to name one of them.
     first = found[:MAX_PLACES]
-    # Lines of several files are ambiguous.
+    # In a table of several files, a line number is ambiguous.
     taken, file_column = rows.take(first), rows.source.file_column
     lines = None if file_column is not None else taken.lines
     kind, places = ("row", first + 1) if lines is None else ("line", lines)
@@ -103,7 +103,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | int) -> int:
 def _named_rows(
     rows: Encoded, id_column: str | None, row: str
 ) -> tuple[NDArray[np.int64], str, str]:
-    """Return positions by id or number, and the search in words with and without values."""
+    """Return positions by id or number, and the search in words, with and without cell values."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
     what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
     bare = what

@@ -23,7 +23,7 @@ def varies(columns: FloatArray, size: float | None = None) -> NDArray[np.bool_]:
     """
     low, high = (f.reduce(columns, axis=0, initial=np.nan) for f in (np.fmin, np.fmax))
     largest = np.maximum(np.abs(low), np.abs(high)) if size is None else size
-    # Halves, because differences of the largest floats overflow.
+    # Half the range, because differences of the largest floats overflow.
     half = 0.5 * high - 0.5 * low
     return np.asarray(half > np.maximum(0.5 * ROUNDING * largest, SMALLEST))
 

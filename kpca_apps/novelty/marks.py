@@ -39,18 +39,18 @@ from kpca_apps.tables.write import as_written
 Kind = Literal["wrong", "fine", "known"]
 
 KEY = "row_key"  # column of keys in a list of marks
-LARGEST = 64_000_000  # bytes of a page or a list
+LARGEST = 64_000_000  # largest size of a page or a list, in bytes
 MOST_MARKS = 100_000
-_HEAD = 4096  # bytes that show whether a file in a store is a page
+_HEAD = 4096  # first bytes, which show whether a file in a store is a page
 _LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
-_SIGN = b'<script type="application/json" id="marks">'  # before the marks of a page
+_SIGN = b'<script type="application/json" id="marks">'  # what precedes the marks in a page
 _SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'
 _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
-# v (all columns visible) or h (some hidden), hash of the names of columns, hash of the cells.
+# v (all columns visible) or h (some hidden), hash of the columns' names; hash of the row's cells.
 _KEY_FORM = "^[vh][0-9a-f]{8}-[0-9a-f]{16}$"
-# Bits of a number that files of other programs keep.
+# Number of bits of a number that other programs keep in their files.
 _BITS = 40
-# Larger integers, and texts of digits that are codes: 0012 is not 12.
+# Hashed as texts: larger integers, and digits that are codes, as 0012 is not 12.
 _LONG = float(1 << _BITS)
 _CODE = r"^(?:-?[1-9][0-9]{12,}|0[0-9]+)$"
 _MISSING = 0x9E3779B97F4A7C15
@@ -81,7 +81,7 @@ class Marks:
 
     name: str  # of the file
     marks: tuple[_Mark, ...]
-    columns: tuple[str, ...] | None  # of the keys, if the file names them
+    columns: tuple[str, ...] | None  # columns that the keys cover, if the file names them
 
 
 def row_keys(table: Table, hidden: Collection[str]) -> list[str]:
@@ -104,7 +104,7 @@ def mixed(values: HashArray) -> HashArray:
 
 
 def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
-    """Hash cells of each row, independently of the order of columns and the version."""
+    """Hash cells of each row, whatever the order of columns and this package's version."""
     total = np.zeros(table.frame.height, dtype=np.uint64)
     for name in names:
         total += mixed(_cell_hashes(table.column(name)) ^ np.uint64(_text_hash(name)))
@@ -258,7 +258,7 @@ def find_marked(
     order = np.argsort(keys, kind="stable")
     starts, stops = (np.searchsorted(keys[order], wanted, side=s) for s in ("left", "right"))
     found, idle = dict[int, RowMark](), []
-    # Use the last mark of a row.
+    # Of several marks of a row, use the last.
     last = {(m.key, m.row * m.key.startswith("h")): n for n, m in enumerate(marks.marks)}
     for number in sorted(last.values()):
         mark, start, stop = marks.marks[number], int(starts[number]), int(stops[number])

@@ -209,7 +209,7 @@ def _without(findings: tuple[Finding, ...], hidden: Collection[str]) -> tuple[Fi
 
 def _cell(cell: OddCell, hidden: Collection[str]) -> OddCell:
     """Mask values of hidden cells in the evidence against another cell."""
-    # Corrections of misspelt levels follow from their own letters.
+    # A correction of a misspelt level comes from the cell's own letters: it reveals no hidden cell.
     if cell.kind == MISSPELT or {*cell.given}.isdisjoint(hidden):
         return cell
     return replace(cell, sentence=CONTRADICTED_BY_HIDDEN, suggestion="", expected="", rule="")
@@ -227,7 +227,7 @@ def redact_source(source: SourceInfo, hidden: Collection[str]) -> SourceInfo:
     """Remove names of files if the column of files is hidden."""
     if source.file_column not in hidden:
         return source
-    # All notes but the first, their number, name files.
+    # The first note is a number of files; all others name files.
     return replace(source, notes=source.notes[:1], left_out=())
 
 
@@ -236,7 +236,7 @@ def _ranked(row: RankedRow, hidden: Collection[str], has_id: bool, group: str) -
         row,
         id=row.id if has_id else None,
         reasons=_without(row.reasons, hidden),
-        # Hints follow from values of the columns that they name.
+        # A hint reveals values of the columns that it names.
         hints=tuple(hint for hint in row.hints if not _is_about(hint, hidden)),
         cells=tuple(cell for cell in row.cells if cell[0] not in hidden),
         group=group,

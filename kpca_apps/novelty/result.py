@@ -21,17 +21,17 @@ Setting = str | float | int | bool | None
 Settings = Mapping[str, Setting]
 
 COLUMN_BINS = 40
-BINS = 60  # of all scores
-MAX_TICKS = 200  # flagged rows whose score is stored
-MAX_STEPS = 400  # places of the list whose score is stored
-WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
+BINS = 60  # bins of the histogram of all scores
+MAX_TICKS = 200  # largest number of flagged rows whose score is stored
+MAX_STEPS = 400  # number of ranks, about, whose score is stored
+WIDE = 30.0  # ratio of scores from which the axis is logarithmic: highest over median
 REACH = 2.0  # histogram range beyond the flagged rows, in steps from the median to them
-N_KINDS = 5  # kinds of reason that come first
+N_KINDS = 5  # number of kinds of reason that come first
 # Kinds of odd cell: contradicted by others of its row, misspelt, and a new level.
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
-REVEALED = "is hidden, but follows from"  # in notes for readers who may see all values
-# Odd cells that a page shows, also for one column: one bad column must not fill the page.
+REVEALED = "is hidden, but follows from"  # part of a note for readers who may see all values
+# Most odd cells that a page shows: of all columns, and of one, as a bad column must not fill it.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 
 
@@ -40,7 +40,7 @@ class NumericProfile:
     """Distribution of a numeric column in its own units, or of dates in seconds since 1970 UTC."""
 
     edges: FloatArray  #: (b + 1,), .5 % to 99.5 % quantile; values outside are in the end bins
-    counts: FloatArray  #: (b,), rows in each bin
+    counts: FloatArray  #: (b,), number of rows in each bin
     minimum: float
     q25: float
     median: float
@@ -82,10 +82,10 @@ class ColumnProfile:
     used: bool  #: whether the model sees it
     hidden: bool  #: whether its values are kept out of the result (--hide)
     why: str  #: one clause: the rule that decided ("4 distinct strings")
-    n_missing: int  #: cells without a value
-    n_distinct: int  #: distinct values among the rest
+    n_missing: int  #: number of cells without a value
+    n_distinct: int  #: number of distinct values
     reason_share: float = 0.0  #: its part in the reasons of explained flagged rows, 0..1
-    distribution: NumericProfile | CategoryProfile | None = None  #: None: unused, hidden, text
+    distribution: NumericProfile | CategoryProfile | None = None  #: None if unused, hidden or text
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class Reason:
     column: str  #: the column
     #: Drop of the score when the expected value replaces the actual one, over the sum of these
     #: drops for all columns listed, 0..1; a set's drop is divided evenly among its columns. 0 if no
-    #: replacement lowers the score: then the column is farthest from its expected value.
+    #: replacement lowers the score: then this column is the farthest from its expected value.
     share: float
     seen: str  #: the value in the row, as text to show
-    expected: str  #: the value suggested by its neighbours
-    #: Numbers (dates in seconds) or names of levels; None if missing, free text or hidden.
+    expected: str  #: the value suggested by the row's neighbours
+    #: The actual value: number, date in seconds or level; None if missing, free text or hidden.
     seen_value: float | str | None = None
     expected_value: float | str | None = None  #: the same for the expected value
     #: Columns that are odd as a set, including this one, whose reasons follow each other; empty if
@@ -117,12 +117,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class TailShare:
-    """How rare a score is among rows like the usual ones."""
+    """How rare a score is among the rows that a model was learned from."""
 
-    #: Share of such rows that would score at least as high, 0..1; at least 1 / (n + 1), which is "<
-    #: 1 in n", if the model was learned from n rows.
+    #: Share of rows that would score at least as high, 0..1; at least 1 / (n + 1), which is "< 1 in
+    #: n", if the model was learned from n rows.
     share: float
-    words: str  #: the same as "1 in N"
+    words: str  #: the share written as "1 in N"
 
     @property
     def in_prose(self) -> str:
@@ -144,7 +144,7 @@ class ScoreScale:
 
     name: str  #: "p-value" with a clean reference, else "how rare"
     statement: str  #: meaning of its values
-    marks: tuple[ScoreMark, ...]  #: scores with round values, increasing
+    marks: tuple[ScoreMark, ...]  #: scores at round values of the scale, increasing
 
 
 @dataclass(frozen=True)
@@ -157,16 +157,16 @@ class RankedRow:
     id: str | None  #: text of the column that names the rows
     score: float  #: higher = more novel
     p_value: float | None  #: share of normal rows expected to score as high; None: no reference
-    flagged: bool  #: for its score or, with fdr, listed for one of its cells
-    reasons: tuple[Reason, ...] = ()  #: the set that explains the row first, then by share
-    explained: bool = False  #: whether reasons were computed; far down the list only the first
-    hints: tuple[str, ...] = ()  #: what may be wrong with it: a sentence each
-    cells: tuple[tuple[str, str], ...] = ()  #: name and text as written, for shown columns
-    rarity: TailShare | None = None  #: None with a reference (p-values) and for truncation
+    flagged: bool  #: for its score or, with fdr, for one of its cells
+    reasons: tuple[Reason, ...] = ()  #: first the set that explains the row, then others by share
+    explained: bool = False  #: whether all reasons were computed, not only the first
+    hints: tuple[str, ...] = ()  #: sentences on what may be wrong with the row
+    cells: tuple[tuple[str, str], ...] = ()  #: name and text, as written, of shown cells
+    rarity: TailShare | None = None  #: how rare the score is; None with p-values and for truncation
     #: The group it was judged in, as "species Adelie"; empty for the model of the whole table.
     group: str = ""
-    key: str = ""  #: identifies a marked row again: a hash of its visible cells
-    nearest: tuple[int, ...] = ()  #: the most similar of `lists.usual`, the nearest first
+    key: str = ""  #: hash of the visible cells, which finds a marked row again
+    nearest: tuple[int, ...] = ()  #: row numbers of the most similar `lists.usual`, nearest first
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
@@ -193,7 +193,7 @@ class UsualRow:
     row: int  #: position in the table, 1 = first row of data
     line: int | None  #: line of the input file it starts on
     id: str | None  #: text of the column that names the rows
-    cells: tuple[tuple[str, str], ...]  #: name and text as written
+    cells: tuple[tuple[str, str], ...]  #: name and text of the cells, as written
 
 
 @dataclass(frozen=True)
@@ -203,12 +203,12 @@ class FlaggedRow:
     rank: int  #: 1 = oddest
     row: int  #: position in the table, 1 = first row of data
     line: int | None  #: line of the input file it starts on, 1 = first; None for binary formats
-    id: str | None  #: text of the column that names the rows; None without, or if it is hidden
+    id: str | None  #: text of the column that names the rows; None if there is none, or if hidden
     #: The column of the first reason, or several that are odd together; empty if none differs, or
     #: if reasons were not requested.
     columns: tuple[str, ...] = ()
-    seen: tuple[str, ...] = ()  #: the value in each of them, as text to show
-    expected: tuple[str, ...] = ()  #: the value suggested by its neighbours
+    seen: tuple[str, ...] = ()  #: the value in each of these columns, as text to show
+    expected: tuple[str, ...] = ()  #: for each, the value suggested by the row's neighbours
     #: The share of this reason in the drop of the score when the values of all reasons are replaced
     #: by the expected ones. 0 if no replacement lowers the score.
     share: float | None = None
@@ -220,17 +220,17 @@ class FlaggedRow:
 class Pattern:
     """Rows that are odd for the same reason, by single cells or as a whole."""
 
-    #: Positions in the table, 1 = first row of data, oddest first. All rows that are odd by a cell,
-    #: and listed rows that are odd as a whole.
+    #: Positions in the table, 1 = first row of data, oddest first. If rows are odd by a cell, all
+    #: of them; if they are odd as a whole, the listed ones.
     rows: tuple[int, ...]
-    columns: tuple[str, ...]  #: of the reason
-    sentence: str  #: how they are odd and what they share, in one line
-    common: tuple[str, str] | None = None  #: another column, and its value in most rows
+    columns: tuple[str, ...]  #: columns of the reason
+    sentence: str  #: how the rows are odd and what they share, in one line
+    common: tuple[str, str] | None = None  #: another column, and its value in most of these rows
 
 
 @dataclass(frozen=True)
 class OddCell:
-    """A cell that is odd by itself or contradicts others of its row; or several alike."""
+    """A cell that is odd by itself or contradicts others of its row; or several equal cells."""
 
     column: str  #: the column it is in
     #: "far above" or "far below" all other values, "date" (the same for dates), "zero" (if 0 is far
@@ -242,16 +242,16 @@ class OddCell:
     seen: str  #: as written in the table
     sentence: str  #: why it is odd
     suggestion: str  #: suggested value; empty if unknown
-    row: int  #: of the first such cell in the table, 1 = first row of data
+    row: int  #: row of the first such cell in the table, 1 = first row of data
     line: int | None  #: line of the input file that row starts on; None for binary formats
-    n_cells: int = 1  #: cells of the column with the same text
-    more_rows: tuple[int, ...] = ()  #: of the other cells, in the order of the table
-    more_lines: tuple[int, ...] | None = None  #: lines they start on; None for binary formats
-    #: Columns of the row that contradict it, even if it is odd by itself; else empty.
+    n_cells: int = 1  #: number of cells of the column with this text
+    more_rows: tuple[int, ...] = ()  #: rows of the other cells, in the order of the table
+    more_lines: tuple[int, ...] | None = None  #: lines these rows start on; None for binary formats
+    #: Columns whose cells in the row contradict it, even if it is odd by itself; else empty.
     given: tuple[str, ...] = ()
-    expected: str = ""  #: what they allow, in words if that is no single value
-    others: tuple[str, ...] = ()  #: those of the columns that may be the wrong ones instead
-    rule: str = ""  #: that the row breaks, in plain English
+    expected: str = ""  #: what these columns allow, in words if that is no single value
+    others: tuple[str, ...] = ()  #: those of `given` that may be wrong instead
+    rule: str = ""  #: rule that the row breaks, in plain English
     #: Probability that a right row has such a cell, multiplied by the number of tests; too small if
     #: right rows often are exceptions to the rule.
     p_value: float = 1.0
@@ -292,14 +292,14 @@ class FoundRule:
     rule: str  #: in plain English: "start <= end"
     kind: str  #: "order", "linear", "determines" and so on, as in a file of rules
     columns: tuple[str, ...]  #: it is about
-    n_rows: int  #: rows it applies to, among those it was checked on: all, or a drawn sample
-    n_broken: int  #: rows among these that break it
-    rows: tuple[int, ...] = ()  #: the first 1,000 of these, 1 = first row of data
-    lines: tuple[int, ...] | None = None  #: of the input file they start on; None: no lines
+    n_rows: int  #: number of rows it applies to, of those checked: all, or a drawn sample
+    n_broken: int  #: number of these rows that break it
+    rows: tuple[int, ...] = ()  #: the first 1,000 rows that break it, 1 = first row of data
+    lines: tuple[int, ...] | None = None  #: lines of the input file these start on; None: no lines
 
     @property
     def compares_rows(self) -> bool:
-        """Whether it compares rows with each other, so that no cell of one row breaks it."""
+        """Whether the rule compares rows, so that a single row's cells cannot break it."""
         return self.kind in COMPARING
 
 
@@ -309,8 +309,8 @@ class MovedColumn:
 
     column: str  #: the column that moved
     what: str  #: "distribution" of numbers or dates, "levels" of categories, or "missing" cells
-    #: How far, 0..1: the Kolmogorov-Smirnov or total variation distance, or the change of the share
-    #: of missing cells.
+    #: How far it moved, 0..1: the Kolmogorov-Smirnov or total variation distance, or the change of
+    #: the share of missing cells.
     size: float
     words: str  #: its distribution now and before; no values if these are hidden
 
@@ -323,33 +323,33 @@ class ThresholdInfo:
     setting: float  #: the number given (or defaulted) for the rule
     value: float  #: rows with a score above it are flagged; may be inf
     calibration: str | None  #: "leave-one-out", "split" (guaranteed) or None (a choice)
-    n_calibration: int  #: rows it was calibrated on; 0 for a choice
+    n_calibration: int  #: number of rows it was calibrated on; 0 for a choice
     statement: str  #: one plain sentence on its meaning
-    rarity: TailShare | None = None  #: of a score at the threshold, as in `RankedRow`
+    rarity: TailShare | None = None  #: how rare a score at the threshold is
 
 
 @dataclass(frozen=True)
 class GroupInfo:
     """A group of rows that are judged among themselves."""
 
-    name: str  #: as "species Adelie"; empty for the rest, judged by the model of the whole table
-    n_rows: int  #: of the table screened
+    name: str  #: "species Adelie", say; empty for the rest, judged by the whole table's model
+    n_rows: int  #: number of its rows in the table screened
     n_flagged: int
-    n_fitted: int  #: rows its model was fitted on
-    threshold: float  #: for its rows, on the scale of its own model; may be inf
+    n_fitted: int  #: number of rows its model was fitted on
+    threshold: float  #: threshold of its rows, on the scale of its own model; may be inf
 
 
 @dataclass(frozen=True)
 class ComponentMap:
-    """Rows on the leading kernel components: a drawn sample of p, and every ranked row."""
+    """Rows on the leading kernel components: p rows, a drawn sample and every ranked row."""
 
     x: FloatArray  #: (p,), coordinates on component 1
-    y: FloatArray  #: (p,), on component 2
-    rank: IntArray  #: (p,), on component 2
+    y: FloatArray  #: (p,), coordinates on component 2
+    rank: IntArray  #: (p,), rank of the row; 0 where it is not in the ranked list
     flagged: BoolArray  #: (p,)
-    n_rows: int  #: rows in the table
-    variances: FloatArray  #: (k,), of the leading components in feature space, largest first
-    gains: FloatArray  #: (k,), how much of each the model keeps, 0..1 (a step for truncation)
+    n_rows: int  #: number of rows in the table
+    variances: FloatArray  #: (k,), variances of components in feature space, largest first
+    gains: FloatArray  #: (k,), share of each component that is kept, 0..1 (0 or 1 by truncation)
     explained: tuple[float, float]  #: share of the feature-space variance on components 1 and 2
 
 
@@ -362,19 +362,19 @@ class PlaneAxis:
     #: a cell has no value.
     values: FloatArray
     is_date: bool = False
-    levels: tuple[str, ...] = ()  #: of categories
+    levels: tuple[str, ...] = ()  #: levels of categories
 
 
 @dataclass(frozen=True)
 class ColumnPlane:
-    """Rows by the two columns with the largest part in the reasons: a sample, and the ranked."""
+    """Rows by the two columns with the largest part in reasons: a sample, and ranked rows."""
 
     x: PlaneAxis
     y: PlaneAxis | None  #: None if only one column can be drawn: then the score replaces it
     scores: FloatArray  #: (p,)
-    rank: IntArray  #: (p,), 0 where the row is not in the ranked list
+    rank: IntArray  #: (p,), rank of the row; 0 where it is not in the ranked list
     flagged: BoolArray  #: (p,)
-    n_rows: int  #: rows in the table
+    n_rows: int  #: number of rows in the table
 
 
 @dataclass(frozen=True)
@@ -385,7 +385,7 @@ class ScoreContours:
     y_name: str
     x: FloatArray  #: (a,), grid lines in the column's units
     y: FloatArray  #: (b,)
-    scores: FloatArray  #: (b, a), at each crossing
+    scores: FloatArray  #: (b, a), score at each crossing of grid lines
     points_x: FloatArray  #: (p,), rows drawn: a sample, and all flagged
     points_y: FloatArray  #: (p,)
     points_flagged: BoolArray  #: (p,), which of them are flagged
@@ -396,40 +396,40 @@ class ScoreDistribution:
     """The scores of all rows, thinned for drawing; every number kept is exact."""
 
     n_rows: int
-    n_flagged: int  #: for their score
-    #: (b + 1,), bins of a histogram from the lowest score to the highest; if that is far, to
-    #: somewhat above the threshold, which the bulk would hide otherwise.
+    n_flagged: int  #: number of rows flagged for their score
+    #: (b + 1,), edges of histogram bins, from the lowest score to the highest; if that is far out,
+    #: only to somewhat above the threshold, or most scores would be in one bin.
     edges: FloatArray
-    counts: IntArray  #: (b,), rows in each bin
-    n_beyond: int  #: rows above the last bin
+    counts: IntArray  #: (b,), number of rows in each bin
+    n_beyond: int  #: number of rows above the last bin
     logarithmic: bool  #: whether the bins widen from left to right by a constant factor
-    flagged_scores: FloatArray  #: of at most 200 flagged rows, evenly chosen along the list
+    flagged_scores: FloatArray  #: scores of at most 200 flagged rows, evenly chosen along the list
     ranks: IntArray  #: (k,), 1 = most novel: all of a short list, else some 400, densest at its top
-    scores: FloatArray  #: (k,), scores of the rows there, decreasing
-    n_above: IntArray  #: (k,), how many rows score higher than each
+    scores: FloatArray  #: (k,), scores of the rows at these ranks, decreasing
+    n_above: IntArray  #: (k,), number of rows that score higher than each
 
     @classmethod
     def of(cls, scores: FloatArray, n_flagged: int) -> ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Include the places at which half and twice as many rows would be flagged.
+        # Include the rank of the first row not flagged if half, or twice, as many were.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
         kept = ordered[n - places]
         low, high = float(ordered[0]), float(ordered[-1])
         logarithmic = False
-        if high - low <= 1e-12 * max(abs(high), 1e-300):  # all equal: still needs a width
+        if high - low <= 1e-12 * max(abs(high), 1e-300):  # if equal, bins still need a width
             room = 0.5 * abs(high) or 0.5
             edges = np.linspace(low - room, high + room, BINS + 1)
         else:
             logarithmic = bool(low > 0 and high > WIDE * np.median(ordered))
             scale, back = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
             if 0 < n_flagged < n:
-                # The least of those flagged marks the threshold.
+                # The lowest score of a flagged row marks the threshold.
                 least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
-                # Otherwise most rows are flagged, or nothing is in between.
+                # Else most rows are flagged, or no score is between the median and the threshold.
                 if least - middle > 1e-9 * (scale(high) - middle):
                     high = min(high, float(back(least + REACH * (least - middle))))
             edges = back(np.linspace(scale(low), scale(high), BINS + 1))
@@ -461,7 +461,7 @@ class Curves:
     true_positive_rate: FloatArray  #: (p,)
     recall: FloatArray  #: (r,), the precision-recall curve, thinned likewise
     precision: FloatArray  #: (r,)
-    seconds: float = 0.0  #: fit and score; a timing, so not in result.json or the report
+    seconds: float = 0.0  #: time to fit and score; as a timing, not in result.json or the report
     note: str = ""  #: note for readers ("fitted on 5,000 drawn rows")
 
 
@@ -471,8 +471,8 @@ class Evaluation:
 
     label: str  #: the label column
     positive: str  #: its value that means outlier
-    n_positive: int  #: rows with that value
-    n_rows: int  #: rows evaluated
+    n_positive: int  #: number of rows with that value
+    n_rows: int  #: number of rows evaluated
     setting: str  #: one sentence: what the methods were fitted on, and which rows are scored
     methods: tuple[Curves, ...]  #: ours first
 
@@ -481,10 +481,10 @@ class Evaluation:
 class RepeatedRows:
     """Rows that are equal, or nearly equal, in all columns the model uses."""
 
-    rows: tuple[int, ...]  #: 1 = first row of data; the first 8 of them
+    rows: tuple[int, ...]  #: the first 8 of the rows, 1 = first row of data
     lines: tuple[int, ...] | None  #: lines of the input file they start on; None for binary formats
     n_rows: int  #: number of rows
-    columns: tuple[str, ...] = ()  #: in which they differ as written, the first 8; empty if equal
+    columns: tuple[str, ...] = ()  #: the first 8 in which they differ as written; empty if equal
     cells: tuple[tuple[str, ...], ...] = ()  #: texts of each of `rows` in `columns`
 
 
@@ -492,21 +492,21 @@ class RepeatedRows:
 class DuplicateRows:
     """Rows that repeat others."""
 
-    n_repeats: int = 0  #: rows equal to an earlier one, as written, in every column the model uses
-    n_groups: int = 0  #: different rows among those repeated
-    #: Groups of them that chance does not explain, at most 20, in the order of the table.
+    n_repeats: int = 0  #: number of rows equal, as written, to an earlier one in all columns used
+    n_groups: int = 0  #: number of different rows among those repeated
+    #: Groups of equal rows that chance does not explain, at most 20, in the order of the table.
     equal: tuple[RepeatedRows, ...] = ()
-    #: Groups of rows equal but for one cell, or for case, space or rounding, that chance does not
-    #: explain; without those of `common`.
+    #: Number of groups of rows, equal but for one cell, or for case, space or rounding, that chance
+    #: does not explain; without those of `common`.
     n_near: int = 0
-    near: tuple[RepeatedRows, ...] = ()  #: the first 20 of them
-    #: Columns in which alone this many rows differ, so that the table is made that way.
+    near: tuple[RepeatedRows, ...] = ()  #: the first 20 of these groups
+    #: Columns, and how many rows differ in each alone: so many that the table is made that way.
     common: tuple[tuple[str, int], ...] = ()
-    n_compared: int = 0  #: rows among which near repeats were sought: all, or a drawn sample
+    n_compared: int = 0  #: number of rows among which near repeats were sought: all, or a sample
     statement: str = ""  #: a summary in a few plain sentences; empty if no row repeats another
 
 
-MARKS_FORMAT = 1  # of the marks in a page
+MARKS_FORMAT = 1  # version of the marks in a page
 
 
 @dataclass(frozen=True)
@@ -516,7 +516,7 @@ class RowMark:
     row: int  #: position in the table, 1 = first row of data
     mark: Literal["wrong", "fine", "known"]
     key: str  #: identifies the row again: a hash of its visible cells
-    line: int | None = None  #: of the file it was marked in
+    line: int | None = None  #: line of the file it was marked in
     id: str = ""  #: the name it was marked under
     note: str = ""  #: the reader's own words
 
@@ -526,7 +526,7 @@ class AcceptedRows:
     """Rows that were judged fine before: they are scored, but neither flagged nor listed."""
 
     source: str  #: the file that names them
-    n_rows: int  #: of the table screened
+    n_rows: int  #: number of accepted rows in the table screened
     statement: str  #: one plain sentence
 
 
@@ -543,7 +543,7 @@ class RowScores:
     #: (n,), 1 = most novel, by score and evidence against single cells; no two rows share a rank,
     #: and accepted rows rank last.
     ranks: IntArray
-    is_flagged: BoolArray  #: (n,), above the threshold or, with fdr, listed for one of their cells
+    is_flagged: BoolArray  #: (n,), rows above the threshold or, with fdr, listed for a cell
     is_accepted: BoolArray | None = None  #: (n,), rows accepted by the user; None if there are none
     scale: ScoreScale | None = None  #: meaning of p-values or rarities; None without either
 
@@ -552,7 +552,7 @@ class RowScores:
 class RowLists:
     """Flagged, accepted and marked rows, and the names of rows."""
 
-    #: By rank: the first of those that are flagged or have a cell that is odd by itself.
+    #: By rank: the first rows that are flagged or have a cell that is odd by itself.
     flagged: tuple[FlaggedRow, ...] = ()
     usual: tuple[UsualRow, ...] = ()  #: rows that ranked rows are compared with, by row
     accepted: AcceptedRows | None = None  #: None if the user accepted no rows
@@ -560,19 +560,19 @@ class RowLists:
     id_column: str | None = None  #: the column that names the rows
     #: Names of the rows shown among odd cells and repeated rows, by row number from 1.
     ids: Mapping[int, str] = field(default_factory=dict)
-    files: Mapping[int, str] = field(default_factory=dict)  #: their files, if there are several
-    keys: Mapping[int, str] = field(default_factory=dict)  #: hashes that identify them again
+    files: Mapping[int, str] = field(default_factory=dict)  #: files of these rows, if several
+    keys: Mapping[int, str] = field(default_factory=dict)  #: hashes that identify the rows again
 
 
 @dataclass(frozen=True)
 class Findings:
     """Findings in the table beside the scores of its rows."""
 
-    #: Cells that are odd by themselves or contradicted, the clearest first: at most 100,000, and
-    #: 20,000 for each column.
+    #: Cells that are odd by themselves, or contradicted by other cells or by a rule, the clearest
+    #: first: at most 100,000, and 20,000 for each column.
     odd_cells: tuple[OddCell, ...] = ()
-    n_odd_cells: int = 0  #: odd cells of the table, listed or not
-    #: Of the table or, if a model was given, of its training table, checked on this table.
+    n_odd_cells: int = 0  #: number of odd cells of the table, listed or not
+    #: Rules of the table or, if a model was given, of its training table, checked on this table.
     rules: tuple[FoundRule, ...] = ()
     #: Rows that are odd for the same reason: by single cells, the strongest evidence first, then as
     #: a whole, most rows first.
@@ -586,7 +586,7 @@ class Pictures:
     """Points of the figures."""
 
     map: ComponentMap  #: rows on the first two components, scree and gains
-    contours: ScoreContours | None = None  #: for tables of two numeric columns
+    contours: ScoreContours | None = None  #: scores on a grid, for tables of two numeric columns
     plane: ColumnPlane | None = None  #: None if no column can be drawn
 
 
@@ -595,7 +595,7 @@ class RunInfo:
     """How a result was made, with warnings about it."""
 
     settings: Settings  #: every resolved parameter, including the seed
-    versions: Mapping[str, str]  #: of this package and the libraries the numbers depend on
+    versions: Mapping[str, str]  #: versions of this package and of libraries the numbers depend on
     warnings: tuple[str, ...] = ()  #: sentences a reader must know
     command: str = ""  #: the command line that reproduces the result
 
@@ -604,10 +604,10 @@ class RunInfo:
 class ScreeningRun(RunInfo):
     """How a table was screened, and what to do next."""
 
-    n_doubts: int = 0  #: first warnings, which cast doubt on the list; others are routine
+    n_doubts: int = 0  #: number of warnings, the first, that cast doubt on the list
     next_steps: tuple[tuple[str, str], ...] = ()  #: what to do next: a sentence and a command
     flagged_file: str = ""  #: the file that lists the flagged rows, in the folder of the run
-    by: tuple[str, ...] = ()  #: columns whose groups the rows are judged in
+    by: tuple[str, ...] = ()  #: columns in whose groups the rows are judged
 
     @property
     def odd_cells_file(self) -> str:
@@ -625,14 +625,14 @@ class ScreeningResult:
     reference: SourceInfo | None  #: the clean reference fitted on; None: the table itself
     columns: tuple[ColumnProfile, ...]  #: every column of the table in input order
     rows: RowScores  #: scores, ranks and flags of all rows
-    threshold: ThresholdInfo  #: of the scores, above which rows are flagged
+    threshold: ThresholdInfo  #: threshold of the scores above which rows are flagged
     ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or more where more are explained
     lists: RowLists  #: flagged, accepted and marked rows
     findings: Findings  #: odd cells, rules, patterns, duplicates and moved columns
     pictures: Pictures  #: points of the figures
     run: ScreeningRun  #: settings, warnings, command and next steps
-    groups: tuple[GroupInfo, ...] = ()  #: judged among themselves, largest first; the rest last
-    evaluations: tuple[Evaluation, ...] = ()  #: if labels were given
+    groups: tuple[GroupInfo, ...] = ()  #: groups judged apart, largest first; the rest last
+    evaluations: tuple[Evaluation, ...] = ()  #: our scores and others by known labels, if given
 
     @property
     def hidden_columns(self) -> frozenset[str]:
@@ -656,7 +656,7 @@ class ScreeningResult:
             kind = pattern_of.get(row.row, row.kind_of_reason or str(row.rank))
             of_kind.setdefault((row.rank <= self.n_listed, kind), []).append(row)
         kinds = [tuple(rows) for rows in of_kind.values()]
-        # Two rows may be odd alike by chance.
+        # Two rows may be odd in the same way by chance.
         largest = sorted(
             kinds[1:], key=lambda rows: (rows[0].rank > self.n_listed, -max(len(rows), 2))
         )
@@ -715,7 +715,7 @@ class ComparisonResult:
 class RunSummary:
     """One of two screenings that are compared."""
 
-    name: str  #: of its folder
+    name: str  #: name of its folder
     table: str  #: name of the table
     n_rows: int
     n_flagged: int
@@ -727,16 +727,16 @@ class ScreenedTable:
     """One of several tables, screened by itself (`kpca novelty screen --each`)."""
 
     name: str  #: of the table
-    folder: str  #: of its results, beside the index; empty if it could not be screened
+    folder: str  #: folder of its results, beside the index; empty if it could not be screened
     n_rows: int = 0
     n_flagged: int = 0
-    n_odd_cells: int = 0  #: cells that are odd by themselves
+    n_odd_cells: int = 0  #: number of cells that are odd by themselves
     oddest: str = ""  #: the oddest row, and its reason
     rarity: str = ""  #: how rare its score is: "1 in N", or a p-value
     rarity_share: float | None = None  #: the same as a share, 0..1
     before: RunSummary | None = None  #: the previous run; None if there was none
-    n_new: int = 0  #: rows that are newly listed
-    n_removed: int = 0  #: rows that are no longer flagged
+    n_new: int = 0  #: number of rows that are newly listed
+    n_removed: int = 0  #: number of rows that are no longer flagged
     moved: tuple[MovedColumn, ...] = ()  #: columns whose distribution moved
     hidden_columns: tuple[str, ...] = ()  #: columns that a run hides: not compared
     not_compared: str = ""  #: why the previous run was not compared, if there was one
@@ -752,12 +752,12 @@ class ScreenedTables:
 
     @property
     def screened(self) -> tuple[ScreenedTable, ...]:
-        """Those that could be screened."""
+        """The tables that could be screened."""
         return tuple(one for one in self.tables if not one.error)
 
     @property
     def failed(self) -> tuple[ScreenedTable, ...]:
-        """Those that could not."""
+        """The tables that could not be screened."""
         return tuple(one for one in self.tables if one.error)
 
 
@@ -767,11 +767,11 @@ class ListedRow:
 
     name: str  #: its identifier, or its number
     before: int | None  #: rank in the old list; None if it is not on it
-    now: int | None  #: in the new list
-    #: If it is on one list only: whether the other table has it.
+    now: int | None  #: rank in the new list; None if it is not on it
+    #: For a row on one list only: whether the other table has the row.
     in_both: bool
     reason: str  #: why it is, or was, on the list: columns with actual and expected values
-    changed: tuple[tuple[str, str, str], ...] = ()  #: columns whose value changed: before and now
+    changed: tuple[tuple[str, str, str], ...] = ()  #: columns with values before and now
     accepted: bool = False  #: whether it is not on the other list because it was accepted there
 
     @property
@@ -789,9 +789,9 @@ class ScreeningDiff:
     old: RunSummary
     new: RunSummary
     matched_by: str  #: what identifies rows in both tables
-    appeared: tuple[ListedRow, ...]  #: newly listed; the oddest first
-    removed: tuple[ListedRow, ...]  #: listed before, but not now
-    stayed: tuple[ListedRow, ...]  #: listed in both
+    appeared: tuple[ListedRow, ...]  #: rows newly listed; the oddest first
+    removed: tuple[ListedRow, ...]  #: rows listed before, but not now
+    stayed: tuple[ListedRow, ...]  #: rows listed in both
     moved: tuple[MovedColumn, ...]  #: columns whose distribution moved
     added_columns: tuple[str, ...]
     removed_columns: tuple[str, ...]

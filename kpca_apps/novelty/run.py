@@ -98,7 +98,7 @@ def score(
     options: ScreeningOptions | None = None,
     execution: Execution | None = None,
 ) -> ScreeningResult:
-    """Score and flag the rows of a table by a fitted model, independently of each other.
+    """Score and flag each row of a table by a fitted model, independently of other rows.
 
     `options` set rule, `explain`, label, id and hidden columns; by default they are the model's.
     """
@@ -124,7 +124,7 @@ def inherit_options(
     base, columns, names = model.options, model.options.columns, table.columns
     label = changed.pop("label", columns.label if columns.label in names else None)
     id_column = changed.pop("id", columns.id if columns.id in names else None)
-    # Columns that the model excluded need not be in the table.
+    # A column that the model excluded need not be in the table.
     of_rows = resolve_columns(
         ColumnOptions(label=label, id=id_column, hide=changed.pop("hide", ())),
         table,
@@ -200,6 +200,6 @@ def rows_to_score(
 
 
 def _for_dates(model: NoveltyModel, moved: Mapping[str, MovedDates]) -> NoveltyModel:
-    """Return the model that shifts the dates of these columns, and no others."""
+    """Return the model with an encoder that shifts the dates of these columns, and no others."""
     groups = (replace(of, encoder=of.encoder.with_moved_dates(moved)) for of in model.groups)
     return replace(model, encoder=model.encoder.with_moved_dates(moved), groups=tuple(groups))

@@ -40,9 +40,9 @@ from kpca_apps.tables.write import (
 )
 from kpca_apps.tables.write_excel import Sheet, SheetColumn, cells_of, workbook_bytes
 
-# Columns that the list of flagged rows adds.
+# Number of columns that the list of flagged rows adds.
 N_ADDED = 8
-# Cell comments of a workbook's header.
+# Comments on cells of a workbook's header.
 ABOUT = {
     "flagged": "FALSE where the row as a whole is usual and only the coloured cells are odd by "
     "themselves.",
@@ -83,12 +83,12 @@ def write_tables(
         columns = odd_cell_columns(table, result, execution)
         with atomic_write(folder / result.run.odd_cells_file) as file:
             file.write(csv_bytes(pl.DataFrame(columns), style=style))
-    # Both files may rename a column for the same reason.
+    # Drop repeated notes: both files may rename a column for the same reason.
     return tuple(dict.fromkeys(notes))
 
 
 def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
-    """Return the style of a text file; the default for other files and rare delimiters."""
+    """Return the style of a text file; other files and rare delimiters have the default style."""
     cut = source.delimiter
     if cut is None or not cut.isascii() or cut == ONE_COLUMN:
         return PLAIN
@@ -105,7 +105,7 @@ class _ScoredPart:
     found: Added
     n_rows: int
     hidden: frozenset[str]  # columns written empty
-    kept: IntArray  # positions in the part of rows to return
+    kept: IntArray  # positions, in the part, of the rows to return
 
     def __str__(self) -> str:
         return str(self.part)
@@ -189,7 +189,7 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
 
 
 def _names_beside(shown: Sequence[str], added: Iterable[str]) -> dict[str, str]:
-    """Return unique names of input columns, ignoring case.
+    """Map each input column to a name that no added column has, ignoring case.
 
     >>> _names_beside(["Rank", "bird"], ["row", "rank"])
     {'Rank': 'Rank_input', 'bird': 'bird'}
@@ -256,7 +256,7 @@ def _write_listed(
     execution: Execution | None,
     style: CsvStyle,
 ) -> tuple[str, ...]:
-    """Write the flagged rows of a table and those with an odd cell (`rows`)."""
+    """Write the listed rows of a table (`rows`): those flagged, and those with an odd cell."""
     listed = result.lists.flagged
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
     # The id comes first, after rank and row.
@@ -271,7 +271,7 @@ def _write_listed(
         "hint": pl.Series([row.hint or None for row in listed], dtype=pl.String),
     }
     names, notes = input_names(shown, added)
-    # Pairs of a column and its name in the input, empty for added columns.
+    # Pairs of a column and its name in the input; the name of an added column is empty.
     found = [(Column(cells.alias(name)), "") for name, cells in added.items()]
     own = [(Column(rows.frame[old].alias(new)), old) for new, old in zip(names, shown, strict=True)]
     columns = [*found[:2], *own[: n_leading - 2], *found[2:], *own[n_leading - 2 :]]

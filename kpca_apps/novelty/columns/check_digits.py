@@ -14,7 +14,7 @@ import polars as pl
 from kpca_apps.system.arrays import BoolArray, IntArray
 
 MIN_CODES, N_SAMPLED = 15, 2_000
-SHORTEST = 8  # digits of a numeric code
+SHORTEST = 8  # least number of digits of a numeric code
 HOLDS = 0.9  # least share of codes with valid check digits
 
 
@@ -39,15 +39,15 @@ def _isbn(digits: IntArray) -> BoolArray:
 
 def _mod_97(digits: IntArray) -> BoolArray:
     rest = np.zeros(len(digits), dtype=np.int64)
-    for place in np.roll(digits, -4, axis=1).T:  # country and check digits go last
+    for place in np.roll(digits, -4, axis=1).T:  # the country and the check digits go last
         rest = (rest * np.where(place > 9, 100, 10) + place) % 97
     return np.asarray(rest == 1)
 
 
-# Pattern of a code without spaces and hyphens, and the test of its digits (n, k), in which A is 10.
-# Polars' `\d` matches any Unicode digit.
+# For each scheme: the pattern of a code without spaces and hyphens, and the test of the digits (n,
+# k) of n codes, in which A is 10. Polars' `\d` matches any Unicode digit.
 SCHEMES: dict[str, tuple[str, Callable[[IntArray], BoolArray]]] = {
-    "EAN": (r"^[0-9]{8,14}$", _mod_10),  # UPC may have lost leading zeros
+    "EAN": (r"^[0-9]{8,14}$", _mod_10),  # a UPC may have lost leading zeros
     "Luhn": (r"^[0-9]{8,19}$", _luhn),
     "ISBN": (r"^(?:[0-9]{9}[0-9X]|97[89][0-9]{10})$", _isbn),
     "IBAN": (r"^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$", _mod_97),

@@ -23,7 +23,7 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
-# The expected value if it is a level without an indicator.
+# Text of an expected value that is a level without an indicator of its own.
 RARER = "a rarer value"
 _MAX_LEVELS = 50
 _LARGEST_STEP = 1e300
@@ -39,11 +39,11 @@ class ValueCoder:
     """
 
     spec: ColumnSpec
-    features: tuple[int, ...]  # indices of the features of its kind
+    features: tuple[int, ...]  # indices of the used features of the kind of column
     gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
     repeats: bool = False  # whether only periodic features are kept
-    # All values of a column of few distinct numbers.
+    # All values of the column if these are few distinct numbers; else empty.
     steps: tuple[Annotated[float, Meta(ge=-_LARGEST_STEP, le=_LARGEST_STEP)], ...] = ()
 
     def validate(self) -> None:
@@ -64,7 +64,7 @@ class ValueCoder:
         values = _features(column, spec)
         seen, size = values[~np.isnan(values[:, 0])], None
         if is_date:
-            # Times of day have the rounding errors of days since 1970.
+            # Times of day have rounding errors as large as those of days since 1970.
             seconds = column.read(spec.format).ordered
             size = float(np.abs(seconds).max(initial=0.0)) / _DAY
         kept = varies(seen, size)
@@ -117,15 +117,15 @@ class ValueCoder:
 
 @dataclass(frozen=True)
 class MovedDates(ValueCoder):
-    """Encoder of dates that shifts a later or earlier table onto the range of the training dates.
+    """Encoder of dates that shifts those of a later or earlier table onto the training range.
 
     Dates outside that range are no evidence against a row; their differences are. Periodic
     features are not shifted. Model files do not contain this encoder.
     """
 
-    days: float = 0.0  # added to each date
+    days: float = 0.0  # number of days added to each date
     own: tuple[float, float] = (0.0, 0.0)  # range of the table's dates, in days since 1970
-    known: tuple[float, float] = (0.0, 0.0)  # range of the training dates, which clips
+    known: tuple[float, float] = (0.0, 0.0)  # dates are clipped to this range of training dates
 
     @classmethod
     def of(
@@ -189,10 +189,10 @@ class LevelCoder:
     """
 
     spec: ColumnSpec
-    levels: tuple[str, ...]  # then follow indicators of "other" and, if has_missing, "missing"
+    levels: tuple[str, ...]  # "other" and, if has_missing, "missing" follow these
     has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
     scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # value of an indicator: sqrt(d2 / 2)
-    spellings: tuple[str, ...]  # most frequent ones; Boolean levels are in lower case
+    spellings: tuple[str, ...]  # most frequent of each level; Boolean `levels` are lower case
 
     features: ClassVar[tuple[int, ...]] = ()  # no values to standardise
 
@@ -258,9 +258,9 @@ class TableEncoder:
     """A fitted encoder of a table and of later tables."""
 
     plan: ColumnPlan
-    coders: tuple[ValueCoder | LevelCoder, ...]  # of the used columns, in the order of the plan
+    coders: tuple[ValueCoder | LevelCoder, ...]  # one for each used column, in the plan's order
     imputer: ConditionalMeanImputer
-    summaries: tuple[ColumnSummary, ...]  # of the used columns in the training table
+    summaries: tuple[ColumnSummary, ...]  # of each used column in the training table
 
     def validate(self) -> None:
         """Raise ValueError for inconsistent parts."""
@@ -334,7 +334,7 @@ class TableEncoder:
         )
 
     def state_columns(self, but: Collection[str]) -> Iterator[int]:
-        """Yield matrix columns that show whether cells are equal, except of the columns `but`.
+        """Yield matrix columns that show whether cells are equal, for all columns except `but`.
 
         These are values of numbers and dates, and indicators other than of pooled levels.
         """
@@ -369,23 +369,23 @@ class TableEncoder:
             return MISSING, None
         if readings.unreadable[row]:
             return f"{text} (not a {KINDS[spec.role].noun})", None
-        if spec.has_levels:  # the level may be new
+        if spec.has_levels:  # the coder may not know the level
             levels = spec.levels(column)
             return text, levels.texts[int(levels.codes[row])]
         return text, None if spec.format is None else float(readings.values[row])
 
 
-# Later dates of a running column are no evidence; their periodic features may be.
+# In a running column, a late date is no evidence; its weekday or time of day may be.
 
 _DAY = 86400.0  # seconds
-_PERIODS = (np.inf, 1.0, 1.0, 7.0, 7.0)  # days, of the features of dates
-# Least number of periods in a table that show a periodic pattern.
+_PERIODS = (np.inf, 1.0, 1.0, 7.0, 7.0)  # period of each feature of a date, in days
+# A table must span this many periods to show that a feature of dates is periodic.
 SEEN_TWICE = 1.5
 _WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 
 
 def _day_and_time(features: FloatArray) -> str:
-    """Write the features of a date (5,), NaN for dropped ones, as weekday and time of day."""
+    """Write a date's features (5,) as weekday and time of day; dropped features are NaN."""
     hour, weekday = (np.arctan2(features[1::2], features[2::2]) / (2 * np.pi)) % 1.0
     words = [] if np.isnan(weekday) else [_WEEKDAYS[round(weekday * 7) % 7]]
     if not np.isnan(hour):
@@ -394,9 +394,9 @@ def _day_and_time(features: FloatArray) -> str:
     return ", ".join(words)
 
 
-# The error of a Kolmogorov-Smirnov distance is 1 / 65.
+# With this many quantiles, the error of a Kolmogorov-Smirnov distance is 1 / 65.
 N_QUANTILES = 65
-MOST_LEVELS = 50  # counted by name
+MOST_LEVELS = 50  # levels counted by name
 
 
 @dataclass(frozen=True)
@@ -406,9 +406,9 @@ class ColumnSummary:
     name: str
     n_cells: Annotated[int, Meta(ge=0)]
     n_missing: Annotated[int, Meta(ge=0)]
-    quantiles: tuple[float, ...] = ()  # of numbers or seconds, in equal steps
+    quantiles: tuple[float, ...] = ()  # evenly spaced quantiles of numbers, or of dates in seconds
     levels: tuple[str, ...] = ()  # the most frequent levels of a category
-    counts: tuple[int, ...] = ()  # cells of each level
+    counts: tuple[int, ...] = ()  # number of cells of each level
     is_date: bool = False
     runs_on: bool = False  # see `ColumnSpec`
 
@@ -434,7 +434,7 @@ class ColumnSummary:
             return cls(spec.name, n_cells, n_missing, quantiles, (), (), is_date, spec.runs_on)
         levels = spec.levels(column)
         n_missing = n_cells - int(levels.counts.sum())
-        # Of free text, only missing cells are compared.
+        # Columns of free text are compared by their share of missing cells only.
         found = levels.most_frequent(MOST_LEVELS) if spec.has_levels else []
         names, counts = tuple(name for name, _ in found), tuple(int(count) for _, count in found)
         return cls(spec.name, n_cells, n_missing, levels=names, counts=counts)
@@ -449,7 +449,7 @@ class ColumnSummary:
         return float(inside[0]), float(inside[-1])
 
     def is_far(self, value: float) -> bool:
-        """Return whether a number, or its logarithm, is more than a range away from all values."""
+        """Return whether a number, or its log, is farther from all values than their range."""
         if not self.quantiles:
             return False
         low, high = self.quantiles[0], self.quantiles[-1]

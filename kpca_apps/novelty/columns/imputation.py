@@ -23,14 +23,15 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 _CLIP = 4.0  # limits the influence of outliers on filled values
-_CUT, _FEWEST_TO_CUT = 200, 20  # 1 of 200 values at each end does not count in a range
+# A range leaves out 1 of 200 values at each end; at least 1, if there are 20 values or more.
+_CUT, _FEWEST_TO_CUT = 200, 20
 _EXTREME = 10.0
 _SHRINK = 0.05
 _SWEEPS = 2
-# Rank of a low-rank precision, and columns up to which it is a full matrix (2 MB).
+# Rank of a low-rank precision, and number of columns up to which it is a full matrix (2 MB).
 _MOST_RANKS, _MOST_IN_FULL = 128, 512
 _FLOOR = 1e-3  # least eigenvalue: covariances of observed pairs may be indefinite
-_MATRICES = 4  # of the size of the precision, in memory at once
+_MATRICES = 4  # number of matrices, as large as the precision, in memory at once
 _BLOCK = 4_000_000  # numbers in a block of linear systems (32 MB)
 
 
@@ -42,7 +43,7 @@ class LowRankPrecision:
     """
 
     rest: Annotated[float, Meta(ge=_SHRINK, le=1)]
-    # Rows are leading directions.
+    # One row for each leading direction.
     factor: Annotated[FloatArray, "r d", Meta(gt=-(_SHRINK**-0.5), lt=_SHRINK**-0.5)]
 
     @one_blas_thread()
@@ -53,11 +54,11 @@ class LowRankPrecision:
         np.linalg.cholesky(np.eye(len(self.factor)) / self.rest - self.factor @ self.factor.T)
 
     def missing(self, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
-        """Return the conditional means of the cells `where` (k, m), which are 0 in `filled` (k, d).
+        """Return the conditional means of m cells `where` (k, m) of k rows, 0 in `filled` (k, d).
 
-        With the columns M of the factor for missing cells and O for others,
-        ``(I / v - M' M) z_m = M' O z_o``, or ``z_m = v M' (I - v M M')^-1 O z_o`` with v = `rest`;
-        the smaller system is solved.
+        With v = `rest`, and columns M of the factor for missing cells and O for others,
+        ``(I / v - M' M) z_m = M' O z_o``. Equivalently, ``z_m = v M' (I - v M M')^-1 O z_o``. The
+        smaller of the two systems is solved.
         """
         of_missing = self.factor.T[where]
         along = np.einsum("rj,nj->nr", self.factor, filled)[:, :, None]
@@ -77,8 +78,8 @@ class ConditionalMeanImputer:
     section 11.2: regression on the observed variables.
     """
 
-    mean: Annotated[FloatArray, "d"]  # of the observed values, with extreme ones clipped
-    scale: Annotated[FloatArray, "d", Meta(gt=0)]  # their standard deviation, 1 if constant
+    mean: Annotated[FloatArray, "d"]  # mean of the observed values, with extreme ones clipped
+    scale: Annotated[FloatArray, "d", Meta(gt=0)]  # standard deviation of the same, 1 if constant
     # Inverse of the shrunk covariance of the clipped z-scores.
     precision: Annotated[FloatArray, "d d"] | LowRankPrecision
 
@@ -159,7 +160,7 @@ def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
         squares, right = np.linalg.eigh(z.T @ z)
         variances = (1 - _SHRINK) * np.maximum(squares[::-1], 0.0) / n + _SHRINK
         vectors = right.T[::-1]
-    # The other directions share the rest of the trace.
+    # The directions that are not leading share the rest of the trace.
     others = variances[_MOST_RANKS:]
     n_others = d - min(len(variances), _MOST_RANKS)
     rest = _SHRINK + float((others - _SHRINK).sum()) / n_others
@@ -177,7 +178,7 @@ def _precision(covariance: FloatArray) -> FloatArray:
 
 
 def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) -> FloatArray:
-    """Fill NaN in z-scores: the m missing values of a row solve P_mm z_m = -P_mo z_o.
+    """Fill NaN in z-scores by P_mm z_m = -P_mo z_o, for m missing and o observed cells of a row.
 
     Rows with equally many gaps form a batch of linear systems. `einsum` sums each row separately;
     a matrix product would make its rounding depend on the other rows.
@@ -187,7 +188,7 @@ def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) 
     n_gaps = gaps.sum(axis=1)
     for m in np.unique(n_gaps[n_gaps > 0]):
         rows_of_m = np.flatnonzero(n_gaps == m)
-        # Numbers per row: the system, or the columns of the factor.
+        # Numbers per row: m by m in the system, or m columns of the factor.
         width = len(precision.factor) if isinstance(precision, LowRankPrecision) else m
         size = max(1, _BLOCK // int(m * width))
         for start in range(0, rows_of_m.size, size):

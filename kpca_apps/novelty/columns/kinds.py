@@ -34,19 +34,19 @@ _MARKS = ("-", "/", ".")
 _SIGN = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
 _BEFORE = rf"^[(+-]?\s*({_SIGN}\s*)"
 _AFTER = rf"\d[.,]?(\s*{_SIGN})\)?$"
-# Clock times: an hour of one digit, seconds, and a.m. or p.m.
+# Patterns of clock times: an hour of one digit, seconds, and a.m. or p.m.
 _SHORT_HOUR, _SECONDS, _HALF = r"^\d:", r":\d+:\d", r"(\s*[AaPp]\.?[Mm]\.?)$"
-# Numeric dates: the year first, or last after day and month in either order.
+# Patterns of numeric dates: the year first, or last after day and month in either order.
 _YEAR_FIRST = r"^\d{4}([-/.])\d{1,2}[-/.]\d{1,2}"
 _YEAR_LAST = r"^\d{1,2}([-/.])\d{1,2}[-/.]\d{2}"
 _LONG_YEAR = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
 _UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:\D|$)))"
 _DAY = 86400.0  # seconds
-# Least number of cells, and share of integers, of a column of integers.
+# A column of integers has at least this many cells, and at least this share of integers.
 _MIN_WHOLE, _WHOLE = 20, 0.99
-# A column of steps has few values, each in many cells, and almost none only once.
+# A column of steps has few distinct values: many cells for each, and almost none seen once.
 _CELLS_A_STEP, _ONCE, _ONCE_SHARE = 20, 2, 0.005
-MOST_DIGITS = 12  # digits in which numbers may differ; beyond is rounding
+MOST_DIGITS = 12  # digits in which numbers may differ; later digits are rounding
 ALL_DIGITS = 15  # digits that every float keeps
 
 
@@ -56,13 +56,13 @@ class Notation:
 
     before: str = ""  # unit before a number, with its space: "$"
     after: str = ""  # unit behind a number: " %"
-    order: str = "ymd"  # of a date: "ymd", "dmy" or "mdy"
-    mark: str = "-"  # between the parts of a date
+    order: str = "ymd"  # order of the parts of a date: "ymd", "dmy" or "mdy"
+    mark: str = "-"  # mark between the parts of a date
     padded: bool = True  # days and months have two digits
     short_year: bool = False  # years have two digits
     whole: bool = False  # nearly all numbers are integers, or no date has a time of day
-    seconds: bool = True  # most times have seconds
-    decimals: Annotated[int, Meta(ge=0, le=ALL_DIGITS)] = 0  # of most numbers
+    seconds: bool = True  # most clock times have seconds
+    decimals: Annotated[int, Meta(ge=0, le=ALL_DIGITS)] = 0  # number of decimals of most numbers
 
     def validate(self) -> None:
         """Raise ValueError for a notation of dates that cannot be learned."""
@@ -107,7 +107,7 @@ class Notation:
             mark := _commonest(levels, _YEAR_FIRST)
         ):
             return cls(mark=mark, padded=padded, seconds=seconds)
-        # Names of months: the default notation needs no language.
+        # Dates with names of months get the default notation, which needs no language.
         return cls(seconds=seconds)
 
     def write(self, value: float, format: ValueFormat, beside: float | None = None) -> str:
@@ -138,7 +138,7 @@ class Notation:
         time = time if self.seconds else time[:5]
         parts = day.split("-")
         if len(parts) != 3 or not all(part.isdigit() for part in parts):
-            return text  # beyond the years of a calendar
+            return text  # the year is outside of the calendar
         year, *rest = parts
         if not self.padded:
             rest = [str(int(part)) for part in rest]
@@ -158,13 +158,13 @@ class Notation:
         return f"{minus}{self.before}{digits}{self.after}"
 
     def _digits(self, value: float, beside: float | None) -> str:
-        """Write an absolute value with about four digits, or as many as differ from `beside`."""
+        """Write an absolute value with about four digits, or enough to differ from `beside`."""
         size = abs(round(value) if self.whole else value)
         digits = f"{size:.0f}" if 1000 <= size < 1e15 else f"{size:.4g}"
         gap = 0.0 if beside is None else abs(value - beside)
         if gap <= 10**-MOST_DIGITS * abs(value):
             return digits
-        # Rounding may take a tenth of the difference, or all of it for integers.
+        # Rounding may move the value by a tenth of the difference; an integer, by all of it.
         rounding = abs(float(digits) - abs(value)) * (1 if self.whole else 10)
         if rounding <= gap and math.copysign(float(digits), value) != beside:
             return digits
@@ -192,7 +192,7 @@ class Notation:
 
 
 def steps_of(values: FloatArray) -> FloatArray:
-    """Return the sorted values of a column (n,) of few values; empty for other columns.
+    """Return the sorted repeated values of a column (n,) of few values; none for other columns.
 
     >>> steps_of(np.array([1.0, 2.0, 5.0] * 20 + [33.0])).tolist()
     [1.0, 2.0, 5.0]
@@ -209,7 +209,7 @@ def _n_cells(levels: Levels, pattern: str) -> int:
 
 
 def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
-    """Return the most frequent capture of a pattern, which may be empty.
+    """Return the text that a pattern captures most often, which may be empty.
 
     With `digits`, captures are compared by their number of digits, and returned as zeros.
     """
@@ -227,15 +227,15 @@ def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
 class ColumnKind:
     """A kind of column; without features it has one indicator per level (`LevelCoder`)."""
 
-    role: str  # as in plans, models, reports and JSON
-    format: type[ValueFormat] | None = None  # of cells; None for text
-    noun: str = ""  # for a readable cell in messages
+    role: str  # name in plans, models, reports and JSON
+    format: type[ValueFormat] | None = None  # format of cells; None for text
+    noun: str = ""  # word for a readable cell in messages
     n_features: int = 0
-    # Features of cells (n, n_features), NaN for missing: the value, then features of which constant
-    # ones are dropped.
+    # Computes the features (n, n_features) of n cells, NaN for missing: first the value; each
+    # further feature is dropped if it is constant.
     features: Callable[[Column, ValueFormat | None], FloatArray] | None = None
-    unit: float = 1.0  # of the first feature, in units of the format
-    # Describes features of text, NaN for dropped ones.
+    unit: float = 1.0  # size of the first feature's unit, in units of the format
+    # Describes the features of a text in words; dropped features are NaN.
     describe: Callable[[FloatArray], str] | None = None
     # Levels are two words for true and false, in any case, and none is rare.
     is_truth: bool = False
@@ -249,7 +249,7 @@ def _date_features(column: Column, format: ValueFormat | None) -> FloatArray:
     """Return days since 1970, and sine and cosine of the time of day and of the weekday."""
     seconds = column.read(format).values
     days = seconds / _DAY
-    hour = 2 * np.pi * (seconds % _DAY) / _DAY  # equal bits at equal times of day
+    hour = 2 * np.pi * (seconds % _DAY) / _DAY  # equal times of day get equal bits
     weekday = 2 * np.pi * (np.floor(days) % 7) / 7
     return np.column_stack([days, np.sin(hour), np.cos(hour), np.sin(weekday), np.cos(weekday)])
 

@@ -23,7 +23,7 @@ from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, is_named_a
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
-Keys = Mapping[str, Collection[str]]  # keys of all names of each column
+Keys = Mapping[str, Collection[str]]  # keys by which each column can be named
 
 _RECORD = r"[\[{]"
 _AMOUNT = r"^[+-]?\d[\d.,' ]*[.,]\d{1,2}$"
@@ -39,7 +39,7 @@ def resolve_columns(
     reference: AnyTable | None = None,
     also_hidden: Iterable[str] = (),
 ) -> ColumnOptions:
-    """Return options with the column names of a table; idempotent.
+    """Return options with the column names of a table; a second call changes nothing.
 
     With a `reference`, columns of the model may be in that table only, and groups must be in both.
     Names in `also_hidden` need not match. ConfigError for a name that matches no column, or
@@ -139,7 +139,7 @@ def _field_name(written: str) -> str:
 
 
 def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | None:
-    """Return the primary key, or an identifier without repeats, from a sample at positions (s,)."""
+    """Return the column that names rows: the primary key, or an identifier without repeats."""
     if (key := table.source.key_column) is not None and key not in plan.hidden:
         return key
     names = []

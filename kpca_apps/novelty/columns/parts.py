@@ -99,7 +99,7 @@ class Execution:
             Results in the order of the tasks.
         """
         taken, done = tee(tasks)
-        found = set[int]()  # starts of finished parts
+        found = set[int]()  # first rows of the parts that the cache holds
 
         def known(task: Any) -> Result | None:
             assert finished is not None
@@ -130,7 +130,7 @@ class Execution:
         kind: type[Result],
         *depends_on: object,
     ) -> FinishedPass[Result] | None:
-        """Return the cache of a pass over a table, by all that its results depend on.
+        """Return the cache of a pass over a table, keyed by all that its results depend on.
 
         Parameters
         ----------
@@ -154,11 +154,11 @@ class Execution:
 
 
 AnyTable = Table | PartedTable
-# Texts of a group in the columns of `by`; None for a missing cell.
+# The texts that the rows of a group share in the columns `by`; None for a missing cell.
 GroupKey = tuple[str | None, ...]
-Groups = tuple[list[GroupKey], IntArray]  # and the index of each row's group (n,)
+Groups = tuple[list[GroupKey], IntArray]  # groups, and the index (n,) of each row's group
 NO_GROUPS: Groups = ([], np.empty(0, dtype=np.int64))
-# Most groups; an identifier has more.
+# Largest number of groups; an identifier would make more.
 MOST_KEYS = 100_000
 
 
@@ -166,9 +166,9 @@ MOST_KEYS = 100_000
 class Sample:
     """Rows of a table in memory: all rows, or a random sample."""
 
-    table: Table  # in the order of the whole table
-    index: IntArray  # (s,), increasing positions
-    whole: AnyTable  # all rows; in parts above 100,000 rows
+    table: Table  # the drawn rows, in the order of the whole table
+    index: IntArray  # (s,), positions of these rows, increasing
+    whole: AnyTable  # all rows; in parts if more than 100,000
 
     @classmethod
     def of(cls, table: Table) -> Sample:
@@ -185,7 +185,7 @@ class PartTask:
 
     @property
     def n_rows(self) -> int:
-        """Rows of the part."""
+        """Number of rows of the part."""
         return self.part.stop - self.part.start
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ class PartTask:
 
 
 def row_count(table: AnyTable) -> int:
-    """Return the number of rows; a sample in memory has fewer than its source."""
+    """Return a table's number of rows; a sample in memory has fewer than its source."""
     return table.frame.height if isinstance(table, Table) else table.n_rows
 
 
@@ -220,7 +220,7 @@ def _of_part(task: PartTask, function: Callable[[Table], Result]) -> Result:
 
 
 def some_rows(table: AnyTable, positions: IntArray) -> AnyTable:
-    """Return a table of the rows at increasing positions; its parts are read later."""
+    """Return a table of the rows at increasing positions; the parts are read later."""
     if isinstance(table, Table):
         return table.take(positions)
     source = replace(table.source, n_rows=len(positions))
@@ -242,12 +242,12 @@ def _rows_of_part(part: TablePart, places: IntArray) -> tuple[pl.DataFrame, IntA
 def take_rows(
     table: AnyTable, positions: IntArray, execution: Execution, what: str = "Fetching rows"
 ) -> Table:
-    """Return the rows at positions in the given order; workers read them from the parts."""
+    """Return the rows at positions, in the given order; workers read the rows from the parts."""
     if isinstance(table, Table):
         return table.take(positions)
     inside, back = np.unique(positions, return_inverse=True)
     pieces = list(each_part(some_rows(table, inside), what, _itself, execution))
-    pieces = pieces or [table.parts[0].read().take(inside)]  # columns without rows
+    pieces = pieces or [table.parts[0].read().take(inside)]  # no row is wanted, only the columns
     return joined_rows(pieces, back, table.source)
 
 
@@ -303,7 +303,7 @@ def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
     levels = [table.column(name).levels for name in by]
     codes = np.column_stack([of.codes for of in levels])
     found, places = np.unique(codes, axis=0, return_inverse=True)
-    texts = [[*of.texts.to_list(), None] for of in levels]  # code -1 is a missing cell
+    texts = [[*of.texts.to_list(), None] for of in levels]  # code -1 (missing) selects None
     keys = [tuple(of[code] for of, code in zip(texts, row, strict=True)) for row in found.tolist()]
     return keys, np.asarray(places, dtype=np.int64).reshape(-1)
 

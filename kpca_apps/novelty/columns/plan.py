@@ -64,18 +64,18 @@ from kpca_apps.tables.values import (
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
 
 _MIN_ROWS = 3
-_MOSTLY = 0.5  # share of numbers above which a note tells that a column is not numeric
-_MANY_WORDS = 3.0  # mean number of words of prose
-_ONE_WORD = 1.5  # mean number of words of codes
+_MOSTLY = 0.5  # a column of text with a larger share of numbers gets a note
+_MANY_WORDS = 3.0  # least mean number of words of prose
+_ONE_WORD = 1.5  # mean number of words below which texts are codes
 _DATES = {
     *("date", "dates", "datum", "dato", "fecha", "dob", "birthdate"),
     *("datetime", "timestamp", "zeitstempel"),
 }
-_MOST_OTHERS = 0.4  # share of words and partial dates in a column of dates
-_MOST_DAYS = 130 * 366  # range of dates written as numbers: the oldest person's life
+_MOST_OTHERS = 0.4  # largest share of words and partial dates in a column of dates
+_MOST_DAYS = 130 * 366  # largest range of dates written as numbers: the oldest person's life
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _MOST_UNITS = 5  # in a note
-# Seconds. Dates within this range rarely mix centuries.
+# Range in seconds within which dates rarely mix centuries.
 _OF_ONE_CENTURY = 15 * 365.25 * 86_400
 
 
@@ -83,21 +83,21 @@ _OF_ONE_CENTURY = 15 * 365.25 * 86_400
 class ColumnOptions:
     """Declarations of the user about columns, which override every rule."""
 
-    # Known labels, used to evaluate the model only.
+    # Column of known labels, used to evaluate the model only.
     label: str | None = None
-    # Names the rows in the report; not used by the model. Default: an identifier without repeats.
+    # Column that only names rows in the report; by default an identifier without repeats.
     id: str | None = None
-    exclude: tuple[str, ...] = ()  # not used by the model
+    exclude: tuple[str, ...] = ()  # columns not used by the model
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
-    hide: tuple[str, ...] = ()  # used, but without values in the report
-    # Order of day and month if the cells of a column are ambiguous.
+    hide: tuple[str, ...] = ()  # columns used, but without values in the report
+    # Whether the day precedes the month in a column whose cells do not tell.
     dayfirst: bool | None = None
-    by: tuple[str, ...] = ()  # rows are judged within groups of equal text
+    by: tuple[str, ...] = ()  # columns whose equal texts form groups; rows are judged within these
 
 
-BY = "rows are judged by its groups"  # reason for a column of categories
-UNKNOWN = "not in the reference"  # reason for a column that is not scored
+BY = "rows are judged by its groups"  # why a column has categories
+UNKNOWN = "not in the reference"  # why a column is not scored
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ class ColumnSpec:
     name: str
     role: str  # see `ColumnProfile`
     why: str  # the rule that applied, as a clause
-    n_missing: Annotated[int, Meta(ge=0)] = 0  # cells without a readable value
-    n_distinct: Annotated[int, Meta(ge=0)] = 0  # distinct values
+    n_missing: Annotated[int, Meta(ge=0)] = 0  # number of cells without a readable value
+    n_distinct: Annotated[int, Meta(ge=0)] = 0  # number of distinct values
     hidden: bool = False  # whether the report omits its values
-    format: ValueFormat | None = None  # of its cells; None for text
-    notes: tuple[str, ...] = ()  # on choices that the user may override
+    format: ValueFormat | None = None  # format of its cells; None for text
+    notes: tuple[str, ...] = ()  # notes on choices that the user may override
     runs_on: bool = False  # whether its values rise or fall from row to row (`runs_on`)
 
     def validate(self) -> None:
@@ -130,12 +130,12 @@ class ColumnSpec:
 
     @property
     def has_levels(self) -> bool:
-        """Whether the model uses its levels."""
+        """Whether the model uses the levels of the column."""
         return self.used and KINDS[self.role].features is None
 
     @property
     def is_truth(self) -> bool:
-        """Whether its levels are true and false."""
+        """Whether the levels of the column are true and false."""
         return self.used and KINDS[self.role].is_truth
 
     def levels(self, column: Column) -> Levels:
@@ -171,7 +171,7 @@ class ColumnPlan:
 
     @property
     def shown(self) -> tuple[ColumnSpec, ...]:
-        """Columns without notes, reasons and formats that cite hidden values."""
+        """Specifications without notes, reasons and formats that cite hidden values."""
         hidden = self.hidden
         specs = (replace(spec, notes=visible_notes(spec.notes, hidden)) for spec in self.specs)
         return tuple(
@@ -192,7 +192,7 @@ ALONE = "text, and no other column is left"
 def infer_plan(
     table: Table, options: ColumnOptions | None = None, *, for_model: bool = True
 ) -> ColumnPlan:
-    """Infer the role of each column from options with resolved names.
+    """Infer the role of each column; names in the options must have been resolved.
 
     ConfigError for a wrong declaration; InputError for too few rows, or if no column is left and
     the plan is for a model.
@@ -241,7 +241,7 @@ def infer_plan(
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
     if for_model and not any(spec.used for spec in specs):
-        # The form of identifiers other than integers can be checked.
+        # Identifiers that are not integers have a form, which can be checked.
         n_formed = [(column.texts.str.contains(r"[^\d\s-]|\d-").sum() or 0) for column in columns]
         specs = [
             replace(spec, role="text", why=ALONE)
@@ -260,7 +260,7 @@ def infer_plan(
 
 
 def _shared_marks(columns: list[Column], specs: list[ColumnSpec]) -> tuple[str, ...]:
-    """Return the marks and the texts for missing values of all columns of numbers.
+    """Return the marks ("<5") and the texts for missing values of all columns of numbers.
 
     Texts that are rare in each column may be frequent in all of them.
     """
@@ -276,7 +276,7 @@ def _shared_marks(columns: list[Column], specs: list[ColumnSpec]) -> tuple[str, 
 
 
 def _in_order(column: Column, spec: ColumnSpec, day_first: bool) -> ColumnSpec:
-    """Read ambiguous dates in the order of the table's other dates."""
+    """Read ambiguous dates with day and month ordered as in the table's other dates."""
     format = spec.format
     if not isinstance(format, DateFormat) or format.decided_by != "default":
         return spec
@@ -435,7 +435,7 @@ def _as_numbers(
 def _mixed_units(column: Column) -> tuple[str, ...]:
     """Return a note on a column of numbers with different units."""
     words = unit_words(column.levels.texts, column.levels.counts)
-    lower = [word for word in words if word != word.upper()]  # others may be codes: 1A, 2B
+    lower = [word for word in words if word != word.upper()]  # capitals may be codes: 1A, 2B
     if not 1 < len(lower) == len(words) <= _MOST_UNITS:
         return ()
     # Letters of school classes and houses, as in 7a and 7b, are no units.
@@ -449,7 +449,7 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
 
 
 def least_level_count(n_cells: int) -> int:
-    """Return the least count of a level that is not pooled: 5, or a twentieth but at least 2.
+    """Return the least count of a level that is not pooled: 5, or if less, 5 % but at least 2.
 
     >>> least_level_count(10_000), least_level_count(60), least_level_count(4)
     (5, 3, 2)
@@ -527,7 +527,7 @@ def _of_text(column: Column) -> ColumnSpec:
 
 
 def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
-    """Return a note on cells with marks or with texts for missing values."""
+    """Return a note on cells that hold marks ("<5"), texts for missing values, or unread texts."""
     dtype = column.cells.dtype
     if dtype != pl.String and (dtype.is_temporal() or isinstance(format, NumberFormat)):
         return ()
@@ -584,9 +584,9 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
 #    with valid check digits;
 # 3. the name denotes an identifier (``PID``, ``customer id``);
 # 4. chance would have repeated some. Of values drawn from a smooth distribution, half as many pairs
-#    agree as lie one step (or two, three, four steps) apart: the birthday argument with the density
-#    that the column shows, so that a few huge values do not matter. At ten times as many expected
-#    repeats as observed, repeats were avoided.
+#    are equal as lie one step apart (or two, three, four steps): the birthday argument with the
+#    density that the column shows, so that a few huge values do not matter. If ten times as many
+#    repeats are expected as observed, repeats were avoided.
 #
 # Times and ranks rarely repeat but describe their row: rule 4 does not apply to them.
 
@@ -597,11 +597,11 @@ COUNTING = "whole numbers in steps of 1"
 """The only certain reason."""
 PADDED = "written with leading zeros"
 
-_NEARLY = 0.95  # share of cells or steps that must follow a rule
+_NEARLY = 0.95  # least share of cells, or of steps, that must follow a rule
 _MIN_NUMBERS = 10  # fewer consecutive integers occur by chance
-_STEPS = 4  # distance of the pairs that estimate the density
-_FEWER = 10.0  # ratio of expected to observed repeats
-_LONG = 16  # more digits than measurements have and floats keep
+_STEPS = 4  # largest distance, in steps, of the pairs that estimate the density
+_FEWER = 10.0  # least ratio of expected to observed repeats in an identifier
+_LONG = 16  # number of digits: more than measurements have and floats keep
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
 _MEASURES = {
     *("year", "yr", "month", "week", "date", "day", "hour", "minute", "second"),
@@ -665,7 +665,7 @@ def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
 
 
 def _why_long(column: Column, distinct: FloatArray, format: NumberFormat) -> str:
-    """Return the reason if integers have more digits than floats keep, unless they are times.
+    """Return why integers of more digits than floats keep identify rows; empty for times.
 
     `distinct` (k,) are the values as floats; columns of floats are never such codes.
     """
@@ -701,7 +701,7 @@ def _is_padded(texts: pl.Series) -> bool:
 
 
 def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
-    """Return the reason if chance would have produced far more repeats."""
+    """Return why integers identify rows: chance would repeat far more. Empty if it would not."""
     steps = np.diff(distinct).astype(np.int64)
     unit = float(np.gcd.reduce(steps))
     ordered = np.sort(values - distinct[0]) / unit
@@ -716,7 +716,7 @@ def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
 
 
 def name_words(name: str) -> list[str]:
-    """Return the words of a name, also of ``orderNo``, in lower case."""
+    """Return the words of a name in lower case; ``orderNo`` has two."""
     apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     return [word.lower() for word in re.findall(r"[^\W\d_]+", apart)]
 
@@ -727,8 +727,8 @@ def name_words(name: str) -> list[str]:
 MIN_VALUES = 30
 # Least rank correlation of running dates with the row number; a few percent may be wrong or late.
 IN_ORDER = 0.95
-# A counter has even steps, unlike sorted numbers: those of any smooth distribution have exponential
-# steps, with an interquartile range of ln 3 / ln 2 = 1.58 medians.
+# A counter has even steps: their interquartile range is at most .7 medians. Steps between sorted
+# numbers of any smooth distribution are exponential: ln 3 / ln 2 = 1.58 medians.
 EVENLY, FORWARD = 0.7, 0.98
 
 

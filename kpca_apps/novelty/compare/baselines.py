@@ -1,4 +1,4 @@
-"""Baselines: Hoffmann's method, those of his comparison, and two current ones.
+"""Baselines: Hoffmann's method, the methods that he compared it with, and two current ones.
 
 References
 ----------
@@ -22,7 +22,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.hoffmann import NAME
 from kpca_apps.system.arrays import FloatArray
 
-# Training rows of methods with quadratic cost.
+# Largest number of training rows of methods with quadratic cost.
 MAX_FIT_ROWS = 5_000
 
 
@@ -31,11 +31,11 @@ class Baseline:
     """A method to compare with."""
 
     name: str
-    settings: str  # its parameters in words
-    # ``scores(fit_rows, scored_rows, seed)``: higher = more novel. Training rows are scored as such
-    # if both are the same object.
+    settings: str  # parameters of the method in words
+    # ``scores(fit_rows, scored_rows, seed)``: higher = more novel. If both are the same object,
+    # rows are scored as training rows.
     scores: Callable[[FloatArray, FloatArray, int], FloatArray]
-    quadratic: bool = True  # whether its cost is quadratic in the training rows
+    quadratic: bool = True  # whether the cost is quadratic in the number of training rows
 
     def run(self, fit: FloatArray, scored: FloatArray, seed: int) -> tuple[FloatArray, str]:
         """Return scores of rows (m, d) after a fit on rows (n, d), and the settings in words."""
@@ -49,7 +49,7 @@ class Baseline:
 def _linear_pca(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
     pca = PCA(svd_solver="full", random_state=seed).fit(fit)
     kept = np.cumsum(pca.explained_variance_ratio_)
-    # At least one direction must remain for the residual.
+    # At least one direction must be left out, or there is no residual.
     q = min(int(np.searchsorted(kept, 0.9)) + 1, len(kept) - 1)
     centred = scored - pca.mean_
     coordinates = centred @ pca.components_[:q].T

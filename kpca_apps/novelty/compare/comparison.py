@@ -28,7 +28,7 @@ from kpca_apps.novelty.screening.profiles import column_profiles
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Labels of outliers in lower case.
+# Labels that mean outlier, in lower case.
 POSITIVE_WORDS = frozenset(
     {
         *("1", "1.0", "true", "t", "yes", "y", "outlier", "outliers", "anomaly", "anomalous"),
@@ -36,7 +36,7 @@ POSITIVE_WORDS = frozenset(
         *("defective", "faulty", "fault", "failure", "positive", "pos", "bad", "noise"),
     }
 )
-# Labels with more values are no classes, so the outlier class cannot be guessed.
+# A label column with more values has no classes, so the outlier class cannot be guessed.
 MAX_GUESSED = 10
 
 
@@ -45,9 +45,9 @@ class Labels:
     """The known labels of a table."""
 
     column: str  # the label column
-    positive: str  # the value of outliers
-    note: Note | None  # on the choice of that value; None if the user gave it
-    is_outlier: BoolArray  # (n,), rows with that value
+    positive: str  # the value that outliers have in that column
+    note: Note | None  # note on the choice of that value; None if the user gave it
+    is_outlier: BoolArray  # (n,), rows with the value of outliers
     known: BoolArray  # (n,), rows with a label; others are not evaluated
 
 
@@ -88,7 +88,7 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
 
 
 def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]:
-    """Guess the value of outliers from counts of values; return it and the reason.
+    """Guess the value of outliers from counts of values; also return the reason for it.
 
     It is the only word such as "outlier", "yes" or "1", else the rarest value. ConfigError for many
     values and for numbers.
@@ -120,7 +120,7 @@ def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]
 
 
 OURS = {"blocks": "Kernel PCA by blocks", "hoffmann": NAME}
-# Normal rows needed for a training half and a test half.
+# Least number of normal rows, for a training half and a test half.
 MIN_NORMAL = 6
 MAX_POINTS = 400  # of a curve
 
@@ -194,7 +194,7 @@ def judge_by_labels(
     label: str | None,
     positive: str | None,
 ) -> tuple[tuple[Evaluation, ...], tuple[Note, ...]]:
-    """Evaluate the scores of a table (n,) by the labels of its sample, if any; return notes."""
+    """Evaluate a table's scores (n,) by the labels of its sample, if any; also return notes."""
     if label is None:
         return (), ()
     labels = read_labels(rows.sample_table, label, positive)
@@ -212,7 +212,7 @@ def evaluate_scores(
     *,
     seconds: float = 0.0,
 ) -> Evaluation:
-    """Evaluate our scores (s,) of a sample by its labels, and those of the baselines.
+    """Evaluate our scores (s,) of a sample, and scores of the baselines, by its labels.
 
     Baselines are fitted on the training rows of the model; without `fitted_on` there are none.
     """
@@ -221,7 +221,7 @@ def evaluate_scores(
     name = OURS[model.options.method]
     methods = [curves_of(name, outlier, scores[known], ours=True, seconds=seconds)]
     if fitted_on is not None:
-        # Imported here because it takes long and most tables have no labels.
+        # Imported here because importing takes long and most tables have no labels.
         from kpca_apps.novelty.compare.baselines import BASELINES
 
         rng = np.random.default_rng(model.options.seed)
@@ -263,7 +263,7 @@ def curves_of(
     note: str = "",
 ) -> Curves:
     """Compute ROC and precision-recall curves, thinned for drawing, and the areas under them."""
-    # Imported here because it takes long and most tables have no labels.
+    # Imported here because importing takes long and most tables have no labels.
     from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
 
     false_positive, true_positive, _ = roc_curve(is_outlier, scores)

@@ -33,9 +33,9 @@ from kpca_apps.tables.write import as_written
 
 KIND = "novelty screening"
 SCORED = ("scored.csv", "scored.parquet")
-MOST_ROWS = 1_000  # described in each list
-MOST_CHANGED = 10  # cells of a row
-# Settings that depend on the table.
+MOST_ROWS = 1_000  # rows described in each list
+MOST_CHANGED = 10  # changed cells described in a row
+# Settings that depend on the table, so that they are not compared.
 OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
 CELL = 60
 HEADER = 1 << 20  # characters that contain the header of a scored table
@@ -60,7 +60,7 @@ class _Run:
         return written_names(self.columns, self.table)
 
     def summary(self, hidden: Collection[str] = ()) -> RunSummary:
-        """Summarise the run, without a sentence on columns that another run hides."""
+        """Summarise the run, without a sentence on findings if another run hides more columns."""
         n_rows, n_flagged = int(self.result["n_rows"]), int(self.result["n_flagged"])
         sentence = str(self.result["sentence"])
         if not {*hidden} <= {name for name, one in self.columns.items() if one["hidden"]}:
@@ -92,7 +92,7 @@ def diff_runs(
             else f"{second}: has no column in common with {first}; compare runs on similar tables."
         )
     listed = [_rows(run, keys, shared) for run in runs]
-    # Rows of each list in the other table.
+    # For each list, the same rows in the other run's table.
     others = [
         _rows(run, keys, shared, wanted=theirs["key"].to_list())
         for run, theirs in zip(runs, reversed(listed), strict=True)
@@ -100,7 +100,7 @@ def diff_runs(
     hashes = [_key_hashes(run, keys) for run in runs]
     is_apart = not np.isin(hashes[0], hashes[1]).any()
     if is_apart:
-        # Without a common row, no row is new or removed.
+        # If the tables share no row, no row is new or removed.
         listed = [frame.clear() for frame in listed]
     describe = partial(_listed, shared=shared, hidden=hidden, key=key)
     settings_changed = _settings_changed(*(run.result for run in runs))
@@ -176,7 +176,7 @@ def _read(folder: Path) -> _Run:
 
 
 def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
-    """Return the names of input columns in a scored table, without columns that it lacks.
+    """Return the scored table's names of input columns, without columns that it lacks.
 
     They are its first columns, in order. Writing may add an apostrophe or endings; reading strips
     spaces and numbers equal names.
@@ -191,7 +191,7 @@ def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
 
 
 def _delimiter(scored: Path) -> str:
-    """Return the delimiter of a scored table, between two adjacent columns that each has."""
+    """Return the delimiter of a scored table, found between two columns that the table adds."""
     with scored.open(encoding="utf-8", errors="replace") as file:
         found = re.findall("novelty_score(.)flagged", file.read(HEADER))
     return found[-1] if found else ","
@@ -202,7 +202,7 @@ def _identifier(
     shared: Sequence[str],
     n_rows: Sequence[int],
 ) -> str | None:
-    """Return the id, or an identifier, that has no repeats in either table."""
+    """Return the id, or an identifier, that occurs only once in each table."""
     for role in ("id", "identifier"):
         for name in shared:
             if all(
@@ -218,7 +218,7 @@ def _rows(
 ) -> pl.DataFrame:
     """Return the listed rows of a run by rank, or the rows with `wanted` keys."""
     marked, table = pl.lit(False), run.table
-    # Rows listed for an odd cell have a reason column.
+    # Rows that are listed for an odd cell, but not flagged, have a reason column.
     is_flagged = _text(["flagged"]).str.to_lowercase().eq("true")
     if "accepted" in table.columns[len(run.columns) :]:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
@@ -281,7 +281,7 @@ def _listed(
     hidden: Collection[str],
     key: str | None,
 ) -> ListedRow:
-    """Describe a listed row by its records in the old and the new run."""
+    """Describe a listed row from its records in the old and the new run."""
     changed = []
     for name in shared if was is not None and become is not None else ():
         assert was is not None and become is not None
@@ -290,7 +290,7 @@ def _listed(
             changed.append((name, one_line(cells[0], CELL), one_line(cells[1], CELL)))
     reason = columns = row["reason_column"] or ""
     if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
-        # Columns of the reason first: only some are described.
+        # Sort columns of the reason first, since only the first changes are described.
         changed.sort(key=lambda cell: f", {cell[0]}, " not in f", {columns}, ")
         seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or ""))
         reason = f"{quoted(columns)}: {seen}, expected {expected}"

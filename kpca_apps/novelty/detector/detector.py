@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-# Model files name their kernel: reading one requires that the engine's kernels are registered.
+# Reading a model file, which names its kernel, needs the registered kernels of the engine.
 from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.rows import ArrayRows
@@ -49,7 +49,7 @@ class Parameters:
 
     @property
     def truncates(self) -> bool:
-        """Whether components are kept whole or dropped; leave-one-out then has no closed form."""
+        """Whether each component is kept or dropped; then leave-one-out has no closed form."""
         return self.method == "hoffmann"
 
     @property
@@ -79,7 +79,7 @@ class Detector(Uncached):
     landmarks are stored unscaled, since all views of them are several times as large.
     """
 
-    stored_as: ClassVar[str] = "DetectorState"  # in model files
+    stored_as: ClassVar[str] = "DetectorState"  # name of the class in model files
 
     parameters: Parameters
     n_features_in: Annotated[int, Meta(ge=1)]
@@ -97,7 +97,7 @@ class Detector(Uncached):
     calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if the threshold is a choice
     combined: CombinedScore | None
     rarity: Rarity | None
-    subspace: KernelSubspace  # its points are unscaled rows
+    subspace: KernelSubspace  # with unscaled rows as points
 
     @property
     def flags_above(self) -> float:
@@ -106,7 +106,7 @@ class Detector(Uncached):
 
     @cached_property
     def viewed(self) -> KernelSubspace:
-        """The subspace as the kernel sees it: its points in all views of their columns."""
+        """The subspace as the kernel sees it: with its points in all views of the columns."""
         return replace(self.subspace, points=self.views.transform(self.subspace.points))
 
     @cached_property
@@ -118,7 +118,7 @@ class Detector(Uncached):
 
     @cached_property
     def feature_variance(self) -> float:
-        """Total variance in feature space, mean k(x, x) - |mu|^2, over the rows that are kept."""
+        """Total variance in feature space, mean k(x, x) - |mu|^2, over the rows that are stored."""
         kept = self.views.transform(self.neighbours.rows)
         return float(self.viewed.kernel.diagonal(kept).mean() - self.viewed.mean_norm)
 
@@ -140,7 +140,7 @@ class Detector(Uncached):
 
     def scores(self, X: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
         """Return the novelty scores of new rows (r, d)."""
-        # Kernels of huge numbers overflow: the score shows it, so no warning is needed.
+        # Kernels of huge numbers overflow. Scores that are not finite are reported below.
         with np.errstate(over="ignore", invalid="ignore"):
             scores = ArrayRows(X, n_jobs=n_jobs).map(self.row_scores())
         if not np.isfinite(scores).all():
@@ -181,7 +181,7 @@ class Detector(Uncached):
 
     @cached_property
     def _typical_score(self) -> float:
-        """Score that nine of ten rows of the reference are below."""
+        """Score below which nine of ten rows of the reference lie."""
         rows = self.reference
         some = slice(None, None, 1 + (len(rows.index) - 1) // TYPICAL_ROWS)
         return float(np.quantile(self._scores_without(rows.rows[some], rows.index[some]), TYPICAL))
@@ -189,7 +189,7 @@ class Detector(Uncached):
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Scores of rows, each without the landmark that training row `own` is (-1: none)."""
+        """Score rows, without the landmark that is training row `own`, if any (-1: new row)."""
         scores = self.scores(X, n_jobs=n_jobs)
         is_landmark = np.isin(own, self.landmarks)
         if self.ridge is not None and is_landmark.any():
@@ -204,7 +204,7 @@ class Detector(Uncached):
         return scores
 
     def validate(self) -> None:
-        """Raise for states that no fit gives, before they fail later."""
+        """Raise for states that no fit gives, before later steps fail."""
         calibration, truncates = self.parameters.calibrated_on, self.parameters.truncates
         views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
         if isinstance(views, RawColumns):

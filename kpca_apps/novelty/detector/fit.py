@@ -58,15 +58,15 @@ Views = ViewScales | RawColumns
 OwnKernel = Kernel | Callable[..., Any]
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
-# The density is smooth: fewer landmarks separate the dense half of many rows from the sparse one,
-# and a part of the rows is enough for its scales.
+# Density is smooth: to tell the dense half of many rows from the sparse one, fewer landmarks
+# suffice, and some of the rows are enough to scale columns by.
 DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
-# Limits for the rows that expected values come from, and for their cells: model files hold them.
+# Limits for the rows, and for their cells, that expected values come from: model files hold them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # least share of a table with outliers that is excluded from these rows
-# Limits for the rows that the scores of cells are learned from: all rows of most tables, and enough
-# for shares of .1 %; fewer if there are many columns, to save memory.
+LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, that expected values do not come from
+# Limits for the rows that the scores of cells are learned from: most tables have fewer rows, and so
+# many show shares of .1 %. Fewer rows of many columns save memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 
 
@@ -81,7 +81,7 @@ class Fit:
     in_use: BoolArray  # (n,), the training subset
 
     def among(self, index: IntArray, scores: FloatArray, calibrating: IntArray) -> Fit:
-        """Return the fit to n rows, of which it learned from those at `index` alone.
+        """Return the fit for a table of n rows, of which only those at `index` were learned from.
 
         `scores` (n,) are those of new rows; rows learned from get their own. Split conformal
         calibration uses the rows at `calibrating`, from which nothing was learned.
@@ -150,7 +150,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
     rows = np.asarray(sample)
     is_matrix = rows.dtype == np.float64 and rows.ndim == 2 and rows.shape[0] >= 3
     if not (is_matrix and rows.shape[1] and np.isfinite(rows).all()):
-        # Imported here: it takes as long as the fit of a small table, and its errors are clear.
+        # Imported here, for its clear errors only: it takes as long as the fit of a small table.
         from sklearn.utils import check_array
 
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
@@ -186,17 +186,17 @@ def normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) -
 
 
 class _Model(NamedTuple):
-    """Kernel PCA of the training subset, and the scores of all rows by it."""
+    """Kernel PCA of the training subset, and the scores of all rows by this model."""
 
-    subspace: KernelSubspace  # its points are unscaled rows
-    rho: float | None  # of a Tikhonov filter
+    subspace: KernelSubspace  # with unscaled rows as points
+    rho: float | None  # ridge of a Tikhonov filter; None for truncation
     landmarks: IntArray  # positions of the points among all rows
     precision: Resolved
     scores: FloatArray  # (n,)
     warnings: tuple[str, ...]
     landmark_miss: float | None = None
     combined: CombinedScore | None = None
-    usual_scores: FloatArray | None = None  # of the rows that the regressions were learned from
+    usual_scores: FloatArray | None = None  # scores of the rows that regressions were learned from
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +221,7 @@ class _Fitting:
         calibration = parameters.calibrated_on
         dense = self._dense_rows()
         in_use = dense | self.is_normal
-        # Scales remain those of the dense rows: one value far out would flatten its column for all.
+        # Scales come from dense rows alone: in others, one value far out could flatten its column.
         views = self._fit_views(np.flatnonzero(dense[index]))
         truncates = parameters.truncates
         model = self._truncated(views, in_use) if truncates else self._filtered(views, in_use)
@@ -259,11 +259,11 @@ class _Fitting:
         return Fit(detector, scores, in_use)
 
     def _dense_rows(self) -> BoolArray:
-        """Mark the rows (n,) that scales are learned from, excluding those known to be normal."""
+        """Mark the dense rows (n,), which scales are learned from; `is_normal` plays no part."""
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
-            # The first look at a table, in which no row is known to be normal.
+            # Trim by a draft fitted to ordinary rows: it ignores which rows are known to be normal.
             sample, groups = source.sample[:], self.large_groups
             some = ordinary_rows(sample)
             views = self._fit_views(some[uniform_landmarks(len(some), DRAFT_ROWS, rng)])
@@ -329,7 +329,7 @@ class _Fitting:
         tikhonov = TikhonovFilter.of_sums(basis, sums, rho)
         errors = self._training_scores(views, tikhonov, drawn)
         positions = rows.sample_index[landmarks]
-        # Landmarks are also scored without themselves.
+        # Each landmark is also scored as if it were left out.
         of_all = None
         if kept is not None and kept.precision in ("float64", errors.precision):
             z = kept.z[positions]
@@ -347,14 +347,14 @@ class _Fitting:
         B, whitened = basis.transform, tikhonov.whitened(errors.precision)
         alone, mahalanobis = without_direction(
             B,
-            # The row of B of a landmark times its z, that of B B'K = (K + jI)^-1 K with jitter j.
+            # A landmark's row of B times its z: the diagonal of B B'K = (K + jI)^-1 K, jitter j.
             1.0 - basis.jitter * squared_lengths(B),
             np.maximum(basis.own_residuals, 0.0),
             whitened(B.astype(errors.precision)),
             whitened((z - tikhonov.mean).astype(errors.precision)),
         )
         of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
-        # If a landmark has an equal row, that one stands in for it when it is left out.
+        # Another row that equals a landmark takes its place when it is left out.
         single = _occur_once(rows.sample.rows, landmarks)
         all_positions, positions = positions, positions[single]
         of_landmarks = of_landmarks[single]
@@ -398,7 +398,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # A landmark's own residual is jitter; use what the other landmarks miss of it instead.
+        # A landmark's own residual is only jitter; use what the other landmarks miss of it instead.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))
@@ -454,7 +454,7 @@ class _Fitting:
         if is_share:
             total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
             q = int(np.searchsorted(np.cumsum(subspace.variances), wanted * total)) + 1
-            # Keep at least one direction out, or no error remains; the warnings do not apply here.
+            # Leave out at least one direction, or no error remains; fit warnings do not apply.
             subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None
@@ -475,9 +475,9 @@ class _Fitting:
     def _training_scores(
         self, views: Views, tikhonov: TikhonovFilter, drawn: DrawnBasis
     ) -> NoveltyScores:
-        """Return the scoring function of a Tikhonov filter, in float32 if some rows agree."""
+        """Return the scoring function of a Tikhonov filter, in float32 if accurate enough."""
         lengths = tikhonov.basis.kernel.diagonal(drawn.probe)
-        # Every second of them in use.
+        # Treat every second row of the probe as a row in use.
         used = np.arange(len(lengths)) % 2 == 0
 
         def scores(precision: Resolved) -> FloatArray:
@@ -527,12 +527,12 @@ class _Fitting:
             of_rows = np.where(self.is_normal[index], -np.inf, scores[index])
             kept = rows_without_strays(views.standardised(rows), of_rows, n_novel)
             rows, index = rows[kept], index[kept]
-        # Model files store identical array objects once: these are the views' own.
+        # A copy, as model files store identical array objects once, and the views hold this one.
         return StoredRows(rows, self.columns.as_is.copy(), index)
 
 
 def _calibrated(detector: Detector, scores: FloatArray) -> Detector:
-    """Set the threshold by scores of rows that the model has not adapted to."""
+    """Set the threshold by scores of rows as if the model had not seen them."""
     threshold = _finite(rate_threshold(scores, detector.parameters.alpha))
     return replace(detector, threshold=threshold, calibration_scores=np.sort(scores))
 
@@ -542,13 +542,13 @@ def _finite(threshold: float) -> float | None:
 
 
 def half_of(n: int, seed: Seed) -> IntArray:
-    """Draw the half of n rows that split conformal calibration learns from, at least 3."""
+    """Draw half of n rows, at least 3, to learn from; the others calibrate (split conformal)."""
     return np.sort(seeded_generator(seed).permutation(n)[: max(3, n // 2)])
 
 
 def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
-    """Mark the given rows of X (n, d) that have no equal row in X."""
-    # Compare only rows with equal sums bit by bit. Adding 0 removes minus zeros.
+    """Mark which of the given rows of X (n, d) equal no other row of X."""
+    # Rows with equal sums are compared bit by bit. Adding 0 turns minus zeros into zeros.
     sums = X.sum(axis=1)
     alike = X[np.isin(sums, sums[rows])]
     times = Counter(row.tobytes() for row in alike + 0.0)

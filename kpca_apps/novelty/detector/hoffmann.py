@@ -24,11 +24,11 @@ from kpca_apps.novelty.magnitudes import LARGEST_TO_SUBTRACT, refuse_larger
 from kpca_apps.system.arrays import FloatArray
 
 NAME = "Kernel PCA (Hoffmann 2007)"
-# Share of the variance in feature space. With more, an isolated row gets its own component: of
-# faults in eight tables (development half of tests/benchmarks/real_tables.py, two seeds) .50 were
-# among the first 2 % of the rows at .8, .43 at .9 and .19 at .95.
+# Share of the variance in feature space that is kept. With more, an isolated row gets its own
+# component. In eight tables (development half of tests/benchmarks/real_tables.py, two seeds), the
+# first 2 % of the rows held .50 of the faults at .8, .43 at .9 and .19 at .95.
 MOST_VARIANCE = 0.8
-# Use the whole spectrum to find a share up to this many rows: 1.3 s at 2,000, 4 s at 3,000.
+# Up to this many rows, a share is found by all eigenvalues: 1.3 s at 2,000 rows, 4 s at 3,000.
 MOST_EIGENVALUES = 2_000
 
 
@@ -40,7 +40,7 @@ class StandardisedColumns(RawColumns):
     def of(
         cls, X: FloatArray, as_is: ArrayLike, rng: np.random.Generator, sigma: float | None = None
     ) -> Self:
-        """Learn from rows; by default, 2 sigma^2 is the median squared distance between them."""
+        """Learn from rows; by default, 2 sigma^2 is the median squared distance between rows."""
         refuse_larger(X, LARGEST_TO_SUBTRACT, "whose differences no float can hold")
         columns, plain = RawColumns.fit(X, RBF(1.0)), np.isin(np.arange(X.shape[1]), as_is)
         mean, sd = np.where(plain, 0.0, columns.mean), np.where(plain, 1.0, columns.sd)

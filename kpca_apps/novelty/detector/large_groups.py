@@ -18,13 +18,13 @@ from msgspec import Meta
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Heads of the list, as shares of the rows, but long enough to tell. In the shortest, odd rows of
-# all kinds may come before the group.
+# Heads of the list that are examined, as shares of the rows; each needs so many rows. In the
+# shortest, odd rows of all kinds may come before the group.
 HEADS, FEWEST_IN_HEAD = (0.01, 0.02, 0.04), 20
 # A smaller group may be what the user is looking for.
 LEAST_SHARE = 0.05
-# A group fills the head if most rows there belong to it, and the odds of that are this many times
-# those in the table: 1 in 13 rows and half of the head, or half and 12 in 13.
+# A group fills a head of the list if it holds most rows there, at odds this many times those in the
+# table: 1 in 13 rows of the table and half of the head, or half and 12 in 13.
 LEADING, TIMES_THE_ODDS = 0.5, 12.0
 
 
@@ -48,7 +48,7 @@ class LargeGroups:
         return len(self.groups)
 
     def places(self, X: FloatArray) -> IntArray:
-        """Return the group of each row (r, d), from 1; 0 if it is in none."""
+        """Return the number of each row's group (r,), from 1; 0 for a row in none."""
         first = np.zeros(len(X), dtype=np.int64)
         for place in range(len(self), 0, -1):
             group = self.groups[place - 1]
@@ -56,7 +56,7 @@ class LargeGroups:
         return first
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Return the function that finds the groups of rows."""
+        """Return the function that finds the group of each row."""
         return lambda rows, in_use: self.places(rows).astype(np.float64)
 
 
@@ -94,7 +94,7 @@ def find_large_group(
             continue
         n_all = np.count_nonzero(X[:, column] == value)
         if LEAST_SHARE * n <= n_all < n:
-            # Half a row more keeps the odds finite.
+            # Adding half a row to both counts keeps the odds finite.
             odds = (n_here + 0.5) / (len(head) - n_here + 0.5)
             times = odds * (n - n_all) / n_all
             if times > most:

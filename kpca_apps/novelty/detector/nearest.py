@@ -19,7 +19,7 @@ def nearest_without(
     of_levels: FloatArray, rows: FloatArray, own: IntArray, sets: IntArray, largest: float,
     nearest: IntArray, radius: FloatArray,
 ) -> None:  # fmt: skip
-    """Find the rows nearest in all groups outside each set, and their mean squared distance.
+    """Find rows nearest in all column groups outside each set, and their mean squared distance.
 
     `rows` (r, d) are the rows, at the positions `own` (r,) of the s reference rows or -1; `sets`
     (r, e, w) are the groups to leave out, in order. Group g is the column `column_of[g]` with
@@ -43,8 +43,8 @@ def nearest_without(
             for w in range(sets.shape[2]):
                 if sets[i, e, w] >= 0:
                     left_out[sets[i, e, w]] = True
-        # The members of all sets, in order: sums over the other groups are computed once, as are
-        # sums of these and the members before and after each.
+        # Number the groups that are in any set. Sums over all other groups are computed once; so
+        # are sums over the members before each member, and from each member on.
         m = 0
         for g in range(n_groups):
             place[g] = m
@@ -84,7 +84,7 @@ def nearest_without(
             if kind == NO_SET:
                 continue
             left_out[:] = False
-            # Without members before and after, this is the sum over all.
+            # For an empty set, this gives the sum over all groups.
             first, last = 0, -1
             for w in range(sets.shape[2]):
                 g = sets[i, e, w]

@@ -15,21 +15,21 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
 # Quantile of scores and distances below which rows are typical: a row with replaced cells that
-# falls below it is no longer odd. Estimated from so many rows, evenly drawn.
+# falls below it is no longer odd; and number of rows, evenly drawn, that it is estimated from.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
-# Enough to estimate how near rows of a table usually are.
+# Number of rows that show how near rows of a table usually are.
 SOME_ROWS = 100
-# A row this many times farther from its nearest rows than others are belongs to no kind of rows.
+# A row is of no kind if it is this many times farther from its nearest rows than others are.
 MUCH_FARTHER = 2.0
-# Squared distances of rows to the levels of categories that are in memory at once.
+# Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
 # Up to this many reference rows, importing numba takes longer than numpy's own loops.
 FEW_ROWS = 1_000
-# Placeholders for a set's first group: no more groups; rows that agree in most groups; no set.
+# Instead of a group number in a set: no group, rows that agree in most groups, or no set at all.
 NONE, AGREEING, NO_SET = -1, -2, -3
-# For rows that agree in most groups, a group counts at most one standard deviation.
+# When rows that agree in most groups are sought, a group counts at most one standard deviation.
 MOST_APART = 1.0
-# Squared differences are capped here: differences of infinite sums would be NaN.
+# Squared differences are capped at this: differences of infinite sums would be NaN.
 LARGEST_SQUARE = 1e200
 
 
@@ -38,20 +38,20 @@ class NeighbourRows:
     """Rows of the reference that expected values come from."""
 
     rows: Annotated[FloatArray, "s d"]  # unscaled columns
-    standardised: Annotated[FloatArray, "s d"]  # the same, scaled for distances
-    # Indicator columns: a group made of these alone holds one category.
+    standardised: Annotated[FloatArray, "s d"]  # the same rows, scaled for distances
+    # Indicator columns: a group that consists of such columns alone holds one category.
     as_is: Annotated[IntArray, "a", Meta(ge=0)]
     index: Annotated[IntArray, "s"]  # positions of these rows among the training rows
 
     @cached_property
     def typical_distance(self) -> float:
-        """Mean squared distance to the nearest rows that nine of ten of these rows are below."""
+        """The .9 quantile, over these rows, of the mean squared distance to the nearest rows."""
         some = np.arange(0, len(self.rows), 1 + (len(self.rows) - 1) // TYPICAL_ROWS)
         return float(np.quantile(_nearest_to(self.standardised, some)[1], TYPICAL) ** 2)
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
-    """Positions of all rows (n, d), without the `n_novel` highest scores unless of a kind.
+    """Return the positions of rows without the `n_novel` most novel, unless these are of a kind.
 
     A novel row stays if most of its 10 nearest rows are as novel, and not much farther away than
     the nearest rows of others. A rare kind of row is not wrong, and only its own rows show what is
@@ -68,7 +68,7 @@ def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: i
 
 
 def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return rows nearest to those at positions (p, k), and their mean distance (p,)."""
+    """Return the k rows nearest to each of p `places`, (p, k), and their RMS distance (p,)."""
     squares = cdist(standardised[places], standardised, "sqeuclidean")
     squares[np.arange(len(places)), places] = np.inf
     nearest = nearest_rows(squares)
@@ -76,9 +76,9 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
 
 
 def nearest_rows(distances: FloatArray) -> IntArray:
-    """Return the ten nearest rows by distances (e, s), unordered; if fewer, all but one.
+    """Return the positions of the ten least distances in each line (e, s); of few, all but one.
 
-    Among equally near rows, the first are chosen.
+    They are in the order of rows. Among equally near rows, the first are chosen.
     """
     k = min(N_NEIGHBOURS, distances.shape[1] - 1)
     tenth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
@@ -88,10 +88,10 @@ def nearest_rows(distances: FloatArray) -> IntArray:
 
 
 class Nearest(NamedTuple):
-    """Rows nearest to each of r rows, when each of its e sets of groups is left out."""
+    """Rows nearest to each of r rows, with each of e sets of column groups left out."""
 
     nearest: IntArray  # (r, e, k)
-    radius: FloatArray  # (r, e), their mean squared distance
+    radius: FloatArray  # (r, e), their mean squared distance from the row
 
 
 @dataclass(frozen=True)
@@ -99,16 +99,16 @@ class Expected:
     """Expected values of m groups of columns of some rows, concatenated."""
 
     groups: IntArray  # (m,)
-    values: FloatArray  # unscaled, those of each group after those of the one before
-    ends: IntArray  # (m,), where those of each end
-    distances: FloatArray  # (m,), of the rows from them
+    values: FloatArray  # unscaled expected values, group after group
+    ends: IntArray  # (m,), where the values of each group end
+    distances: FloatArray  # (m,), distance of each row from its expected values
 
     def of(self, place: int) -> FloatArray:
         """Return the unscaled values of one group."""
         return self.values[self.ends[place - 1] if place else 0 : self.ends[place]]
 
     def joined(self, others: Expected) -> Expected:
-        """Append others to these."""
+        """Append other expected values to these."""
         ends = self.ends[-1] if len(self.ends) else 0
         return Expected(
             np.concatenate([self.groups, others.groups]),
@@ -119,7 +119,7 @@ class Expected:
 
 
 class Surroundings:
-    """Neighbour search around rows, by the groups of columns they are compared in.
+    """Neighbour search around rows, which are compared in groups of columns.
 
     A column counts at most `most` standard deviations.
     """
@@ -137,7 +137,7 @@ class Surroundings:
         is_single = self.sizes == 1
         wide = [columns for columns in groups if len(columns) != 1]
         self._wide = [(columns, *_levels(rows[:, columns])) for columns in wide]
-        # Lines of the groups of one column, from 0; those of several columns count down from -1.
+        # Groups of one column are lines, numbered from 0; the others count down from -1.
         self._line_of = np.where(is_single, np.cumsum(is_single) - 1, -np.cumsum(~is_single))
         self._column_of = np.where(is_single, self._columns[self._ends - 1], -1)
         self._lines = np.ascontiguousarray(rows.T[self._column_of[is_single]])
@@ -195,20 +195,20 @@ class Surroundings:
         return found
 
     def _distances(self, row: FloatArray, of_levels: FloatArray, sets: IntArray) -> FloatArray:
-        """Return squared distances (e, s) of a standardised row (d,) without each set (e, w).
+        """Return squared distances (e, s) of a row (d,) to s rows, leaving out each set (e, w).
 
         `of_levels` (l,) are its squared distances to the levels of groups of several columns.
         """
         is_line = self._line_of >= 0
         parts = np.empty((len(is_line), len(self.everyone)))
-        with np.errstate(over="ignore"):  # overflow: infinity is the largest, too
+        with np.errstate(over="ignore"):  # infinite squares are capped below
             squares = np.square(self._lines - row[self._column_of[is_line], None])
         parts[is_line] = np.minimum(squares, self._largest)
         parts[~is_line] = of_levels[self._level_of]
         is_left_out = np.zeros((len(sets), len(parts)), dtype=bool)
         of_set, at = np.nonzero(sets >= 0)
         is_left_out[of_set, sets[of_set, at]] = True
-        # Sums over the groups of no set, and over these and the members before and after each.
+        # Sum over the groups of no set; add the members before each member, and those after it.
         is_member = is_left_out.any(axis=0)
         members, is_left_out = parts[is_member], is_left_out[:, is_member]
         base = parts[~is_member].sum(axis=0)
@@ -224,12 +224,12 @@ class Surroundings:
         return distances
 
     def _of_levels(self, rows: FloatArray) -> FloatArray:
-        """Squared distances of rows to the levels of all groups of several columns, (r, l)."""
+        """Return squared distances (r, l) of rows to all l levels of groups of several columns."""
         squares = [np.zeros((len(rows), 0))]
         for columns, levels, _ in self._wide:
             of_group = np.zeros((len(rows), len(levels)))
             for j, column in enumerate(columns.tolist()):
-                with np.errstate(over="ignore"):  # overflow: infinity is the largest, too
+                with np.errstate(over="ignore"):  # infinite squares are capped below
                     squared = (levels[:, j] - rows[:, column, None]) ** 2
                 of_group += np.minimum(squared, self._largest)
             squares.append(np.minimum(of_group, LARGEST_SQUARE, out=of_group))
@@ -238,7 +238,7 @@ class Surroundings:
     def expected(
         self, rows: FloatArray, of_row: IntArray, groups: IntArray, nearest: IntArray
     ) -> Expected:
-        """Return the expected values of groups (m,) of standardised rows `of_row` (m,).
+        """Return expected values for m pairs of a standardised row (`of_row`) and a group.
 
         They are the centre of the nearest rows (m, k): medians of columns, and the most frequent
         level for the indicators of a category.
@@ -271,13 +271,13 @@ class Surroundings:
 
 
 def _medians(cells: FloatArray) -> FloatArray:
-    """Medians (m, w) of few cells (m, k, w): sorting is faster than np.median."""
+    """Return medians (m, w) over k cells (m, k, w): for small k, sorting beats np.median."""
     ordered, k = np.sort(cells, axis=1), cells.shape[1]
     return (ordered[:, (k - 1) // 2] + ordered[:, k // 2]) / 2.0
 
 
 def runs(starts: IntArray, sizes: IntArray) -> IntArray:
-    """Return the integers from each start on, the given number of each, concatenated.
+    """Return runs of integers, concatenated: from each start on, as many as its size.
 
     >>> runs(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]

@@ -17,17 +17,17 @@ from msgspec import Meta
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
 from kpca_apps.system.arrays import FloatArray
 
-MAX_KNOTS = 256  # half of them the highest scores, half quantiles of all
-COMMON = 0.1  # shares from here on are written as "23 in 100"
+MAX_KNOTS = 256  # the highest scores and quantiles of all scores, in equal numbers
+COMMON = 0.1  # larger shares are written as "23 in 100"
 
 
 @dataclass(frozen=True, eq=False)
 class Rarity:
-    """Empirical distribution of the scores that a model was learned from."""
+    """Empirical distribution of the scores of the rows that a model was learned from."""
 
     n_rows: Annotated[int, Meta(ge=2)]
     knots: Annotated[FloatArray, "k"]  # some of the scores, increasing
-    counts: Annotated[FloatArray, "k"]  # rows that score at least as high, decreasing
+    counts: Annotated[FloatArray, "k"]  # number of rows that score at least as high, decreasing
 
     def validate(self) -> None:
         """Raise ValueError for arrays that no fit gives."""
@@ -43,7 +43,7 @@ class Rarity:
 
     @classmethod
     def fit(cls, scores: FloatArray) -> Self:
-        """Learn from finite scores (n,), n >= 2, of rows that the model has not adapted to."""
+        """Learn from finite scores (n,), n >= 2, of rows as if the model had not seen them."""
         ordered = np.sort(np.asarray(scores, dtype=np.float64))
         n, half = len(ordered), MAX_KNOTS // 2
         quantiles = np.linspace(0, n - 1, half).round().astype(np.int64)
@@ -57,7 +57,7 @@ class Rarity:
         if len(parts) == 1:
             return parts[0][0]
         knots = np.unique(np.concatenate([part.knots for part, _ in parts]))
-        # Each group's own count begins at 1, the new row itself.
+        # Each count includes the new row itself, which must count only once.
         above = np.sum([n * (part.count(knots) - 1.0) / part.n_rows for part, n in parts], axis=0)
         return cls(round(sum(n for _, n in parts)), knots, 1.0 + above)
 
@@ -81,7 +81,7 @@ class Rarity:
 
     @property
     def scale_of_scores(self) -> ScoreScale:
-        """Explain shares, and return the scores at 1 in 10, 1 in 100 and so on of the rows."""
+        """Explain how rare a score is, with the scores that 1 in 10, 1 in 100 ... rows reach."""
         n, shares = self.n_rows, self.share(self.knots)
         powers = range(1, math.floor(math.log10(n)) + 1)
         marks = [

@@ -1,7 +1,7 @@
 """Find the columns that made a row odd, and their expected values.
 
-A column's part is the drop of the score when its value is replaced by the expected one: the median
-(for a category the most frequent level) over the 10 rows nearest in the OTHER columns. Gradients
+A column's part is the drop of the score when its value is replaced by the expected one. That is the
+median (of a category, the most frequent level) over the 10 rows nearest in OTHER columns. Gradients
 point to the column that is cheapest to move, z-scores to the widest; neither finds a value that is
 odd only in combination with the others.
 
@@ -33,46 +33,46 @@ from kpca_apps.novelty.detector.neighbours import (
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 CANDIDATES_A_BATCH = 4096
-# If there are more groups, only those farthest from their expected values are tried: replacing a
-# value by nearly itself lowers no score.
+# If there are more groups of columns, only those farthest from their expected values are tried:
+# replacing a value by nearly itself lowers no score.
 MAX_GROUPS_TRIED = 64
-# Sets are tried if the best single column leaves more than this part of what is not typical.
+# If replacing the best single column leaves more than this share of a row's oddness, try sets.
 MAX_LEFT = 0.4
-# A set of one column more must leave less than half of what the smaller one leaves: any further
-# column lowers the score a little, and the smallest set that explains a row is reported.
+# A larger set must leave less than this share of what the best smaller one leaves: any further
+# column lowers the score a little, but the smallest set that explains a row is reported.
 LESS_LEFT = 1 / 2
-# Columns that sets are made of: 6 pairs and 4 triples.
+# Sets are made of so many columns, and have up to so many members: 6 pairs and 4 triples.
 MAX_SUSPECTS, MAX_SET = 4, 3
 
 
 @dataclass(frozen=True)
 class ColumnDrop:
-    """The part of one column (or group of columns) in the score of a row."""
+    """The part that one column, or group of columns, has in the score of a row."""
 
     group: int  # position of the group; of the column if no groups were given
-    # Its drop of the score over the sum of all reported drops of the row, 0..1; the drop of a set
-    # is divided evenly among its columns. 0 if no replacement lowers the score: then the one column
-    # reported is the farthest from its expected value.
+    # Drop of the score by this group, over the sum of all reported drops of the row, 0..1; the drop
+    # of a set is divided evenly among its columns. 0 if no replacement lowers the score: then the
+    # one column reported is the farthest from its expected value.
     share: float
     seen: FloatArray  # (k,), values in the row for the columns of the group
-    expected: FloatArray  # (k,), expected values by its neighbours
-    # All groups of the set that it was replaced with, including itself; empty if alone.
+    expected: FloatArray  # (k,), values expected from the row's neighbours
+    # All groups of the set that was replaced, including this one; empty for a single group.
     together: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """Rows to explain by the drops of their scores, and the score of changed copies."""
+    """Rows to explain by drops of the score, and the function that scores changed copies."""
 
     X: FloatArray  # (r, d), the unscaled rows
-    standardised: FloatArray  # (r, d), scaled for distances
+    standardised: FloatArray  # (r, d), the same rows scaled for distances
     # ``score(candidates (c, d), row (c,))``: scores of changed copies of rows of X, where `row` is
     # the position of each original.
     score: Callable[[FloatArray, IntArray], FloatArray]
     around: Surroundings  # finds expected values for groups of columns together
     own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
     typical: float = 0.0  # score of a typical row: only what exceeds it needs to be explained
-    least: float = 0.0  # share below which only the first reason is reported
+    least: float = 0.0  # reasons with a smaller share are left out, except the first
 
     def explain(self) -> list[tuple[ColumnDrop, ...]]:
         """Explain all rows, largest drop first; columns of one set follow each other.
@@ -113,10 +113,10 @@ class Attribution:
         candidates, off = self._groups_to_try()
         expected, near = self._expect_alone(candidates)
         radius = near.radius[:, a]
-        # The drops of each row when one group is replaced by its expected value.
+        # Each row's drops of the score when one group at a time is replaced by its expected value.
         entries = np.arange(r * a).reshape(r, a)
         trials = np.append(np.full(r, NONE), entries)[:, None]
-        # The rows themselves in the same pass: passes are slow however few rows they score.
+        # Unchanged rows are scored in the same pass: a pass is slow however few rows it scores.
         scores, after = np.split(
             self._scores(np.append(every, np.repeat(every, a)), trials, expected), [r]
         )
@@ -157,7 +157,7 @@ class Attribution:
             if i in place_of:
                 j = place_of[i]
                 tried, found = [best[j]], drops_of_best[j : j + 1]
-            # Columns of one trial are ordered by their drops alone.
+            # Columns of one trial are ordered by the drop that each causes by itself.
             alone = dict(zip(candidates[i].tolist(), drops[i].tolist(), strict=True))
             reasons, total = list[ColumnDrop](), float(found.sum())
             for of_trial, drop in zip(tried, found.tolist(), strict=True):
@@ -167,7 +167,7 @@ class Attribution:
             yield tuple(reasons) or self._farthest(i, expected, excess[i] > 0.0)
 
     def _groups_to_try(self) -> tuple[IntArray, FloatArray | None]:
-        """Choose the groups of each row that are tried alone, (r, a), in order.
+        """Choose column groups to replace one at a time: numbers (r, a), increasing in each row.
 
         If there are very many, choose those farthest from the rows that agree in most groups, since
         each trial is slow; also return how far all are, (r, g).
@@ -180,16 +180,16 @@ class Attribution:
         return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
     def _distances(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
-        """Return the distance of each group of rows from rows that agree in most others, (r, g)."""
+        """Return how far each of a row's g groups is from rows that agree in most, (r, g)."""
         r, n = len(rows), len(self.around.groups)
         of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
         return distances.reshape(r, n)
 
     def _expect_alone(self, candidates: IntArray) -> tuple[Expected, Nearest]:
-        """Return the expected values of groups, by the rows nearest in all others.
+        """Return the expected value of each group, by the rows nearest in all other groups.
 
-        After the rows near without each of them follow those near in all groups, and those that
+        Also return the nearest rows: without each group, then in all groups, and last those that
         agree in most.
         """
         r, a = candidates.shape
@@ -203,7 +203,7 @@ class Attribution:
         return self.around.expected(self.standardised, of_row, groups, nearest), near
 
     def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
-        """Score copies of rows (t,) with expected values.
+        """Score copies of rows (t,) in which expected values replace cells.
 
         `entries` (t, w) are the expected values of each copy, -1 for none. Infinite if a
         replacement equals the cell.
@@ -230,11 +230,11 @@ class Attribution:
         radii: FloatArray,
         radius: FloatArray,
     ) -> FloatArray:
-        """Return the share (u, t) of the oddness of rows (u,) that remains in each trial.
+        """Return which share (u, t) of the oddness of each of u rows remains after each trial.
 
-        Half of it is the `excess` (u,) of the score over a typical one, the other half that of the
-        distance to the nearest rows. A score may drop although the row is like no other. Distances
-        are `radii` (u, t) without the groups of a trial, and `radius` (u,) with all groups.
+        Half of the oddness is the `excess` (u,) of the score over a typical one, half the excess of
+        the distance to the nearest rows. A score may drop although the row is like no other. The
+        distances are `radii` (u, t) without a trial's groups, and `radius` (u,) with all groups.
         """
         typical, excess = self.around.neighbours.typical_distance, excess[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -245,7 +245,7 @@ class Attribution:
         return np.where(excess > 0.0, left, 0.0)
 
     def _suspects(self, candidates: IntArray, drops: FloatArray, off: FloatArray) -> IntArray:
-        """Choose the most suspect groups of rows, (u, 4) in order, padded with -1.
+        """Choose the four most suspect groups of each row, (u, 4), increasing, padded with -1.
 
         These are the one with the highest drop, and those farthest from the rows that agree in most
         groups; if these are too few, those with the next highest drops.
@@ -274,15 +274,15 @@ class Attribution:
     def _sets(self, rows: IntArray, suspects: IntArray) -> tuple[IntArray, FloatArray, Expected]:
         """Replace pairs and triples of suspects of rows (u,) by their expected values.
 
-        Return the expected values; the position of each set there (u, e, 3), pairs first, padded
-        with -1; and how far the nearest rows are without it, (u, e).
+        Return the positions of each set's expected values (u, e, 3), pairs first, padded with -1;
+        how far the nearest rows are without the set, (u, e); and the expected values.
         """
         sizes = [size for size in (2, 3) if size < len(self.around.groups)]
         chosen = [one for size in sizes for one in combinations(range(MAX_SUSPECTS), size)]
         sets = np.full((len(rows), len(chosen), MAX_SET), NONE)
         for place, members in enumerate(chosen):
             sets[:, place, : len(members)] = suspects[:, members]
-            # Suspects that are missing are the last.
+            # Missing suspects come last: if the last member of a set is missing, there is no set.
             sets[sets[:, place, len(members) - 1] < 0, place] = NO_SET
         near = self.around.near(self.standardised[rows], self.own[rows], sets)
         row, e, at = np.nonzero(sets >= 0)
@@ -319,7 +319,7 @@ class Attribution:
         ]
 
     def _farthest(self, i: int, expected: Expected, is_odd: bool) -> tuple[ColumnDrop, ...]:
-        """Report the column farthest from what its neighbours or, if it is odd, all suggest."""
+        """Report the column farthest from its expected value, by neighbours or else by all rows."""
         a = self._n_tried
         far = i * a + int(expected.distances[i * a : (i + 1) * a].argmax())
         if is_odd and expected.distances[far] <= 0.0:
@@ -331,7 +331,7 @@ class Attribution:
 
 
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
-    """Choose the smallest set that explains each of some rows (u,), by what trials leave.
+    """Choose the smallest set that explains each of u rows, by what each trial leaves.
 
     Trials are single groups (u, a), of which `highest` (u,) drops the most, six pairs and four
     triples. Positions are counted through all.

@@ -26,7 +26,7 @@ class NoveltyScores:
     views: ViewScales | RawColumns
     model: KernelSubspace | TikhonovFilter
     precision: Resolved = "float64"
-    combined: CombinedScore | None = None  # None: the reconstruction error alone
+    combined: CombinedScore | None = None  # None: the score is the reconstruction error
 
     purpose: ClassVar[str] = "Scoring rows"
 

@@ -17,9 +17,9 @@ from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.system.arrays import FloatArray
 
-# Part of a false discovery rate for rows that are listed for single cells. A choice: little is
-# enough, as such cells lie far out, and the list by scores loses what it takes. The union of two
-# lists has at most the sum of their rates.
+# Part of a false discovery rate that is spent on rows listed for single cells: a choice. Little is
+# enough, as such cells lie far out, and the rest goes to the list by scores. The union of two lists
+# has at most the sum of their rates.
 BY_CELLS = 0.02
 
 
@@ -32,7 +32,7 @@ class Rule:
 
     @property
     def calibrated(self) -> bool:
-        """Whether it is a rate that clean rows calibrate, not a choice."""
+        """Whether the rule is a rate that clean rows calibrate, not a choice."""
         return self.name in ("alpha", "fdr")
 
     @property
@@ -59,7 +59,7 @@ class Rule:
         return rate_threshold(calibration_scores, rate)
 
     def rate(self, p_values: FloatArray) -> float:
-        """False-alarm rate at which rows are flagged; for a list, by their p-values (n,)."""
+        """False-alarm rate at which rows are flagged; with fdr, it depends on p-values (n,)."""
         if self.name == "alpha":
             return self.setting
         return math.exp(discovery_limit(np.log(p_values), len(p_values), self.of_scores))

@@ -22,11 +22,11 @@ from kpca_apps.novelty.detector.large_groups import of_each_group
 from kpca_apps.novelty.detector.views import SCORED_BLOCK, ViewedRows
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# A row below the first part of the typical density is sparse, one above the second is not; between
-# them it counts in part.
+# A row is sparse below the first share of the typical density, and dense above the second; in
+# between it counts in part.
 AS_DENSE = (0.6, 0.8)
-# Shares of rows about as dense as the densest half: up to the first half of the rows are kept, from
-# the second on as many as these are, between them in proportion.
+# If up to the first share of the rows is about as dense as the densest half, half of all rows are
+# kept; from the second share on, that share is kept; in between, in proportion.
 EVEN = (0.7, 0.9, 1.0)
 
 
@@ -64,7 +64,7 @@ def trim(
     Landmarks and zbar come from the source's sample. If `place` (n,) gives the group of each row,
     the densest of each group are marked.
     """
-    # Not centred: the density is a product with the mean, which centring would remove.
+    # Features are not centred: the density is a product with the mean, which centring removes.
     sample = source.sample
     require_nystroem(min(n_landmarks, len(sample)), sample.shape[1])
     landmarks = residual_landmarks(kernel, sample, n_landmarks, rng, n_jobs=n_jobs)
@@ -76,7 +76,7 @@ def trim(
         return map_row_blocks(basis.features(precision), seen, block=SCORED_BLOCK, n_jobs=n_jobs)
 
     def density_of(z: FloatArray, typical: FloatArray) -> FloatArray:
-        # Explicit sums: a matrix product rounds each row depending on its position in a block.
+        # Sums are explicit: a matrix product rounds a row depending on its position in a block.
         mean = typical.mean(axis=0, dtype=np.float64).astype(z.dtype)
         density: FloatArray = np.einsum("ij,j->i", z, mean).astype(np.float64, copy=False)
         return density

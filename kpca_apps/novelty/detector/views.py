@@ -36,34 +36,34 @@ from kpca_apps.engine.subspace import Resolved
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SUBTRACT, mean_and_sd, refuse_larger, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Bandwidths exp(-3 D) and exp(-9 D), with D in units of the view's median squared distance.
+# The kernels exp(-3 D) and exp(-9 D), D in units of the view's median squared distance.
 GAMMA, POWERS = 3.0, (1, 3)
-# Rows whose median squared distance sets the width of a view.
+# Number of rows whose median squared distance sets the width of a view.
 WIDTH_ROWS = 500
 # Up to this many values (8 MB), the views of all rows are cached while a model is fitted.
 MOST_KEPT = 2**20
-# Up to this many rows and bytes, coordinates in the landmarks' span are cached; rows beyond it,
-# perhaps on a cluster, are scored where they are.
+# Up to this many rows and bytes, coordinates in the landmarks' span are cached; more rows, perhaps
+# on a cluster, are scored where they are.
 MOST_ROWS_KEPT, MOST_FEATURE_BYTES = 10_000, 2**26
-# Rows compared with the landmarks at once: a multiple of 64 and of 24, as `engine.rows.BLOCK`
-# explains; few, since the kernel over views holds several arrays of them.
+# Number of rows compared with the landmarks at once: a multiple of 64 and of 24, as
+# `engine.rows.BLOCK` explains; small, as the kernel over views holds several such arrays.
 SCORED_BLOCK = 192
-# Rows, evenly drawn, whose variance scales the block.
+# Number of rows, evenly drawn, whose variance scales a view's block.
 VARIANCE_ROWS = 10_000
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
-# Order statistics stored for each column, to rank new values; for d columns at most the second over
-# d^2, so that those of a wide table take less memory than its rows.
+# Number of order statistics stored for each column, to rank new values: at most the first; of d
+# columns, at most the second / d^2, to take less memory than the rows; at least the third.
 MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
 # A value this many robust standard deviations from the median is gross.
 GROSS = 100.0
 
-# Cells that the range of a column is cut into, for each of its distinct values.
+# The range of a column is cut into this many cells for each of its distinct values.
 CELLS_A_VALUE = 2
-# Part of a cell by which guesses of equal values may differ.
+# Guesses of equal values may differ by this part of a cell.
 ROUNDING = 0.01
-# If values crowd into few cells, a search of the whole column takes fewer steps.
+# If a cell holds more values than this, a search of the whole column takes fewer steps.
 MOST_STEPS = 32
 
 
@@ -79,8 +79,8 @@ class Uncached:
 class ColumnRoles:
     """How columns of the rows are used."""
 
-    as_is: IntArray  # those that every view takes unscaled, increasing
-    # Columns made of one source weigh as much as one column, and are explained as one.
+    as_is: IntArray  # columns that every view takes unscaled, increasing
+    # Columns made of one source column together weigh as much as one, and are explained as one.
     groups: tuple[IntArray, ...]
 
     @classmethod
@@ -123,7 +123,7 @@ class ViewScales:
 
     varying: Annotated[IntArray, "d", Meta(ge=0)]  # columns to be scaled; constant ones are not
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns appended to every view unscaled
-    scales: ColumnScales  # of the varying columns
+    scales: ColumnScales  # scales of the varying columns
     weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for each of k varying columns of one source
     # Scales each view's block to mean variance 1 if columns are appended to it.
     block_factors: Annotated[FloatArray, "v"]
@@ -222,7 +222,7 @@ class RawColumns:
     """One view, the unscaled columns, for a user's own kernel."""
 
     kernel: Kernel
-    # For distances between rows when reasons are sought; sd is 1 for a constant column.
+    # Scales for distances between rows when reasons are sought; sd is 1 for a constant column.
     mean: Annotated[FloatArray, "d"]
     sd: Annotated[FloatArray, "d", Meta(gt=0)]
 
@@ -250,7 +250,7 @@ class RawColumns:
 
 @dataclass(frozen=True, eq=False)
 class OfViews:
-    """A function of the views of rows as a function of the rows, on any worker."""
+    """Turns a function of the views of rows into a function of the rows, on any worker."""
 
     views: ViewScales | RawColumns
     function: Any  # RowFunction or RowSums
@@ -272,7 +272,7 @@ class ViewedSample:
 
     views: ViewScales | RawColumns
     rows: FloatArray  # (s, columns), unscaled
-    kept: FloatArray | None = None  # (s, columns of views)
+    kept: FloatArray | None = None  # (s, columns of views); None if not cached
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -287,7 +287,7 @@ class ViewedSample:
 
 
 def large_block(n: int) -> int:
-    """Return how many of n rows to multiply at once: as few as needed, a multiple as above."""
+    """Return how many of n rows to multiply at once: n, or MAPPED if less, up to full blocks."""
     return SCORED_BLOCK * -(-min(n, MAPPED) // SCORED_BLOCK)
 
 
@@ -381,14 +381,14 @@ class ColumnScales(Uncached):
     spread: Annotated[FloatArray, "d", Meta(gt=0)]  # IQR / 1.349, sd if that is degenerate
     minimum: Annotated[FloatArray, "d"]
     maximum: Annotated[FloatArray, "d"]
-    asinh_mean: Annotated[FloatArray, "d"]  # of asinh((x - median) / spread)
+    asinh_mean: Annotated[FloatArray, "d"]  # mean of asinh((x - median) / spread)
     asinh_sd: Annotated[FloatArray, "d"]
     # Sorted training values, evenly thinned to at most 20,000, to rank new values.
     order_statistics: Annotated[FloatArray, "k d"]
 
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
-        """Learn from the training subset (r, d); where a column is constant in it, from all."""
+        """Learn from the training subset (r, d); a column constant there, from all rows."""
         most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
         scales, bent = _scales(used, size)
@@ -478,13 +478,13 @@ def quantiles_of(ordered: FloatArray, shares: Sequence[float]) -> FloatArray:
 def _scales(
     columns: FloatArray, n_order_statistics: int
 ) -> tuple[dict[str, FloatArray], FloatArray]:
-    """Return the fields of `ColumnScales`, and asinh of the order statistics, scaled."""
+    """Return the fields of `ColumnScales`, and asinh of the scaled order statistics."""
     mean, sd = mean_and_sd(columns)
     ordered = _sorted(columns)
     median, spread = _middle(ordered)
     spread = np.where(spread < 1e-3 * sd, sd, spread)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # A column without spread gives NaN here; `ColumnScales.fit` replaces all of it.
+        # A column without spread gives NaN here; `ColumnScales.fit` replaces its statistics.
         bent = np.arcsinh((ordered - median) / spread)
     kept = np.linspace(0, len(columns) - 1, n_order_statistics).round().astype(np.int64)
     scales = {
@@ -513,9 +513,9 @@ class NormalScores:
     """
 
     values: FloatArray  # (p,), column after column: distinct values, increasing, and infinity
-    scores: FloatArray  # (2 p,), alternately of just below a value, and of the value itself
+    scores: FloatArray  # (2 p,), in pairs: score just below a value, and of the value itself
     starts: IntArray  # (d + 1,), where columns start in `values`
-    # (c,), by column and cell: index in `values` of the first in the cell.
+    # (c,), by column and cell: index in `values` of the first value in the cell.
     first: NDArray[np.int32]
     cell_starts: IntArray  # (d + 1,), where columns start in `first`
     low: FloatArray  # (d,), guess of the smallest value
@@ -524,7 +524,7 @@ class NormalScores:
 
     @classmethod
     def fit(cls, ordered: FloatArray, guesses: FloatArray) -> Self:
-        """Tabulate the scores of training values (n, d), increasing in each column, and guesses."""
+        """Tabulate the scores of training values (n, d), sorted by column, with their guesses."""
         n, d = ordered.shape
         by_rank = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * (n + 1)))
         is_new = np.diff(ordered, axis=0, prepend=-np.inf) > 0
@@ -558,11 +558,11 @@ class NormalScores:
         )
 
     def __call__(self, columns: FloatArray, guesses: FloatArray) -> FloatArray:
-        """Return the scores of values (d, b), a line a column, given their guesses."""
+        """Return the scores of values (d, b), one line for each column, given their guesses."""
         n_cells = np.diff(self.cell_starts)[:, None]
         place = _cells(guesses, self.low[:, None], self.rate[:, None], n_cells, ROUNDING)
         place += self.cell_starts[:-1, None]
-        # Positions are valid: skipping the check saves a third of the time.
+        # All positions are valid: "clip" skips the check, which saves a third of the time.
         place = self.first.take(place, mode="clip").astype(np.int64)
         for j in self.crowded:
             column = self.values[self.starts[j] : self.starts[j + 1]]

@@ -49,7 +49,7 @@ from kpca_apps.tables.table import PartedTable, Table, require_formats
 class LearnedEncoder(TableEncoder):
     """An encoder that has also learned which cells are usual in its columns."""
 
-    stored_as: ClassVar[str] = "TableEncoder"  # in model files
+    stored_as: ClassVar[str] = "TableEncoder"  # name of the class in model files
 
     allowed: tuple[KnownNumbers | None, ...]  # allowed values of the columns of numbers
     relations: Relations  # relations between the cells of a row
@@ -71,7 +71,7 @@ class LearnedEncoder(TableEncoder):
         return cls(plan, of.coders, of.imputer, of.summaries, allowed, relations)
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
-        """Judge rows by the relations between their cells; `own` (n,) were learned from."""
+        """Judge rows by relations between cells; rows marked in `own` (n,) were learned from."""
         hidden = self.plan.hidden
         return self.relations.judge(table, own=own, hidden=hidden, naming=self.naming)
 
@@ -88,18 +88,18 @@ class Encoded:
     table: AnyTable
     encoder: LearnedEncoder
     sample_table: Table  # the rows held in memory, all or drawn, as written
-    sample_index: IntArray  # (s,), their positions, increasing
-    sample: FloatArray  # (s, d), encoded
+    sample_index: IntArray  # (s,), increasing positions of these rows
+    sample: FloatArray  # (s, d), the same rows, encoded
     learned: IntArray  # positions of the rows that the encoder was fitted to; none for other tables
     stored: SharedArray | Kept | None  # all rows of a table in parts, encoded
     rules: tuple[CellRule, ...]  # rules for the cells of used columns, learned from the sample
-    faults: CellFaults  # of all rows; empty if cells were not checked
-    hashes: HashArray  # (n,), of the used cells of each row, as written
+    faults: CellFaults  # faults of all rows; empty if cells were not checked
+    hashes: HashArray  # (n,), hash of the used cells of each row, as written
     surprise: FloatArray  # (n,), -log p of the rows by the relations between their columns
     warnings: tuple[str, ...]  # how cells without a valid value were treated
     execution: Execution  # runs passes over the parts
-    n_jobs: int | None  # threads that work on a table in memory
-    accepted: Accepted | None  # rows that are fine whatever they hold
+    n_jobs: int | None  # number of threads that work on a table in memory
+    accepted: Accepted | None  # rows that a reader accepted, whatever they hold
     groups: Groups  # groups judged among themselves, and the position of each row's group
 
     @property
@@ -114,7 +114,7 @@ class Encoded:
 
     @property
     def is_own(self) -> bool:
-        """Whether they are the rows the model was fitted on, whose scores are known."""
+        """Whether these are the rows the model was fitted on, whose scores are known."""
         return bool(len(self.learned))
 
     @property
@@ -137,7 +137,7 @@ class Encoded:
 
     @property
     def size_of_parts(self) -> int | None:
-        """Rows read at a time; None for a table in memory."""
+        """Number of rows read at a time; None for a table in memory."""
         return None if isinstance(self.table, Table) else self.table.parts[0].stop
 
     def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
@@ -222,7 +222,7 @@ def encode(
     checked: bool = True,
     learned: IntArray | None = None,
 ) -> Encoded:
-    """Encode all rows of the table of a sample, which stays in memory.
+    """Encode all rows of a table; its sample stays in memory.
 
     If the encoder was fitted to this table, `learned` are the positions of the rows it was fitted
     to. Accepted rows are never faulty. Unless `checked`, no cells are examined. Raises InputError
@@ -249,8 +249,8 @@ def encode(
     rules: tuple[CellRule, ...] = ()
     if checked:
         others, n_others = held.table, row_count(table)
-        # The rows the model learned as normal define what is allowed in its own table; in other
-        # tables, accepted rows are left out.
+        # In the table of the model, the rows learned as normal define what is allowed; in other
+        # tables, all rows but the accepted ones.
         if is_accepted is not None and not is_own and not is_accepted[held.index].all():
             others = others.take(np.flatnonzero(~is_accepted[held.index]))
             n_others -= int(is_accepted.sum())
@@ -310,7 +310,7 @@ def _looked_through(
     learned: BoolArray,
     is_accepted: BoolArray | None,
 ) -> tuple[CellFaults, HashArray, FloatArray]:
-    """Return the faults of a table or part, and the hashes and surprise of its rows."""
+    """Return the faults of a table or part, and the hash and surprise (-log p) of each row."""
     judged = encoder.judge(table, own=learned)
     if not rules:
         no_hashes = np.zeros(len(learned), dtype=np.uint64)
@@ -357,16 +357,16 @@ def _encode_parts(
 
 
 def _bare(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
-    """Yield tasks without data: their rows are already encoded."""
+    """Yield a task for each part, without its data: the rows are already encoded."""
     return (replace(task, part=task.part.bare()) for task in part_tasks(table, marked))
 
 
 class _EncodedPart(NamedTuple):
     """The encoded rows of a part, and the faults of its cells."""
 
-    matrix: FloatArray  # (n, d); held by a Dask worker, or empty once it is in a file
+    matrix: FloatArray  # (n, d); held by a Dask worker, or empty once written to a file
     faults: CellFaults
-    hashes: HashArray  # (n,), of the rows
+    hashes: HashArray  # (n,), hashes of the rows
     surprise: FloatArray  # (n,)
 
 

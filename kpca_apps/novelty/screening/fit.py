@@ -57,11 +57,11 @@ from kpca_apps.novelty.screening.model import (
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Up to the first number of groups, each has as many landmarks as a table; if there are more, each
-# has fewer, so that the matrices of all models together stay as large.
+# Up to the first number, groups have as many landmarks each as a whole table. Of more groups, each
+# has fewer, down to the second number: the matrices of all models together stay as large.
 FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
-LANDMARKS = {False: 300, True: 700}  # of a table that may hold outliers, and of a clean one
-MAX_LARGE_GROUPS = 3  # ranked among themselves: each takes one more fit
+LANDMARKS = {False: 300, True: 700}  # number for tables that may hold outliers, and for clean ones
+MAX_LARGE_GROUPS = 3  # at most this many, ranked among themselves: each takes one more fit
 IN_PARTS = "and is read in parts"
 
 
@@ -73,7 +73,7 @@ class Planned:
     clean: bool  # whether its rows are known to be normal
     rule: Rule
     sample: Sample
-    learned: Sample  # the rows of it that are learned from: all, or half
+    learned: Sample  # rows of the sample that are learned from: all, or half
     plan: ColumnPlan
 
 
@@ -135,7 +135,7 @@ def fit_planned(
     parameters = _parameters(rule, options, rows.n_judged, clean)
     detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
     if not clean:
-        # Of all rows, drawn or not, that are neither fine nor known.
+        # The threshold counts all rows, drawn or not, that are neither fine nor known.
         value = rule.threshold(fitted_scores[judged])
         detector = replace(detector, threshold=value if math.isfinite(value) else None)
     warnings = (
@@ -201,7 +201,7 @@ def _fit_group(
 def _fit_detector(
     rows: Encoded, parameters: Parameters, options: ScreeningOptions, by: Collection[str]
 ) -> tuple[Detector, FloatArray, list[Note]]:
-    """Fit a detector; refit if a group too large to be odd fills the list, with a note on each.
+    """Fit a detector; refit, with a note, for a group too large to be odd that fills the list.
 
     Also return the scores (n,) of the rows. Columns that rows are grouped `by` make no such group.
     """
@@ -275,7 +275,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 
 
 def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
-    """Score all rows by a detector that was fitted to some, which keep their own scores."""
+    """Score all rows by a detector fitted to some of them, which keep their own scores."""
     calibrating = np.setdiff1d(rows.sample_index, rows.learned)
     fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
     release_pages(fitted.scores)
@@ -313,7 +313,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
 
 
 def _running_note(plan: ColumnPlan) -> Iterator[str]:
-    """Note which columns keep increasing, and what that means for rows that are scored later."""
+    """Note which columns keep increasing, and what this means for rows that are scored later."""
     names = [spec.name for spec in plan.used if spec.runs_on]
     if names:
         verb = "runs" if len(names) == 1 else "run"
@@ -325,7 +325,7 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
 
 def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: bool) -> Parameters:
     """Return the parameters that the options describe; `n_judged` rows may be flagged."""
-    # With a clean reference, a choice applies to the tables scored later, not to this one.
+    # With a clean reference, a choice (share or count) applies only to tables scored later.
     chosen = not rule.calibrated and not clean
     if chosen and rule.name == "count" and rule.setting >= n_judged:
         raise OptionError(
@@ -344,7 +344,7 @@ def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: boo
 def own_groups(
     keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
 ) -> list[int]:
-    """Return the groups that get their own model, largest first; ConfigError if none.
+    """Return the groups that get models of their own, largest first; ConfigError if none.
 
     `codes` are those of the rows that are judged.
     """
@@ -366,7 +366,7 @@ def own_groups(
 
 
 def landmarks_of_each(n_groups: int, clean: bool) -> int | None:
-    """Return the number of landmarks of each of several groups; `None` means that of a table."""
+    """Return how many landmarks each of several groups gets; `None`: as many as a table."""
     if n_groups <= FULL_LANDMARKS:
         return None
     fewer = LANDMARKS[clean] * math.sqrt(FULL_LANDMARKS / n_groups)

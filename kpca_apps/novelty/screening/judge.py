@@ -60,13 +60,13 @@ OF_GROUPS = (
 class JudgedPiece:
     """Rows of a table that one model judges."""
 
-    name: str  # of their group, to show; empty for those judged by the model of the whole table
+    name: str  # name of the group, to show; empty for rows that the whole table's model judges
     model: AnyModel
     positions: IntArray  # (k,), increasing
-    threshold: float = math.inf  # on the scale of its own model
+    threshold: float = math.inf  # threshold on the scale of its own model
 
     def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
-        """Return which positions are among these rows, and where these are in the model."""
+        """Return which positions are among these rows, and where these rows are in the model."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
         return found, (positions if self.model.is_whole else among)[found]
@@ -79,18 +79,18 @@ class Verdict:
     model: NoveltyModel
     rows: Encoded
     scored: RowScores
-    rarity: Rarity | None  # distribution of usual scores, for the rarities
+    rarity: Rarity | None  # distribution of scores of usual rows, for rarities
     evidence: pl.DataFrame  # findings against cells, the strongest first (`table_of_evidence`)
-    n_odd_cells: int  # also counts cells that are too many to be listed
-    rank_by_score: Mapping[int, int]  # by row number, for rows with such evidence
+    n_odd_cells: int  # number of odd cells, also of those too many to be listed
+    rank_by_score: Mapping[int, int]  # rank by score alone, by row number, of rows with evidence
     threshold: ThresholdInfo
     warnings: tuple[str, ...]
-    pieces: tuple[JudgedPiece, ...]  # by groups, largest first, then the rest: together all rows
-    groups: tuple[GroupInfo, ...]  # how the rows of each were judged; empty without groups
+    pieces: tuple[JudgedPiece, ...]  # groups, largest first, then the rest: together all rows
+    groups: tuple[GroupInfo, ...]  # how the rows of each group were judged; empty without groups
 
     @property
     def n_listed(self) -> int:
-        """Number of rows that are flagged or have evidence of their own: the first by rank."""
+        """Number of listed rows, the first by rank: flagged, or with evidence of their own."""
         flagged, others = (
             self.scored.is_flagged,
             np.array([*self.rank_by_score], dtype=np.int64) - 1,
@@ -223,7 +223,7 @@ def _pieces(
 
 
 def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
-    """Score every row by its own model, shape (n,), on the scale of that model.
+    """Score every row, shape (n,), by its own model and on the scale of that model.
 
     For the table that the model was fitted on, the scores are known.
     """
@@ -260,7 +260,7 @@ def _mapped(
 
 
 def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
-    """Score rows, shape (n,), as new ones."""
+    """Score all rows as if they were new, shape (n,)."""
     scores = rows.map(detector.row_scores())
     if (combined := detector.combined) is not None:
         for block in blocks_of(len(scores)):
@@ -272,7 +272,7 @@ def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
 def _p_values(
     calibration: FloatArray, pieces: Sequence[JudgedPiece], raw: FloatArray
 ) -> FloatArray:
-    """Return the p-value of every row (n,), by default against those that calibrate the whole."""
+    """Return the p-value of every row (n,), by the `calibration` scores or those of its group."""
     p_values = conformal_p_values(calibration, raw)
     for piece in pieces:
         if not piece.model.is_whole:
@@ -297,7 +297,7 @@ def _shifted(
         if not piece.model.is_whole:
             limit = rate_threshold(piece.model.detector.calibration_scores, rate)
         own = raw[piece.positions]
-        # Rounding must move no row to the other side.
+        # Rounding must move no row to the other side of the threshold.
         above = np.maximum(own - limit + value, np.nextafter(value, math.inf))
         below = np.minimum(own - limit + value if math.isfinite(limit) else own, value)
         scores[piece.positions] = np.where(own > limit, above, below)
@@ -349,12 +349,12 @@ def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
     return table_of_evidence(columns, rows.faults, n_rows=rows.n_rows)
 
 
-# A row is ranked by its strongest evidence. Its score puts it at rank r: r rows are as odd as a
-# whole. If one of its cells has p-value p, n p of n right rows would have such a cell. The harmonic
-# sum of the two is below either, as that of p-values is (Wilson 2019).
+# A row is ranked by its score and its oddest cell. Its score puts it at rank r: r rows are as odd
+# as a whole. If that cell has p-value p, n p of n right rows would have one as odd. Its place is
+# the harmonic sum 1 / (1/r + 1/(n p)), which is below either (Wilson 2019).
 
 
-# A cell is tested at no more than four ends of its column, and among its levels.
+# Number of tests of a cell: at no more than four ends of its column, and among its levels.
 LOOKS = 5
 
 
@@ -370,7 +370,7 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     found = rows.faults.odd.filter(beyond)
     columns = [rows.encoder.summaries[place] for place in found["column"]]
     is_apart = [one.is_far(value) for one, value in zip(columns, found["value"], strict=True)]
-    # As many of the table's cells would lie as far beyond: see `table_of_evidence`.
+    # Clearness is -log10 of such values expected in a column: divide by rows, multiply by columns.
     of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
     far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
     new = rows.faults.contradicted.filter(pl.col("kind") == NEW).select("row", "log_p")
@@ -381,7 +381,7 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
 
 
 def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
-    """Rank the rows with evidence of their own by it; the others keep their order.
+    """Rank the rows with evidence of their own by that evidence; others keep their order.
 
     Rows known to be wrong stay first; rows that are neither flagged nor have such evidence come
     last.
@@ -428,7 +428,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     return ranks
 
 
-# Rules: what they and their thresholds mean.
+# Rules: the meaning of each rule and its threshold.
 
 
 NO_RATE = "no false-alarm rate is known without clean rows"
@@ -470,7 +470,7 @@ def flag(
             how = _calibrated_on(n_calibration, calibration)
             statement = _list_statement(rule, n_flagged, by_cell, value, n, n_calibration, how)
         if math.isinf(value):
-            # The smallest n with 1 / (n + 1) <= alpha.
+            # The smallest number n of clean rows with 1 / (n + 1) <= alpha.
             enough = math.ceil(1.0 / setting - 1e-9) - 1
             instead = f"give at least {enough:,}, or a larger --alpha."
             if rule.name == "fdr":
@@ -491,7 +491,7 @@ def flag(
 
 
 def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
-    """State which rows a choice flags, and whether ties make them more or fewer."""
+    """State which rows a choice flags, and whether ties make these more or fewer."""
     count = rule.count(n)
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
     rows = f"{count:,} row{'s' if count > 1 else ''}"
@@ -510,7 +510,7 @@ def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
 
 
 def rate_statement(alpha: float, threshold: float, n_calibration: int, calibration: str) -> str:
-    """State what a false-alarm rate means, or that there are too few clean rows for it."""
+    """State what a false-alarm rate means, or that too few clean rows calibrate it."""
     if math.isinf(threshold):
         return (
             f"Nothing can be flagged at {_percent(alpha)}: {n_calibration:,} reference rows allow "
@@ -561,7 +561,7 @@ def _percent(share: float) -> str:
 
 
 def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
-    """Explain p-values, and find the scores at round ones."""
+    """Explain p-values, and find the scores at round p-values."""
     n = len(calibration_scores)
     rates = [0.1**power for power in range(1, 7)]
     marks = [(rate_threshold(calibration_scores, rate), f"{rate:.1g}") for rate in rates]
@@ -575,14 +575,14 @@ def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
     )
 
 
-# Sentences on groups. Scores of the default detector are logarithms of joined p-values, so those of
-# different groups are nearly on one scale, and rows are ranked by them directly: on tables with
+# Sentences on groups. Scores of the default detector are logarithms of joined p-values, so scores
+# of different groups are nearly on one scale, and rows are ranked by them directly: on tables with
 # planted faults this found more than ranking by rarity within a group (a tail estimated from few
 # rows) or flagging the same share of every group (which flags rows of groups without faults). With
 # a clean reference each group has its own threshold, and its scores are shifted to meet that of the
 # others.
 
-NAMED = 5  # groups named in one sentence
+NAMED = 5  # number of groups named in one sentence
 
 
 def group_name(by: Sequence[str], key: GroupKey) -> str:

@@ -35,10 +35,10 @@ from kpca_apps.system.files.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
 
 KIND = "novelty"
-MAX_GROUPS = 100  # with a model of their own
-# From this many rows on, a model of a group's own found more planted faults than one of the whole
-# table with the group as a category: at 50 to 200 rows on average over groups that differ in how
-# their columns depend on each other, in location only, or in curvature; at 30 fewer.
+MAX_GROUPS = 100  # largest number of groups with models of their own
+# From this many rows on, a group's own model found more planted faults than the whole table's with
+# the group as a category: at 50 to 200 rows, not at 30, on average over groups that differ in how
+# their columns depend on each other, in location only, or in curvature.
 MIN_ROWS = 50
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 DEFAULT_SHARE = 0.01
@@ -66,7 +66,7 @@ class ScreeningOptions:
     learn_from: LearnFrom = NoveltyOptions.learn_from
     seed: int = NoveltyOptions.seed
     jobs: int | None = None
-    layout: LayoutName | None = None  # of later files, too
+    layout: LayoutName | None = None  # layout of later files, too
 
     def __post_init__(self) -> None:
         given = [name for name in RULES if getattr(self, name) is not None]
@@ -106,7 +106,7 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
 
 def rows_needed(rule: Rule) -> int:
     """Return how many rows a group needs for its own model, and to calibrate a rate."""
-    # The smallest n with 1 / (n + 1) <= alpha.
+    # The smallest number n of clean rows with 1 / (n + 1) <= alpha.
     calibrating = math.ceil(1.0 / rule.setting - 1e-9) - 1 if rule.name == "alpha" else 0
     return max(MIN_ROWS, calibrating)
 
@@ -133,14 +133,14 @@ def rows_learned(options: ScreeningOptions, n_rows: int) -> int:
 class GroupModel:
     """The model that judges the rows of one group."""
 
-    stored_as: ClassVar[str] = "StoredGroup"  # in model files
+    stored_as: ClassVar[str] = "StoredGroup"  # name of the class in model files
 
     is_whole: ClassVar[bool] = False
 
-    values: GroupKey  # of the group in the columns it is grouped by
+    values: GroupKey  # texts of the group in the columns it is grouped by
     n_rows: Annotated[int, Meta(ge=3)]  # fitted on
     encoder: LearnedEncoder  # the column plan and how the columns became numbers
-    detector: Detector  # fitted on the encoded rows, and holds some of them
+    detector: Detector  # detector fitted on the encoded rows; holds some of them
     # Leave-one-out scores of the training rows. For more than 100,000 rows they are not saved, and
     # empty in a model read from a file.
     training_scores: Annotated[FloatArray, "n"]
@@ -159,19 +159,19 @@ class GroupModel:
 class NoveltyModel:
     """All that scoring and flagging need: a model of the whole table, and one for each group."""
 
-    stored_as: ClassVar[str] = "StoredModel"  # in model files
+    stored_as: ClassVar[str] = "StoredModel"  # name of the class in model files
     is_whole: ClassVar[bool] = True
 
-    encoder: LearnedEncoder  # of the model of the whole table, as the next two
+    encoder: LearnedEncoder  # of the whole table's model, like the next two fields
     detector: Detector
     training_scores: Annotated[FloatArray, "n"]
-    rule: Rule  # flags rows unless another one is requested
+    rule: Rule  # rule that flags rows unless another is requested
     options: ScreeningOptions  # of the fit
     source: SourceInfo  # the training table
-    versions: dict[str, str]  # of the libraries it was fitted with
-    warnings: tuple[str, ...] = ()  # about the training table
-    groups: tuple[GroupModel, ...] = ()  # with models of their own, largest first
-    # With groups in a table that may hold outliers: the threshold chosen in the fit for all rows.
+    versions: dict[str, str]  # versions of the libraries it was fitted with
+    warnings: tuple[str, ...] = ()  # warnings about the training table
+    groups: tuple[GroupModel, ...] = ()  # groups with models of their own, largest first
+    # Threshold chosen in the fit for all rows; None without groups or with a clean reference.
     group_threshold: float | None = None
 
     @property
@@ -186,7 +186,7 @@ class NoveltyModel:
 
     @property
     def models(self) -> tuple[AnyModel, ...]:
-        """The model of the whole table, and those of groups of its rows."""
+        """The model of the whole table, and the models of groups of its rows."""
         return (self, *self.groups)
 
     @property
@@ -196,7 +196,7 @@ class NoveltyModel:
 
     @property
     def chosen_threshold(self) -> float | None:
-        """The threshold that a choice set on the training table, for later tables."""
+        """The threshold that a choice set on the training table, to be kept for later tables."""
         return self.group_threshold if self.groups else self.detector.flags_above
 
     def validate(self) -> None:
@@ -238,7 +238,7 @@ def _require_one_fit(model: AnyModel) -> None:
         raise ValueError("the detector has a kernel that no method has")
 
 
-_version = cache(metadata.version)  # reads a file each time
+_version = cache(metadata.version)  # cached, as `version` reads a file each time
 
 
 def library_versions() -> dict[str, str]:
@@ -278,7 +278,7 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
     stored = replace(
         model,
         training_scores=kept(model.training_scores),
-        # The number of threads depends on the machine.
+        # Not saved, as the number of threads depends on the machine.
         options=replace(model.options, jobs=None),
         # The reader of the file may hide other columns.
         warnings=tuple(map(str, model.warnings)),

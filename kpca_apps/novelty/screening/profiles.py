@@ -11,7 +11,7 @@ from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProf
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.tables.values import Column, DateFormat
 
-SHOWN_LEVELS = 12  # levels of a category in the small figures of the report
+SHOWN_LEVELS = 12  # largest number of levels in the small figures of the report
 NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
 
 
@@ -28,7 +28,7 @@ def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
 
 
 def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnProfile:
-    """Describe what a column became: missing cells in the whole table, and its distribution.
+    """Describe what a column became; `n_missing` counts missing cells in the whole table.
 
     The plan may come from another table; distinct values and distribution are this column's own.
     """
@@ -65,7 +65,7 @@ def naming_column(rows: Encoded, requested: str | None) -> str | None:
 
 
 def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterator[str]:
-    """Note which column names the rows if none was requested, or that ids repeat."""
+    """Note which column names the rows, if the user requested none, or that ids repeat."""
     drawn, table = "" if rows.size_of_parts is None else " drawn", rows.sample_table
     if requested is None:
         if found is not None:

@@ -26,24 +26,24 @@ from kpca_apps.novelty.detector.views import ColumnRoles, Uncached
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Shares of the rows that kernel PCA finds densest: for the regressions, and for the usual scatter.
+# Shares of rows, the densest by kernel PCA, that the regressions and the usual scatter use.
 LEARNED, USUAL = 0.95, 0.75
-# Weight of a level's overall share in its predictions: no level is impossible.
+# Weight of a level's overall share in its predicted probability, so that none is impossible.
 PRIOR = 0.05
 SMALLEST_PROBABILITY = 1e-9
-# Rows by which predictions are compared, at least and at most; and numbers.
+# Least and largest number of rows to compare predictions on, and largest number of cells.
 COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 
 @dataclass(frozen=True, eq=False)
 class RowSurprise:
-    """Surprises of the cells of n rows, summarised."""
+    """Surprises (-log of the share of cells that are as odd) of the cells of n rows, summarised."""
 
-    mean: FloatArray  # mean over columns of the surprise of their most surprising cell
-    oddest: FloatArray  # log of the mean over cells of 1 / share: dominated by the oddest cell
+    mean: FloatArray  # mean over columns of each column's largest surprise
+    oddest: FloatArray  # log of the mean over cells of exp(surprise): dominated by the oddest cell
     scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
-    # (c, n), part of each column in the oddness of the cells: in the sum over columns of 1 / (share
-    # of cells that are as odd). None unless requested.
+    # (c, n), part of each column in the oddness of a row: in the sum over columns of 1 / (share of
+    # cells that are as odd). None unless requested.
     parts: FloatArray | None = None
 
 
@@ -53,16 +53,15 @@ class CellModel(Uncached):
 
     map: AdditiveFeatures
     columns: BlockPCA
-    curve: CommonCurve  # predicts its columns in place of the others
-    given_others: TwoTails  # of the numbers' residuals
-    alone: TwoTails  # of the numbers
+    curve: CommonCurve  # predicts the columns that follow a common curve
+    given_others: TwoTails  # tails of the numbers' residuals
+    alone: TwoTails  # tails of the numbers
     # For each indicator, its value if set, and the share of rows in which it is set.
     height: Annotated[FloatArray, "a 1", Meta(gt=0, le=LARGEST_TO_SQUARE)]
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
-    # How improbable the states of each column of categories, and the frequent values of each
-    # number, are.
+    # Tails of how improbable each category's levels and each number's frequent values are.
     states: tuple[UpperTail, ...]
-    # Median, and median distance to it, of each number's residuals in the usual rows.
+    # Median, and median distance to it, of each number's residuals in rows of usual scatter.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
 
     def validate(self) -> None:
@@ -74,7 +73,7 @@ class CellModel(Uncached):
             and len(self.states) == (state.max() + 1 if a else 0)
             and np.array_equal(self.columns.block, self.map.group)
             and np.isfinite(self.usual[0]).all()
-            # If no row is usual in a number, its distance is infinite.
+            # The distance of a number that no usual row has is infinite, so above 0.
             and (self.usual[1] > 0).all()
             and (self.curve.place < v).all()
         )
@@ -103,7 +102,7 @@ class CellModel(Uncached):
         learned, usual = lowest() | normal, lowest(share=USUAL) | normal
         features = AdditiveFeatures.fit(X, columns)
         rows = features(X)
-        # With more features than rows, including levels of categories, any row would be explained.
+        # If features, counting levels of categories, outnumber rows, regressions explain any row.
         n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
         is_crowded = len(columns.groups) > MANY_COLUMNS and n_features > n_learned
         is_wide = features.is_wide or is_crowded
@@ -125,7 +124,7 @@ class CellModel(Uncached):
             columns=fitted.without_small() if is_wide else fitted,
             curve=curve,
             given_others=TwoTails.fit(errors, rows.free, of_logs=False, alike=curve.place),
-            # Values are asinh of distances from the median.
+            # These values are asinh of distances from the median.
             alone=TwoTails.fit(rows.value, rows.free, of_logs=True),
             height=height,
             share=share,
@@ -164,7 +163,7 @@ class CellModel(Uncached):
         v, n = errors.shape
         if not (v or self.states):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((0, n)))
-        # For each number given the others, each number alone, and each state.
+        # Lines of surprises: each number given the others, each number alone, each set of states.
         cells = np.empty((2 * v + len(self.states), n))
         cells[:v] = self.given_others(errors)
         cells[v : 2 * v] = self.alone(rows.value)
@@ -199,7 +198,7 @@ class CellModel(Uncached):
 
     @cached_property
     def _by_group(self) -> list[tuple[IntArray, IntArray]]:
-        """The first cell of each group, then the second of those that have two, and so on."""
+        """Positions of the first cell of each column group, then of second cells, and so on."""
         numbers = self.map.group[self.map.polynomial]
         starts = np.flatnonzero(np.diff(self.map.state, prepend=-1))
         groups = np.r_[numbers, numbers, self.map.group[self.map.indicator[starts]]]
@@ -223,7 +222,7 @@ def usual_rows(
 
 
 def sums_of_lines(lines: FloatArray) -> FloatArray:
-    """Return sums (n,) over lines (k, n), with the same bits for a row in any batch."""
+    """Sum lines (k, n) to (n,), with the same bits for a row in any batch."""
     # Numpy sums a single column in another order than columns side by side.
     sums: FloatArray = lines.sum(axis=0)
     return sums if lines.shape[1] > 1 else np.repeat(lines, 2, axis=1).sum(axis=0)[: len(sums)]
@@ -247,7 +246,7 @@ def _cells_off(
     minus the logarithm of the predicted probability of the state that a row is in.
     """
     v, indicator = len(features.number), features.indicator
-    # Add what clipping removed from the numbers.
+    # The residuals are of clipped numbers: replace each clipped number by the actual one.
     errors = left[:v] - rows.lines[features.polynomial]
     errors += rows.value
     if not len(indicator):
@@ -278,7 +277,7 @@ def _common_curve(
 
 
 def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
-    """Median, and median distance to it, of the cells that are `seen`, (2, v, 1)."""
+    """Return median and median distance to it, (2, v, 1), of each number's `seen` cells (v, n)."""
     out = np.zeros((2, len(errors), 1))
     out[1] = np.inf
     for j in np.flatnonzero(seen.any(axis=1)):

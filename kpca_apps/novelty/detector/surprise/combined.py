@@ -35,12 +35,11 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-# The weights e, a, b, o, c, w and f. Without a clean reference, an absurd cell is more often what
-# the user looks for than with one, which shows how far its columns reach; and with a reference,
-# rows beyond all of it differ only in the error and the oddest cell. f weights what the numbers of
-# a row do not show, cells that do not go together, which is more often looked for than a row far
-# out. The oddest cell (o) counts from the first rows on, since none of few rows can be rarer than
-# one in 150.
+# The weights e, a, b, o, c, w and f. Without a clean reference, the user more often looks for an
+# absurd cell. A reference shows how far its columns reach, and rows beyond all of it differ only in
+# the error and the oddest cell. f weights cells that do not go together: numbers alone do not show
+# these, and users look for them more often than for rows far out. o weights the oddest cell in
+# tables of few rows, too, where no cell can be rarer than one in 150.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
 # In a wide table all distances between rows are alike, and one odd cell is lost in any sum over
@@ -50,32 +49,32 @@ LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
 """Upper bound of scores: surprises grow as logarithms, and slopes of tails are bounded."""
 
-# Weight of the rest of a row beside one absurd cell: enough to order rows.
+# Weight of the rest of a row's score beside one absurd cell: enough to order such rows.
 APART = 0.01
-# How much rarer than its oddest cell, in logarithms, a row may be if all rows lack odd cells, such
-# as those on a circle.
+# By how much, in logarithms, the fitted tail may make a row rarer than its oddest cell is counted:
+# if no row has odd cells, as on a circle, the tail is too steep.
 MORE = 2.0
-SCORE_BITS = 32  # of a score: nearly ten digits
+SCORE_BITS = 32  # bits that are kept of a score: nearly ten digits
 # -log of one row in 150, and the quantiles of the rows' oddest cells that define the tail.
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
 class CombinedScore:
-    """The score of rows, learned from rows."""
+    """The score of a row by kernel PCA and by its cells, learned from rows of a table."""
 
     cells: CellModel
     large_groups: LargeGroups
-    # Each for the rows of no large group, followed by those of each group.
-    error: tuple[UpperTail, ...]  # of the kernel PCA errors of rows
-    mean: tuple[UpperTail, ...]  # of the mean surprises
+    # Tails, first for rows of no large group, then for the rows of each large group.
+    error: tuple[UpperTail, ...]  # tails of the rows' kernel PCA errors
+    mean: tuple[UpperTail, ...]  # tails of the mean surprises
     scatter: tuple[UpperTail, ...]
-    # Of their oddest cells: the exponential tail slope (oddest - zero).
+    # The exponential tail of the rows' oddest cells: surprise = slope (oddest - zero).
     oddest_zero: Annotated[float, SQUARABLE]
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
-    # e, a, b, o, c, w and f
+    # The weights e, a, b, o, c, w and f.
     weights: Annotated[FloatArray, "7", Meta(ge=0, le=LARGEST_WEIGHT)]
-    # For each column; 0 if nothing is marked.
+    # By how much a reader's marks make each column change scores; 0 without marks.
     by_marks: Annotated[FloatArray, "c", Meta(ge=-FARTHEST, le=FARTHEST)]
 
     def validate(self) -> None:
@@ -99,7 +98,7 @@ class CombinedScore:
         beside: Marked | None = None,
         large_groups: LargeGroups | None = None,
     ) -> tuple[CombinedScore, FloatArray]:
-        """Learn from rows (n, d) and their errors, and score these, each as if left out.
+        """Learn from rows (n, d) and their errors; also score these rows, each as if left out.
 
         Rows known to be `normal` (n,) are learned from whatever their errors are. Together with
         rows known to be `wrong`, and marked rows `beside` them that are not learned from, they show
@@ -147,7 +146,7 @@ class CombinedScore:
         return model, model(X, errors, rows)
 
     def with_surprise(self, scores: FloatArray, surprise: FloatArray) -> FloatArray:
-        """Add to the scores of rows (n,) other evidence r = -log p_r against each.
+        """Add other evidence r = -log p_r against each row to the scores of rows (n,).
 
         This is one more term of the harmonic mean, f (1/p_r - 1): 0 for a row without evidence.
         """

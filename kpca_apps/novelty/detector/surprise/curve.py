@@ -32,13 +32,13 @@ from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.views import IQR_OF_NORMAL
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# The median of three other columns withstands one wrong cell; of two it does not.
+# The median of three other columns withstands one wrong cell, the median of two does not.
 FEWEST_COLUMNS = 4
-# Least share of a column's values above 0: others have no logarithm, and are left alone.
+# Least share of a column's values that are above 0 and so have a logarithm.
 POSITIVE = 0.95
-# Level of the one-sided tests.
+# Significance level of the one-sided tests.
 LEVEL = 0.05
-# Least scatter of a column, in standard deviations.
+# A column is taken to scatter by at least this share of its standard deviation.
 LEAST_SCATTER = 0.02
 
 
@@ -46,14 +46,14 @@ LEAST_SCATTER = 0.02
 class CommonCurve:
     """The columns that follow a curve, possibly none, and that curve."""
 
-    place: Annotated[IntArray, "k", Meta(ge=0)]  # among the v numbers of a row, increasing
-    curve: Annotated[FloatArray, "k 1", SQUARABLE]  # medians of the logarithms
+    place: Annotated[IntArray, "k", Meta(ge=0)]  # positions among a row's v numbers, increasing
+    curve: Annotated[FloatArray, "k 1", SQUARABLE]  # median logarithm of each column
     # Robust standard deviations of the residuals, large enough that ratios can be squared.
     unit: Annotated[FloatArray, "k 1", Meta(ge=1e-100)]
 
     @classmethod
     def fit(cls, X: FloatArray, seen: BoolArray, density: FloatArray) -> CommonCurve:
-        """Find the columns among numbers (v, n), by cells that are `seen` and by their `density`.
+        """Find the columns of numbers (v, n) that follow a curve, by `seen` cells and `density`.
 
         `density` is the log density of each cell by a regression on the other columns.
         """
@@ -68,7 +68,7 @@ class CommonCurve:
         while len(place) >= FEWEST_COLUMNS:
             of, x, t, (least_log, least_plain) = seen[place], X[place], logs[place], least[:, place]
             residual, slope = _residual(t), np.where(of, t, 0.0)
-            # The regression, the column alone, and additive sizes.
+            # Log densities by the regression, by the column alone, and by additive sizes.
             others = np.stack(
                 [
                     np.where(of, density[place], 0.0),
@@ -80,7 +80,7 @@ class CommonCurve:
             own = log_density(residual, of, least_log) - slope
             gain = own - best
             z = np.array([_vuong(line[cells]) for line, cells in zip(gain, of, strict=True)])
-            # At that level for each, many columns would be rejected by chance (Bonferroni).
+            # The level is divided by the number of columns (Bonferroni): else chance rejects some.
             worse = z < ndtri(LEVEL / len(place))
             if not worse.any():
                 rival = others[others.sum(axis=(1, 2)).argmax()]
@@ -94,7 +94,7 @@ class CommonCurve:
         return cls(place[:0], np.empty((0, 1)), np.empty((0, 1)))
 
     def replace(self, errors: FloatArray, X: FloatArray, *, fitted: bool = False) -> None:
-        """Put the residuals of the columns into `errors` (v, n), where numbers X (v, n) are > 0.
+        """Put residuals from the curve into `errors` (v, n), where the numbers X (v, n) are > 0.
 
         Those `fitted` are computed as if their row had been left out.
         """
@@ -104,7 +104,7 @@ class CommonCurve:
 
 
 def log_density(values: FloatArray, seen: BoolArray, least: FloatArray) -> FloatArray:
-    """Return the log density of each value of a column (v, n) among those `seen`, 0 elsewhere.
+    """Return the log density of each `seen` value within its column (v, n); 0 for other values.
 
     It is estimated from the distance between the values sqrt(n) ranks above and below; the scatter
     of a column is at least `least` (v, 1).
@@ -130,7 +130,7 @@ def _logs(X: FloatArray) -> FloatArray:
 
 
 def _residual(values: FloatArray, curve: FloatArray | None = None) -> FloatArray:
-    """Residuals of values (k, n) from a curve, by default that of the other rows, and sizes.
+    """Subtract from values (k, n) a curve, by default that of the other rows, and row sizes.
 
     NaN where a value is NaN. A row with no other value has size 0, about that of most.
     """
@@ -140,9 +140,9 @@ def _residual(values: FloatArray, curve: FloatArray | None = None) -> FloatArray
 
 
 def median_of_others(values: FloatArray) -> FloatArray:
-    """Median of the other values of the same column, for each of k >= 2 values (k, n).
+    """Return, for each value (k, n), the median of the other k - 1 in its column; k >= 2.
 
-    NaN are left out; it is NaN if there is no other value.
+    Other values that are NaN are left out; the median of none is NaN.
 
     >>> median_of_others(np.array([[1.0], [2.0], [9.0], [4.0], [np.nan]])).ravel()[:4]
     array([4., 4., 2., 2.])

@@ -26,14 +26,14 @@ from kpca_apps.novelty.detector.views import (
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-DEGREE = 3  # polynomials of a number
-# In a wide table, with more columns of numbers than this and whose polynomials would exceed this
-# share of its rows, a number contributes its scaled value alone: regressions on more features than
-# rows cannot distinguish chance from law. Few columns of few rows gain from polynomials.
+DEGREE = 3  # highest degree of a number's polynomials
+# In a wide table, with more columns of numbers than this and more polynomials than this share of
+# its rows, a number contributes its scaled value alone: regressions on more features than rows
+# cannot tell chance from law. Few columns gain from polynomials even if rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
 # A value that this share of the rows holds is a state of its own, not a place on a scale.
 FREQUENT = 0.25
-# At least this many distinct values are needed to estimate a scale.
+# At least this many values, other than frequent ones, are needed to estimate a scale.
 FEWEST = 20
 # Polynomials see values clipped to the bulk of their column, slightly widened: the cube of one
 # absurd value would drown all else. `FeatureRows.value` is not clipped.
@@ -45,14 +45,14 @@ LARGEST_FLOAT = np.finfo(np.float64).max
 class FeatureRows:
     """Rows as an additive kernel sees them."""
 
-    lines: FloatArray  # (p, n), the features, a line each
-    value: FloatArray  # (v, n), the numbers on their scale, not clipped; 0 where frequent
-    free: BoolArray  # (v, n), where a number is none of its column's frequent values
-    all_free: bool  # whether that is everywhere
+    lines: FloatArray  # (p, n), one line for each feature
+    value: FloatArray  # (v, n), the numbers on their scale, not clipped; 0 for frequent values
+    free: BoolArray  # (v, n), whether a number is none of its column's frequent values
+    all_free: bool  # whether `free` is true everywhere
 
     @property
     def features(self) -> FloatArray:
-        """The features, a row each, (n, p)."""
+        """The features (n, p), one line for each row."""
         return self.lines.T
 
 
@@ -65,19 +65,19 @@ class AdditiveFeatures(Uncached):
     """
 
     number: Annotated[IntArray, "v", Meta(ge=0)]  # matrix columns that have a scale
-    # Position of z of each number among the features; its other polynomials follow.
+    # Position among the features of each number's z; its other polynomials follow.
     polynomial: Annotated[IntArray, "v", Meta(ge=0)]
-    # Median and IQR / 1.349 of the free values, t = asinh((x - median) / spread); the bulk of t,
-    # from and to; mean and deviation of t clipped to it, z = (t - mean) / deviation.
+    # Of each number's free values x: median and spread (IQR / 1.349), with t = asinh((x - median) /
+    # spread); both ends of the bulk of t; mean and deviation of t clipped to it, for z.
     scale: Annotated[FloatArray, "6 v 1"]
-    moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means, deviations of g polynomials
-    indicator: Annotated[IntArray, "a", Meta(ge=0)]  # position of each among the features
-    source: Annotated[IntArray, "a", Meta(ge=0)]  # the matrix column it comes from
-    # The value it indicates; NaN if the column is an indicator itself.
+    moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means and deviations of g polynomials
+    indicator: Annotated[IntArray, "a", Meta(ge=0)]  # positions among the features
+    source: Annotated[IntArray, "a", Meta(ge=0)]  # matrix column of each indicator
+    # Value that each indicator stands for; NaN if the matrix column is an indicator itself.
     equals: Annotated[FloatArray, "a", "NaN too"]
-    # Its state, 0, 1, 2 ...: in a column of categories, or among a number's frequent values.
+    # Set of each indicator, from 0: the levels of a category, or a number's frequent values.
     state: Annotated[IntArray, "a", Meta(ge=0)]
-    group: Annotated[IntArray, "p", Meta(ge=0)]  # of each feature, not decreasing
+    group: Annotated[IntArray, "p", Meta(ge=0)]  # column group of each feature, not decreasing
 
     def validate(self) -> None:
         """Raise for parameters that cannot come from a fit, or that would give NaN scores."""
@@ -197,16 +197,16 @@ class AdditiveFeatures(Uncached):
         return FeatureRows(lines, value, free, not self._frequent)
 
     def log_slope(self, value: FloatArray) -> FloatArray:
-        """Logarithm of dx/dt of numbers (v, n), given as t on their scale."""
+        """Return log dx/dz of numbers (v, n), given as their scaled values z."""
         _, spread, _, _, mean, deviation = self.scale
         t = value * deviation + mean
-        # log cosh t, for x = median + spread sinh t
+        # log cosh t, since x = median + spread sinh t
         slope: FloatArray = np.logaddexp(t, -t) - np.log(2.0) + np.log(spread * deviation)
         return slope
 
     @cached_property
     def _frequent(self) -> list[tuple[int, BoolArray]]:
-        """Return the indicators of frequent values, and the number (v,) that each belongs to."""
+        """Each indicator of a frequent value, with a mask (v,) of the number it belongs to."""
         of_numbers = np.flatnonzero(np.isin(self.source, self.number)).tolist()
         return [(k, self.number == self.source[k]) for k in of_numbers]
 
@@ -226,10 +226,10 @@ def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
 
 
 def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Scale of sorted values, and the moments (2, 3) of their polynomials."""
+    """Return the scale of sorted values, and the moments (2, 3) of their polynomials."""
     low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75)).tolist()
     spread = (high - low) / IQR_OF_NORMAL
-    # The range bounds the deviation, which is rarely needed.
+    # The range bounds the deviation, so that is rarely computed.
     if not spread > 1e-3 * (0.5 * ordered[-1] - 0.5 * ordered[0]):
         ordinary = ordered[ordinary_rows(ordered[:, None])]
         sd = float(mean_and_sd(ordinary[:, None])[1][0])

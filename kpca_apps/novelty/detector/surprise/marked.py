@@ -21,10 +21,10 @@ import numpy as np
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-FEWEST = 5  # rows that must be marked for any change
+FEWEST = 5  # with fewer marked rows, no score changes
 PRIOR = 1.0  # M
-MOST_FINE = 2_000  # fine rows that are looked up: whole tables may be accepted
-FARTHEST = float(np.log(100.0))  # change of a row's score by a column
+MOST_FINE = 2_000  # fine rows that are used: whole tables may be accepted
+FARTHEST = float(np.log(100.0))  # largest change of a row's score by a column
 
 
 class Marked(NamedTuple):
@@ -41,7 +41,7 @@ def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:
 
 
 def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
-    """Return the change of a score by each column (c,), from the parts (c, n) in marked rows.
+    """Return how much each column (c,) changes scores, by its parts (c, n) in n marked rows.
 
     It is 0 if too few rows are marked, or if all have the same mark.
 

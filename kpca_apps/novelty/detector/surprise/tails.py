@@ -12,42 +12,42 @@ from msgspec import Meta
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Shares of the values nearer to the median on one side. Beyond the last, a Pareto tail goes through
-# it and the value that three in a hundred exceed.
+# Each knot is farther from the median than this share of the values on its side. Beyond the last
+# knot, a Pareto tail goes through it and the value that 3 % of the side exceed.
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
 # Added to distances (in standard deviations of a column) before they are divided.
 FLOOR = 0.05
-# Pareto exponent of columns that end sharply: twice as far, 2^16 times as rare.
+# Pareto exponent of columns that end sharply: a value twice as far out is 2^16 times as rare.
 LARGEST_EXPONENT = 16.0
 # Few values cannot distinguish a sharp end from a long tail, and a value far out stretches the tail
 # it is measured by. The shape (1 / exponent) is therefore shrunk to 1/5, with the weight of ten
 # values beyond the last knot, as Vehtari, Simpson, Gelman, Yao & Gabry (2024) shrink the shape of a
-# Pareto tail. Normal, exponential and log-normal (.5) columns have .16 to .21 by their quantiles,
-# residuals of normal ones .22.
+# Pareto tail. By their quantiles, normal, exponential and log-normal (.5) columns have shapes of
+# .16 to .21, and residuals of normal columns .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
 # Number of values that represent a curve: the most extreme, and others evenly spaced.
 EXTREME_KNOTS, KNOTS = 64, 512
-# The quantiles that define an exponential tail, and by how much it must exceed the counted one to
-# replace it: half a logarithm, so that ordinary tails stay as counted.
+# Quantiles that define an exponential tail; and by how much, in logarithms, it must exceed the
+# counted tail to replace it: ordinary tails stay as counted.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
 # Least distance of the two quantiles: if all rows score alike, rounding would dominate.
 LEAST_REACH = 1e-3
-# Shares are counted among fewer rows than e^50.
+# Largest surprise, -log of a share: shares are counted among fewer rows than e^50.
 LARGEST_SURPRISE = 50.0
 STEEPEST = LARGEST_SURPRISE / LEAST_REACH
 
 
 @dataclass(frozen=True, eq=False)
 class TwoTails:
-    """Minus logarithms of tail shares of the values of columns, for each side separately."""
+    """Minus the log of the share of a column's values as far out, on each side of its median."""
 
-    # Quantiles, increasing: the median in the middle, and each tenth of both sides.
+    # Increasing quantiles: the median in the middle, and the tenths of each side.
     knots: Annotated[FloatArray, "v 19", SQUARABLE]
-    # Of the Pareto tails below and above.
+    # Exponents of the Pareto tails below and above.
     exponents: Annotated[FloatArray, "v 2", Meta(ge=0, le=LARGEST_EXPONENT)]
-    of_logs: bool  # of distances, with exponential tails
+    of_logs: bool  # values are logs of distances, so that tails are exponential
 
     def validate(self) -> None:
         """Raise for quantiles out of order."""
@@ -89,9 +89,9 @@ class TwoTails:
         return cls(knots.copy(), exponents * (n_seen > 0), of_logs)
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Minus the logarithm of the share of a side that lies at least as far out, (v, n)."""
+        """Return -log of the share of a side's values that lie at least as far out, (v, n)."""
         middle, n = len(SHARES) - 1, values.shape[1]
-        # Each side is read towards the median: if several knots are equal, the nearest counts.
+        # A value equal to several knots counts as the one nearest to the median, on either side.
         passed, beyond = np.zeros(values.shape, dtype=np.int8), np.empty(values.shape, dtype=bool)
         for j in range(middle + 1):
             np.greater_equal(values, self.knots[:, j, None], out=beyond)
@@ -104,7 +104,7 @@ class TwoTails:
         side, column = (passed.take(outside) > 0).astype(np.int64), outside // n
         place = passed + np.arange(len(values))[:, None] * (last + 1)
         anchor, slope, height, reach = self._lines
-        # Positions are valid: skipping the check saves a third of the time.
+        # All positions are valid: "clip" skips the check, which saves a third of the time.
         surprise = values - anchor.take(place, mode="clip")
         surprise *= slope.take(place, mode="clip")
         surprise += height.take(place, mode="clip")
@@ -141,10 +141,10 @@ class UpperTail:
     higher, it is used instead: a score far beyond all others is rarer than one in n.
     """
 
-    # Scores, increasing, and the logarithms counted at them; between, linear.
+    # Scores, increasing, and minus the log of the share counted at each; linear in between.
     knots: Annotated[FloatArray, "k", SQUARABLE]
     surprise: Annotated[FloatArray, "k", Meta(ge=0, le=LARGEST_SURPRISE)]
-    # The exponential tail, slope (score - zero).
+    # The exponential tail: surprise = slope (score - zero).
     zero: Annotated[float, SQUARABLE]
     slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
 
@@ -159,7 +159,7 @@ class UpperTail:
     def fit(
         cls, scores: FloatArray, *, ends: bool = False, shares: tuple[float, float] = UPPER
     ) -> UpperTail:
-        """Learn from scores (n,); where the tail `ends`, nothing is rarer than the last of them.
+        """Learn from scores (n,); if the tail `ends`, no score is rarer than the highest of them.
 
         Else the tail goes through the quantiles at two `shares`.
         """
@@ -173,7 +173,7 @@ class UpperTail:
         return cls(values, surprise, zero, slope)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return the surprise of scores (r,)."""
+        """Return minus the log of the share of rows that score at least as high as each (r,)."""
         counted: FloatArray = np.interp(scores, self.knots, self.surprise)
         if self.slope == 0.0:
             return counted
@@ -181,7 +181,7 @@ class UpperTail:
         return np.maximum(counted, self.steepness(scores) - ALLOWED)
 
     def steepness(self, scores: FloatArray) -> FloatArray:
-        """Return the surprise of scores (r,) by the exponential tail alone."""
+        """Return minus the log of that share by the exponential tail alone, for each score (r,)."""
         return self.slope * (scores - self.zero)
 
 
