@@ -22,7 +22,7 @@ from kpca_apps.system.stores.buckets import here
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-LEADING = 12  # components shown
+LEADING = 12  # number of components shown
 
 
 def read_examples(inputs: Iterable[str | AnyPath]) -> tuple[list[NDArray[Any]], Sequence[str]]:
@@ -46,7 +46,7 @@ def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
     """Return whether examples do not differ, so that there is nothing to learn."""
     if whole:
         return len(images) > 1 and all(np.array_equal(image, images[0]) for image in images)
-    # Patches are learned without their mean.
+    # The mean of each patch is removed, so images of one value teach nothing.
     return all(bool(np.all(image == image[:1, :1])) for image in images)
 
 
