@@ -48,7 +48,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
     packed, end = False, 0
     with damage_refused(label):
         where: Any = openable(data)
-        # Read as stored, neither rescaled nor decompressed.
+        # Read pixels as stored, neither rescaled nor decompressed.
         options = {"do_not_scale_image_data": True, "disable_image_compression": True}
         with fits.open(where, mode="readonly", **options) as file:
             for hdu in file:

@@ -40,7 +40,7 @@ _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
 # Boxes that hold for the denoised pixels.
 _CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
 _TYPES = frozenset({"uint8", "uint16", "float32"})
-# JPEG XL: bits of a side by selector, and width over height.
+# JPEG XL: number of bits of a side, by selector, and ratios of width to height.
 _JXL_BITS = (9, 13, 18, 30)
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
 
@@ -230,7 +230,7 @@ def _jxl_header(data: bytes) -> _JxlHeader:
     height, width = size()
     has_frames, bits_of_sample = False, 8
     if not take(1):  # otherwise all fields have their defaults
-        # Orientation and intrinsic size.
+        # Skip orientation and intrinsic size.
         if take(1):
             take(3)
             if take(1):

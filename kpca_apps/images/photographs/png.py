@@ -79,7 +79,7 @@ def read_png(data: bytes, label: str) -> ImageFile:
     def page(number: int) -> NDArray[Any]:
         if not is_palette:
             return _decoded(header, (*[(b"tRNS", key)] * transparent, *pixels), label)
-        # Looked up here, as libpng renders missing palette entries as black.
+        # Look up palette entries here, as libpng renders missing ones as black.
         places = _decoded(header._replace(colour=_GREY), pixels, label)
         places //= np.uint8(255 // (2**header.depth - 1))
         colours = np.frombuffer(named[b"PLTE"], np.uint8).reshape(-1, 3)
