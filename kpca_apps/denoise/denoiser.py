@@ -380,7 +380,7 @@ def _clean_all(picture: Picture, measured: Picture, options: Options, given: Giv
 def _clean_picture(
     picture: Picture, measured: Picture, options: Options, known: Given
 ) -> tuple[NDArray[np.float32], DenoiseInfo]:
-    """Measure the noise of a picture unless its level is given, and remove it from the planes."""
+    """Remove the noise from the planes of a picture; measure it first unless the level is given."""
     given, unit, is_part = picture.planes(), picture.unit, measured is not picture
     defects, sigma = NO_DEFECTS, known.sigma
     # Impulse noise consists of lone pixels and has a model of its own.
@@ -487,7 +487,7 @@ def measure_noise(
 
 
 def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[float, ...]:
-    """Return the checked level on the scale of the planes; a relative one unchanged."""
+    """Return the checked level on the scale of the planes; leave a relative level unchanged."""
     if isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1:
         if noise not in SIGMA_A_CHANNEL:
             raise ConfigError(

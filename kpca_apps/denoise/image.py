@@ -25,7 +25,7 @@ EVEN = 1e-6
 # Largest span or magnitude of an image, in data ranges: beyond, single precision fails.
 MOST_BEYOND = 1e6
 # Share of the light that rounding may change (root mean square in a window of this width). Smooth
-# pictures below 3 counts on average exceed it: integers are coarser than the remaining noise.
+# pictures below 3 counts on average exceed this: integers are coarser than the remaining noise.
 LOST, AROUND = 0.1, 8
 # Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
 # neighbourhood: powers of the inverse of the plastic number (Roberts 2018, "The unreasonable
@@ -107,7 +107,7 @@ class Picture:
     alpha: NDArray[Any] | None  # (pages * h, w), unchanged
     axes: Axes
     n_pages: int  # number of pages, one below the other
-    data_range: float  # in the image's units, as `lowest`
+    data_range: float  # in the image's units, as is `lowest`
     lowest: float
     unit: float  # one unit of the image on the scale 0..255
     # Which pixels (pages * h, w) are data, and the colours as given, since holes in `colours` are

@@ -35,12 +35,12 @@ from kpca_apps.errors import InputError
 Mask = NDArray[np.bool_]  # True where there are data
 
 # Deviation in pixels of the Gaussian that continues the data, and the least share of its weight on
-# data; below that, the image at half the scale is used.
+# data; below this share, the image at half the scale is used.
 REACH, ENOUGH = 1.0, 0.1
 MIRRORINGS = 8  # most mirrorings to fill a hole; sparse data would need hundreds
 # Largest distance in pixels from which a residual is drawn. On simulated images that lack half of
-# the pixels, or every other row, the level is .95 to 1.06 times that of the whole; without 70 %,
-# .87 to 1.03 times. At a distance of 8 it falls to .85 times; at 24, texture raises it to 1.33.
+# the pixels, or every other row, the level is .95 to 1.06 times the whole image's; without 70 %,
+# .87 to 1.03 times. With a distance of 8 it is down to .85; with 24, up to 1.33 in texture.
 NEARBY = 12
 # Side of the squares that make up padding: clipped noise has no such squares of one value.
 SOLID = 5

@@ -76,7 +76,7 @@ class Options:
     chroma: float = 1.0
     strength: float = 1.0
     n_jobs: int | None = None  # threads, in joblib's convention
-    # Part of the result to compute, as for a preview, equal to that of the whole to the last bit;
+    # Part of the result to compute, as for a preview, equal to the whole result to the last bit;
     # the rest is undefined. None: all.
     wanted: Window | None = None
     pages: int = 1  # pages of a stack, one below the other in the planes

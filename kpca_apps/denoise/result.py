@@ -38,18 +38,18 @@ class Crop:
     """A piece of an image at full size, with the most detail or the least."""
 
     kind: str  # "detail" or "flat"
-    left: int  # in the image as viewed
+    left: int  # position in the image as viewed
     top: int
     before: Preview
     after: Preview
-    reference: Preview | None = None  # of the clean image
+    reference: Preview | None = None  # the same crop of the clean image
 
 
 @dataclass(frozen=True)
 class ImagePreviews:
     """Pictures of one image for a report, turned as its orientation tag says."""
 
-    before: Preview  # of at most 560 x 560 pixels, and at most 1100 wide and high
+    before: Preview  # at most 560 x 560 pixels in area, and at most 1100 wide and high
     after: Preview
     thumb: Preview  # at most 120 wide and high
     residual: Preview  # noisy minus denoised on middle grey, black and white at three deviations
@@ -154,7 +154,7 @@ class Evidence:
 
     why: str = ""  # "it ..." for a chosen model; "may be ..." for an unchanged image
     runner_up: str = ""  # the second most likely model, in words
-    log_odds: float | None = None  # of the runner-up against the chosen model
+    log_odds: float | None = None  # log odds of the runner-up against the chosen model
     option: str = ""  # option that denoises an unchanged image all the same
     sigma_range: tuple[float, float] | None = None  # as in `DenoiseInfo`
     laws: tuple[NoiseLaw, ...] = ()  # law of each channel, if measurable
@@ -181,15 +181,15 @@ class ImageOutcome:
 
     name: str  # path relative to the given folder, with "/" between folders
     status: str  # "ok" or "failed"
-    reason: str = ""  # why it failed, in one line
+    reason: str = ""  # why the image failed, in one line
     output: str = ""  # the file written, relative to the output folder
     format: str = ""  # "png", "tiff", "jpeg" or as the input
-    shape: tuple[int, ...] = ()  # of the first page: (h, w) or (h, w, channels)
+    shape: tuple[int, ...] = ()  # shape of the first page: (h, w) or (h, w, channels)
     dtype: str = ""
     n_pages: int = 0
     orientation: int = 1  # EXIF orientation, 1 (as stored) to 8
     noise: str = ""  # the noise model used
-    # In the units of the first page: root mean square over the pages of its type.
+    # Level in the units of the first page: root mean square over pages of the same type.
     sigma: float | None = None
     page_sigmas: tuple[float, ...] = ()  # level of each page, in its own units
     page_ranges: tuple[float, ...] = ()  # range of values of each page
@@ -207,7 +207,7 @@ class ImageOutcome:
     previews: ImagePreviews | None = field(default=None, repr=False)  # of the first page
     seconds: float = field(default=0.0, compare=False)  # time of denoising
     resumed: bool = field(default=False, compare=False)  # whether an earlier run denoised it
-    bug: str = field(default="", repr=False, compare=False)  # traceback of a bug of this program
+    bug: str = field(default="", repr=False, compare=False)  # traceback of a bug in this program
 
     @property
     def is_relative(self) -> bool:
@@ -333,7 +333,7 @@ class TrialResult:
 
 
 def mean_comparison(found: Sequence[Comparison]) -> Comparison:
-    """Return the means over comparisons, of the baselines that all of them have."""
+    """Return means over comparisons, for the baselines that all comparisons have."""
     baselines = [name for name in found[0].baselines if all(name in one.baselines for one in found)]
     return Comparison(
         noisy=_mean_quality([one.noisy for one in found]),
@@ -345,7 +345,7 @@ def mean_comparison(found: Sequence[Comparison]) -> Comparison:
 
 
 def _mean_quality(values: Sequence[Quality]) -> Quality:
-    """Return the means of PSNR and SSIM; images without an SSIM are left out of its mean."""
+    """Return the means of PSNR and SSIM; the mean of SSIM leaves out images without an SSIM."""
     ssims = [value.ssim for value in values if value.ssim is not None]
     return Quality(
         psnr=sum(value.psnr for value in values) / len(values),

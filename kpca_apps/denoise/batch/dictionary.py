@@ -98,7 +98,7 @@ def _components(model: DictionaryDenoiser) -> tuple[ComponentView, ...]:
     if model.patch_size is None:
         low, high = 0.0, 1.0
     else:
-        # Patches have zero mean: one scale for all, with 0 in the middle.
+        # Patches have zero mean: draw all on one scale, with 0 in the middle.
         high = float(max(np.abs(below).max(initial=0.0), np.abs(above).max(initial=0.0))) or 1.0
         low = -high
     return tuple(

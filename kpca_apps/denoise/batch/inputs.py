@@ -269,7 +269,7 @@ def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
 
 
 def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the name of each result; append the suffix if replacing it would give a duplicate."""
+    """Return names of results; append suffixes where replacing them gives duplicates."""
     wanted = {
         name: str(PurePosixPath(name).with_suffix(suffix)) if suffix else name
         for name, suffix in suffixes.items()

@@ -78,7 +78,7 @@ DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
 # Spectra of texture, and the log prior of each.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
 # Relative variance up to which a mean energy is trusted, in the first search and in the last; and
-# largest cost of a class with more energy than a law gives, and of one with less.
+# largest cost of a class with more energy than a law gives, and of a class with less.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
 # Noise is certain for any of these pairs: it is at least the first share of the energy, in the
@@ -94,7 +94,7 @@ RISING = 2.5
 PLAIN = 16.0
 # Largest `dark` of a law: beyond, the noise counts as the same everywhere.
 FARTHEST_DARK = 100.0 * SCALE
-LOW = 0.05  # probability that the level is below the interval; the same above it
+LOW = 0.05  # probability of levels below the interval, and of levels above
 # Deviation of the logarithm of the variance in addition to the likelihood's, measured in simulated
 # detectors, for white noise and for noise that neighbours share.
 MISFIT = (0.2, 0.5)
@@ -145,7 +145,7 @@ class PageLaws(NamedTuple):
     laws: tuple[NoiseLaw, ...]  # law of each channel
     certain: bool = True  # whether all channels have noise that is not too faint
     rises_far: bool = True  # whether the noise is plainly stronger in bright areas
-    log_odds_speckle: float = -math.inf  # for a deviation proportional to brightness
+    log_odds_speckle: float = -math.inf  # log odds of a deviation proportional to brightness
 
 
 def law_of_nothing(value: float) -> NoiseLaw:
@@ -162,7 +162,7 @@ def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
 
 
 def typical_page(pages: Sequence[PageLaws]) -> tuple[NoiseLaw, ...]:
-    """Return the law of each channel, typical of the pages that show it, if any do."""
+    """Return each channel's typical law, from the pages that show noise if there are any."""
     channels = zip(*(page.laws for page in pages), strict=True)
     return tuple(
         typical_law([law for law in own if law.gain or law.constant] or own) for own in channels

@@ -94,8 +94,8 @@ def estimate_noise(
             established=False,
             clipped=clipped,
         )
-    # Patches are sorted into classes by the energy of their coarse structure, which is independent
-    # of their finer one if that is noise. Subtracting the mean saves precision.
+    # Sort patches into classes by the energy of coarse structure, which is independent of fine
+    # structure that is noise. Subtracting the mean saves precision.
     energy = (patches - patches.mean(axis=1, keepdims=True)) @ COSINES
     np.square(energy, out=energy)
     bands = band_energies(energy)

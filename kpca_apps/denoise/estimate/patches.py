@@ -36,7 +36,7 @@ COEFFICIENTS = MEMBERS.sum(axis=1)
 N_COEFFICIENTS = int(COEFFICIENTS.sum())
 
 # How energy varies between patches: relative variance for white noise, relative deviation for
-# texture, and how uncertain the latter is (deviation of the logarithm of its square).
+# texture, and uncertainty of texture's relative variance (deviation of its logarithm).
 EVEN, SCATTER, SCATTER_SD = 2.0 / N_COEFFICIENTS, 0.8, 0.5
 
 

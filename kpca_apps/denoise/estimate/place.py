@@ -89,7 +89,7 @@ def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
 
 
 def _tile_levels(plane: NDArray[np.float32]) -> tuple[Array, Array, Array]:
-    """Return level and brightness of each tile, and the noise's share of its energy."""
+    """Return level and brightness of each tile, and the noise's share of the tile's energy."""
     stride = max(1, int(np.sqrt(plane.size / PATCHES)))
     height, width = ((side - WIDTH) // stride + 1 for side in plane.shape)
     ends = patches_of((plane == plane.min()) | (plane == plane.max()), stride)

@@ -62,7 +62,7 @@ SMALLEST = 128  # least side in pixels: smaller images are repeated before they 
 # Levels, of 255: noise well above the first survives JPEG almost unchanged; noise well above the
 # second is seldom hidden by texture.
 STRONG = (2.0, 8.0)
-FAINT_LOG = 0.1  # of 255, added to deviations so that logarithms are finite
+FAINT_LOG = 0.1  # level, of 255, added to deviations so that logarithms are finite
 
 # Factor of deviations, as a mean logarithm is too low half of the time, and noise left costs more
 # than too much removed. Within .1 dB of the best factor on every kind of noise it was chosen on.
@@ -93,7 +93,7 @@ QUIET_PLACES = 0.1
 # of BSDS500/train through simulated cameras and screens, in tiles of 160 pixels.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
-LEAST_ENERGY = 1e-3  # of 255 squared: keeps logarithms finite
+LEAST_ENERGY = 1e-3  # energy, of 255 squared, added to keep logarithms finite
 FAINT = 1.0
 # Side in pixels of the tiles of the pilot and of a draft, and number of tiles along a side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
@@ -200,7 +200,7 @@ def measure_camera(planes: Planes) -> CameraNoise:
 
 
 def with_colours(quiet: Array) -> Array:
-    """Return the deviations of quiet patches of luminance, and the mean of those of the colours."""
+    """Return the deviations of quiet patches in luminance, and their mean over the colours."""
     return np.concatenate([quiet[0], quiet[1:].mean(axis=0)])
 
 
@@ -337,7 +337,7 @@ def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tup
 def with_texture_back(
     given: NDArray[np.float32], cleaned: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return luminance with some removed fine detail put back, if it looks like the picture."""
+    """Return luminance with removed fine detail put back where it resembles the picture."""
     kept, taken = (plane - gaussian_filter(plane, FINE) for plane in (cleaned, given - cleaned))
     shared, of_kept, of_taken = (
         uniform_filter(product, PLACE) for product in (kept * taken, kept**2, taken**2)

@@ -118,7 +118,7 @@ def inspect(
 
 
 def sampled_pages(n_pages: int) -> list[int]:
-    """Return the indices of the pages of a stack in which its noise is measured.
+    """Return the indices of the pages of a stack in which noise is measured.
 
     They are spaced by the golden ratio, to include both if dark and bright pages alternate.
 
@@ -130,7 +130,7 @@ def sampled_pages(n_pages: int) -> list[int]:
 
 
 def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
-    """Return the noise measured in an image, or the typical one of pages of a stack."""
+    """Return the noise measured in an image, or the typical noise of pages of a stack."""
     if len(pages) == 1:
         return pages[0]
     # Black pages, perhaps with a closed shutter, certainly have no noise.
@@ -148,7 +148,7 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
 
 
 def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) -> list[PageLaws]:
-    """Return the laws of pages with noise, if enough of it is visible.
+    """Return the laws of pages with noise, if enough noise is visible.
 
     `step` is the spacing of the values; no light is at -`black`. If the image certainly has noise
     that is `white`, a law that plainly rises is certain, too.
@@ -167,7 +167,7 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
 
 
 def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
-    """Return the light parameters of the noise, if most pages show it.
+    """Return the light parameters of the noise, if most pages show such noise.
 
     If there certainly is `white` noise, texture may look like a law: it must plainly rise.
     """

@@ -64,7 +64,7 @@ class Clipping:
 def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     """Return the transform for clipped noise of some deviation; None if it was not clipped."""
     (low, high), cut = _ends_of(plane)
-    # Noise below the precision of the values changes none of them, so none is clipped.
+    # Noise below the precision of the values changes no value, so none is clipped.
     digits = np.spacing(np.float32(max(-low, high, key=abs)))
     if not any(cut) or not low < high or sigma <= abs(digits):
         return None

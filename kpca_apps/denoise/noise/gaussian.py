@@ -134,7 +134,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
             correlated=False,
             channel_sigma=tuple(share * sigma for sigma in channels),
         )
-        # Colours without white noise, as JPEG leaves them, may still have some of low frequency.
+        # Colours without white noise, as JPEG leaves them, may still have noise of low frequency.
         if max(luma.channel_sigma) > NOT_WHITE:
             return luma
     elif luma.established:

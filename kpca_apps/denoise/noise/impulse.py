@@ -32,12 +32,12 @@ STANDS_OUT = 12.0
 # If a larger share of pixels are extreme impulses, other impulses are not sought.
 SALT_AND_PEPPER = 0.005
 CROWD, CROWDED = 5, 0.59  # width of a window, and a share just below 15 of its 25 pixels
-# A pixel is isolated if its mean difference from its 2 most similar neighbours, of 255, is larger.
+# Mean difference from the 2 most similar neighbours, of 255, above which a pixel is isolated.
 LONELY = 20.0
 LONELY_IN_NOISE = 1.2  # the same limit in deviations of the Gaussian noise
-# Detecting impulses needs more: extreme pixels that differ this much from their neighbours, of 255
-# and in deviations of the other noise; isolated pixels; and a share of such pixels that edges,
-# highlights and texture do not reach.
+# To choose this kind of noise: least difference of extreme pixels from neighbours, of 255 and in
+# deviations of the other noise; the same of isolated pixels; and least share of such pixels, which
+# edges, highlights and texture do not reach.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
 # Impulses at one end only must differ by this many times the variation in a window this wide. A
 # picture with a larger share of extreme pixels has no impulses.
@@ -73,8 +73,8 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
 
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
     """Mark the pixels that hold an impulse instead of the image."""
-    # Extreme pixels are impulses, unless most around are extreme too (a highlight, a shadow) or the
-    # median of the others is close.
+    # Extreme pixels are impulses, unless most pixels around are extreme too (a highlight, a shadow)
+    # or the median of the others is close.
     extreme, alone = _stray(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
@@ -90,7 +90,7 @@ def has_impulses(plane: Planes) -> bool:
     if min(plane.shape) < 3:
         return False
     extreme, alone = _stray(plane)
-    # With many impulses, almost every difference of pixels contains one.
+    # With many impulses, almost every difference of pixels contains an impulse.
     filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
     deviation = diagonal_deviation(filled)
     least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)

@@ -71,7 +71,7 @@ class Model(Protocol):
 
 
 def noisy_channels(planes: Planes, levels: Levels) -> NDArray[np.bool_]:
-    """Return which channels have noise: those without light have none."""
+    """Return which channels have noise; channels without light have none."""
     return np.asarray((np.array(levels) > 0) & (planes.max(axis=(1, 2)) > 0))
 
 

@@ -45,9 +45,9 @@ from kpca_apps.denoise.options import Options
 
 # Rounds of finding the gain for which the Anscombe transform has noise of deviation 1.
 GAIN_ROUNDS = 4
-# Deviations of readout above black below which the transform is a straight line. Its noise is then
-# 1 in the dark too, within 2 %, and weaker only where almost no photon was counted. The usual
-# transform has a deviation of up to 1.13 there.
+# Deviations of readout above black below which the transform is a straight line, so that its noise
+# is 1 in the dark too, within 2 %, and weaker only where almost no photon was counted. Noise of the
+# usual transform has a deviation of up to 1.13 in the dark.
 BEND = -0.5
 MANY_COUNTS = 10  # mean count above which the Anscombe transform's noise is 1 for most pixels
 LEAST_GAIN = 1e-30
@@ -77,7 +77,7 @@ def _share_in_lines(planes: Planes, lights: Lights) -> float:
 
 
 def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, NDArray[Any]]:
-    """Return the transform for the noise of these lights, and the spectra (c, 8, 8) left by it."""
+    """Return the transform for noise of these lights, and the spectra (c, 8, 8) after it."""
     transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
     return transform, transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
 

@@ -104,7 +104,7 @@ def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floa
     """Raise single pixels whose logarithm is far below that of all but one of their neighbours."""
     # If the noise's factor was near 0, the logarithm is many deviations off and looks like detail.
     # A dark line stays: its pixels have two neighbours as dark. At a border, pixels beyond it
-    # mirror those within: a repeated pixel would be its own neighbour.
+    # mirror pixels within: a repeated pixel would be its own neighbour.
     others = rank_filter(logs, 1, footprint=AROUND, mode="mirror")
     return np.asarray(np.maximum(logs, others - SPECK * deviation))
 

@@ -93,7 +93,7 @@ def _distances(
 
 @inlined
 def _mixed(a: int, b: int, c: int) -> np.uint32:
-    """Hash three whole numbers into one of 32 bits."""
+    """Hash three whole numbers into a number of 32 bits."""
     z = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b)
     z ^= z >> np.uint64(31)
     z = z * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(c)
@@ -417,7 +417,7 @@ def smooth_groups(
     start: tuple[int, int],
     sums: NDArray[np.float32],
 ) -> None:
-    """Denoise groups of all planes by the Tikhonov filter learned on `points`, and add them up.
+    """Denoise groups of all planes by the Tikhonov filter learned on `points`; add up estimates.
 
     `variance` (c,) is that of the noise; the rest is as for `truncate_groups`.
     """
@@ -433,7 +433,7 @@ def smooth_groups(
         group = places[at * room : at * room + k]
         for c in range(len(planes)):
             for is_noisy in (False, True):
-                # The last mean is that of the noisy patches.
+                # The mean written last is the mean of the noisy patches.
                 pages, patches = (planes[c], z) if is_noisy else (points[c], x)
                 gather_centred(pages, group, shape, patches, mean)
             estimates, leverage = linear_smooth(x, z, mean, k, n, variance[c])

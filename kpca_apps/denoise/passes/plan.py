@@ -53,7 +53,7 @@ class Pass:
     stride: int  # pixels between references
     soft: bool = False  # whether to use the Tikhonov filter, not truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
-    excess: float = 1.0  # largest ratio of noise variance to the given one that the edge follows
+    excess: float = 1.0  # largest ratio of actual to given noise variance that the edge follows
     back: float = 0.3  # share of the residual that is added back
     deep: int = 1  # pages that a patch spans
     band: int = 6  # rows of references processed together

@@ -56,13 +56,13 @@ Planes = NDArray[np.float32]
 Side = tuple[int, int]  # begin and end of a window along an axis
 Estimates = list[tuple[Planes, Planes]]  # estimates of the passes, with their leverages
 
-# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py): over .6 it gains
-# .006 dB at 15, .013 at 25 and .022 at 50.
+# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). Compared with .6,
+# gains are .006 dB at noise of 15, .013 at 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
 
 STRIP_SAMPLES = 4_000_000  # pixels times channels of a strip, without margins: 270 MB
-BLOCK_SAMPLES = 6_000_000  # the same of a block of pages, without those around it: 500 MB
-AROUND = 4  # pages on either side of a block that are worked on with it
+BLOCK_SAMPLES = 6_000_000  # pixels times channels of a block of pages, without those around: 500 MB
+AROUND = 4  # pages on each side of a block that are denoised with the block
 FEWEST_PAGES = 4  # least number of pages in a block
 
 # About how many groups test whether a given noise level is too low; the same number for a draft.
@@ -108,7 +108,7 @@ def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options
 
 
 def page_blocks(count: int, samples: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield first and end of each block of pages, and of the pages worked on with it.
+    """Yield first and end of each block of pages, and of the pages denoised with the block.
 
     A page has so many `samples`.
 
@@ -201,7 +201,7 @@ def _denoise_strips(planes: Planes, variances: Planes, plan: Plan, wanted: Windo
 def _denoise_strip(
     planes: Planes, variances: Planes, plan: Plan, wanted: Window, carried: Estimates
 ) -> tuple[Planes, Estimates]:
-    """Run the passes over a window with a margin; return the window, which all of them reach.
+    """Run the passes over a window with a margin; return the estimate of the window.
 
     Returned too is what each pass made of the rows around the lower end, which the strip below
     needs again; `carried` is that of the strip above, or nothing. What is not needed any more is

@@ -129,7 +129,7 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     products[:-1, :-1] = 0.5 * grey[:-1, :-1] * (grey[1:, :-1] + grey[:-1, 1:])
     covariance, variance = _block_sums(products), _block_sums(grey**2)
     order = np.argsort(activity, axis=None, kind="stable")
-    # Skip unchanged blocks, such as those outside a region.
+    # Skip unchanged blocks, such as blocks outside a region.
     order = order[variance.ravel()[order] > 0]
     n_blocks = max(4, int(_SHARE * order.size))
     edge = _ratio(covariance, variance, order[-n_blocks:])
@@ -152,7 +152,7 @@ def _ratio(
 
 
 def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
-    """Open the clean image of an input, and check that it fits."""
+    """Open the clean image of an input, and check that both fit together."""
     if path is None:
         return None
     label = f"{name}: its reference {path.name}"

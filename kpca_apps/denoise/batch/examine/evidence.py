@@ -56,7 +56,7 @@ def _short(value: float, digits: int = DIGITS) -> float:
 
 
 def _runner_up(noise: str, laws: tuple[NoiseLaw, ...]) -> tuple[str, float | None]:
-    """Return the likeliest other model, and its log odds against the one chosen."""
+    """Return the likeliest other model, and its log odds against the chosen model."""
     # All laws are equally likely a priori: use the mean likelihood of the rising ones.
     flat = sum(law.log_odds_flat for law in laws)
     n_rising = len(DARK_SHARES) ** len(laws) - 1

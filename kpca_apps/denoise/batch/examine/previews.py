@@ -20,7 +20,7 @@ _RESIDUAL_QUALITY = 75
 _MAX_PROFILE = 8192  # most bytes of a colour profile that small pictures carry
 # Percentiles that bound the displayed values.
 _TAILS = (0.1, 99.9)
-# Share of the range below which the median counts as dark, and the brightness it is shown at.
+# Share of the range below which the median is dark, and brightness at which a dark one is shown.
 _DARK, _LIFTED = 0.1, 0.25
 # Least distance of a flat crop's mean from black and white, as a share of the range.
 _MARGIN = 0.08

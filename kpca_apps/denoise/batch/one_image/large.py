@@ -84,7 +84,7 @@ class _LargePage:
         assert image.window is not None
         self.label, self.page = image.label, image.pages[number]
         self._read = partial(image.window, number)
-        # The alpha of a fully transparent page does not tell where it has data.
+        # The alpha of a fully transparent page does not tell where the page has data.
         self._has_mask = self.page.alpha and any(rows[..., -1].any() for rows in self.all_rows())
 
     def window(self, window: Window) -> NDArray[Any]:

@@ -289,7 +289,7 @@ def _resume(task: Task, earlier: Done, run: Run) -> Done:
 
 
 def _clean_image(task: Task, image: ImageFile) -> tuple[ImageFile | None, tuple[str, ...]]:
-    """Read the reference of an image; if it does not fit, return a note in its place."""
+    """Read the reference of an image; if the two do not fit, return a note instead."""
     assert not isinstance(task.reference, StorePath)
     try:
         return read_reference(task.reference, task.planned.name, image), ()
