@@ -18,7 +18,7 @@ from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import place_of
 
 HEAD = 512  # bytes at the start of a file that identify its kind
-# DICOM first, as its preamble may look like a TIFF; raw files before TIFF, as many look like one.
+# DICOM comes first, as its preamble may look like TIFF; raw files before TIFF, as many look so.
 FORMATS: dict[str, Format] = {
     "dicom": dicom.FORMAT,
     "png": png.FORMAT,

@@ -159,7 +159,7 @@ def _read_directory(
             value = _read_range(data, at, at + size, "tag", allowance)
         tag = Tag(kind, count, value[:size])
         if number == DESCRIPTION and number in tags:
-            repeated.append((number, tag))  # some writers add metadata this way
+            repeated.append((number, tag))  # some writers add metadata in a second description
         elif number not in _POINTERS:
             tags[number] = tag
         elif depth:

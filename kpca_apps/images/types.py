@@ -123,7 +123,7 @@ class Mosaic:
     white: float  # light at saturation: 65535, rounded as the pixels are
     # a and b of the noise variance a x + b for red, green and blue (3, 2), if the file states it.
     noise: NDArray[np.float64] | None
-    # Develops an upright picture from a mosaic like this one; None stands for this one.
+    # Develops an upright picture from a mosaic like `light`, or from `light` for None.
     developed: Callable[[NDArray[np.float32] | None], NDArray[np.uint16]]
     negative: Negative  # for writing a DNG
 
@@ -178,7 +178,7 @@ class Format(NamedTuple):
 
 
 def rewrite(file: Any, pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write pages in place of those of their source, in a copy of everything else."""
+    """Write pages in place of their source's pages, in a copy of everything else."""
     if like.rewrite is None:
         raise ValueError(f"an image of kind {like.format} cannot be written into a copy of itself")
     like.rewrite(file, pages)

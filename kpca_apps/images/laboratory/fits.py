@@ -88,7 +88,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
         series,
         lambda number: planes[number].read(data),
         orientation=_UPSIDE_DOWN,
-        # The planes of one cube are a stack only if the header says so, which it seldom does.
+        # The planes of one cube are a stack only if the header says so, which is rare.
         has_groups=len(series) > 1,
         metadata=Metadata(orientation=_UPSIDE_DOWN),
         notes=tuple(notes),

@@ -68,7 +68,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
             pixels = np.asarray(file.read_frame(int(frames[frame])))
             if pixels.dtype != page.dtype:
                 raise ValueError("its pixels do not fit its header")
-            # Copied, as the file may be memory-mapped only while it is open.
+            # Copy pixels, as the file may be memory-mapped only while it is open.
             return np.array(pixels.reshape(n_channels, *page.shape)[channel], order="C")
 
     notes = ("Its experiment, its events and its regions of interest are not kept.",)

@@ -77,7 +77,7 @@ class _Pyramid:
     folder: Path
     paths: tuple[str, ...]
     dtype: np.dtype[Any]
-    lines: tuple[tuple[Line, ...], ...]  # for each copy except the first, along each axis
+    lines: tuple[tuple[Line, ...], ...]  # lines of each copy except the first, along each axis
 
 
 def is_zarr(folder: Path) -> bool:
@@ -477,7 +477,7 @@ def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
 
 
 def _write_reduced(above: Any, below: Any, lines: Sequence[Line]) -> None:
-    """Write the block means of an array to a smaller one."""
+    """Write the block means of an array to a smaller array."""
     for region in _regions(below.shape, _written_sides(below)):
         sides = [part.stop - part.start for part in region]
         means = np.empty(sides, below.dtype)
@@ -495,7 +495,7 @@ def _write_reduced(above: Any, below: Any, lines: Sequence[Line]) -> None:
 def _means(
     above: Any, region: Sequence[slice], lines: Sequence[Line], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return for each pixel of a region the mean of the pixels it covers in the larger copy."""
+    """Return the mean of the pixels that each pixel of a region covers in the larger copy."""
     weights, covered_slices = [], []
     for part, (begin, step), side in zip(region, lines, above.shape, strict=True):
         places = np.round(begin + step * np.arange(part.start, part.stop), 6)

@@ -144,7 +144,7 @@ def _carried(segments: Iterable[tuple[int, bytes]]) -> Iterator[tuple[bytes, byt
     """Yield the segments that hold for a denoised image, with their markers."""
     for code, content in segments:
         if code == _JFIF and content.startswith(b"JFIF\0") and len(content) >= 14:
-            yield bytes([code]), content[:12] + b"\0\0"  # without a thumbnail
+            yield bytes([code]), content[:12] + b"\0\0"  # the header without its thumbnail
         is_profile = code == _APP2 and content.startswith(b"ICC_PROFILE\0")
         if content and (is_profile or code in (_APP1, _PHOTOSHOP, _COMMENT)):
             yield bytes([code]), content

@@ -33,7 +33,7 @@ from kpca_apps.system.limits import require_memory
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Pillow reads only the header of these; of WebP it allocates the whole picture.
+# Formats of which Pillow reads only the header; for WebP it allocates the whole picture.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
 _BITS = b"bits"  # bits per sample, carried beside the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
@@ -229,7 +229,7 @@ def _jxl_header(data: bytes) -> _JxlHeader:
 
     height, width = size()
     has_frames, bits_of_sample = False, 8
-    if not take(1):  # otherwise all fields have their defaults
+    if not take(1):  # a set bit means that all fields have their defaults
         # Skip orientation and intrinsic size.
         if take(1):
             take(3)
