@@ -341,7 +341,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
 def _points(
     plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]
 ) -> list[tuple[float, float, float]]:
-    """Return light, noise variance and its relative error for each class of brightness of a plane.
+    """Return light, noise variance and its relative error per class of brightness of a plane.
 
     The guide shows brightness and texture.
     """

@@ -106,7 +106,7 @@ def denoise(
         at_most = np.broadcast_to(np.asarray(known, np.float64), len(planes))
         darks = [dark_light(plane, 1) for plane in planes]
         gains = [level**2 / (SCALE + dark) for level, dark in zip(at_most, darks, strict=True)]
-        # Single precision cannot divide by a smaller gain: it counts as no noise.
+        # Single precision cannot divide by a smaller gain, which counts as no noise.
         lights = tuple(
             Light(float(gain) if gain > LEAST_GAIN else 0.0, dark)
             for gain, dark in zip(gains, darks, strict=True)

@@ -44,8 +44,8 @@ class Room(NamedTuple):
 
 RADIUS = 18  # patches are sought up to this many rows and columns from the reference
 LANES = 40  # columns of candidates compared at once: 2 RADIUS + 1, in whole vector registers
-# In other pages, patches are sought within NEAR pixels of the most similar patch of the page next
-# to them, and in PAGES pages on either side.
+# In other pages, patches are sought within NEAR pixels of the patch most similar to the reference
+# in the adjacent page towards it, and in PAGES pages on either side.
 NEAR, PAGES = 5, 3
 
 # The largest finite distance, and its bits; a distance that is not a number counts as this one.

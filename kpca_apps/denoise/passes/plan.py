@@ -32,7 +32,7 @@ DRAFT = {
     "soft": ((8, 8, 8), (48, 48, 48), (0.0, 0.0, 0.0)),
     "last": ((6, 6, 7), (40, 40, 48), (3.0, 2.0, 1.1)),
 }
-# Weight b: at faint noise the Tikhonov filter keeps texture that projection on few axes loses.
+# Weight b: at faint noise, the Tikhonov filter keeps fine texture that few components lose.
 SMOOTH = (0.35, 0.2, 0.2)
 # The passes of each preset, and the distance in pixels between their references.
 STRIDES = {

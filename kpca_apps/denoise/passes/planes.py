@@ -168,7 +168,7 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
 
 
 def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
-    """Return the range that a side of a window needs at half the scale, and the same at full scale.
+    """Return the range that a side of a window needs at half the scale, and at full scale.
 
     An odd last row or column, which half the scale lacks, belongs to the last pair.
 

@@ -122,9 +122,9 @@ def measure(source: AnyPath, denoiser: GroupDenoiser) -> KnownNoise | None:
 def pooled(found: Iterable[KnownNoise]) -> tuple[KindNoise, ...]:
     """Return the noise of each kind of images, by the model most common among noisy ones.
 
-    Gain and constant of a law, levels of white noise, and curves of raw files are medians over
-    those. Noise of a camera differs with what the camera did to each image, and is not pooled, nor
-    is speckle.
+    Gain and constant of a law, levels of white noise, and curves of raw files are medians over the
+    images with this model. Noise of a camera differs with what the camera did to each image, and is
+    not pooled, nor is speckle.
     """
     kinds: dict[str, list[KnownNoise]] = defaultdict(list)
     for one in found:
