@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows: luminance, red minus blue, green minus both. Orthonormal, so that white noise of equal
-# deviation in red, green and blue stays so.
+# Rows give luminance, red minus blue, and green minus both. They are orthonormal, so that white
+# noise of equal deviation in red, green and blue remains white and equal.
 OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
 OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
 ROWS_AT_ONCE = 256
@@ -38,7 +38,7 @@ def noise_in_channels(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def extreme_pixels(planes: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return where (h, w) a channel has its least or largest value, where noise may be clipped."""
+    """Return which pixels (h, w) have a channel's extreme value: noise may be clipped there."""
     ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
     return np.asarray(((planes == ends[0]) | (planes == ends[1])).any(axis=0))
 
@@ -46,7 +46,7 @@ def extreme_pixels(planes: NDArray[np.float32]) -> NDArray[np.bool_]:
 def _mixed(
     matrix: NDArray[np.float64], planes: NDArray[np.float32], out: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return the matrix product with planes, with the same order of sums for all pixels."""
+    """Multiply planes by a matrix, with the same order of sums for all pixels."""
     weights = matrix.astype(np.float32)
     for top in range(0, planes.shape[1], ROWS_AT_ONCE):
         given = planes[:, top : top + ROWS_AT_ONCE]

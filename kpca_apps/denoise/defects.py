@@ -19,27 +19,27 @@ from kpca_apps.denoise.noise.impulse import fill_from_neighbours, median_of_nine
 Plane = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
-# Of a window of 5 x 5: the four pixels beside its middle, and those at its edge.
+# Parts of a 5 x 5 window: the four pixels beside the middle, and the pixels at the edge.
 _DISTANCE = np.abs(np.arange(5) - 2)
 _BESIDE = np.add.outer(_DISTANCE, _DISTANCE) == 1
 _RING = np.maximum.outer(_DISTANCE, _DISTANCE) == 2
-# Least distance of a lone pixel relative to the variation in a window of this width, and the
-# largest share of that distance in its neighbours. With noise of 3 and 10 of 255 on nine
-# photographs, at most 66 and 25 of two million pixels were found; of 1,200 stars of 1.2 pixels and
-# wider, none.
+# A lone pixel differs from its surroundings by FAR times the variation in a window this wide, and
+# the median of its four neighbours by less than SHARED of that. With noise of 3 and 10 of 255 on
+# nine photographs, at most 66 and 25 of two million pixels were found; of 1,200 stars at least 1.2
+# pixels wide, none.
 FAR, WINDOW, SHARED = 8.0, 33, 0.125
-ROUNDS = 8  # filled pixels reveal others
-# Least distance of a dead line relative to other lines: with noise of 5 of 255, lines of 17
-# pictures of scikit-image reached 26.
+ROUNDS = 8  # most rounds, as filling lone pixels reveals others
+# Least difference of a dead line from its neighbours, relative to that of other lines. With noise
+# of 5 of 255, lines of 17 pictures of scikit-image reached 26.
 DEAD = 30.0
-WHOLE = 0.02  # quantile of the distances of its pixels that must exceed the same limit
-SHORTEST = 64  # lines, and pixels of a line
+WHOLE = 0.02  # quantile of a dead line's differences that must exceed the same limit
+SHORTEST = 64  # least number of lines, and of pixels in a line
 # Rows processed at a time, to save memory, and rows on either side that affect them.
 STRIP, BEYOND = 128, WINDOW // 2 + 2
 
 
 def without_defects(planes: Plane, step: float = 0.0) -> tuple[Plane, Defects]:
-    """Return planes (c, h, w) with defects filled, and their numbers.
+    """Return planes (c, h, w) with defects filled, and the number of each kind.
 
     `step` is the distance of integer values.
     """
@@ -61,7 +61,7 @@ def lone_pixels(plane: Plane, step: float = 0.0) -> Flags:
         for start in range(0, len(plane), STRIP):
             above = min(start, BEYOND)
             seen = slice(start - above, start + STRIP + BEYOND)
-            # Rows whose surroundings did not change in the last round hold no new ones.
+            # Rows whose surroundings did not change in the last round hold no new lone pixels.
             if last[max(0, start - 2 * BEYOND) : start + STRIP + 2 * BEYOND].any():
                 found = _lone_in(corrected[seen], lone[seen], step)
                 is_new[start : start + STRIP] = found[above : above + STRIP]
@@ -100,18 +100,18 @@ def dead_rows(plane: Plane, step: float = 0.0) -> Flags:
     strips = np.array_split(np.arange(len(plane)), len(plane) // STRIP + 1)
     usual = np.concatenate([np.abs(np.median(_off(plane, rows), axis=1)) for rows in strips])
     least = DEAD * np.maximum(median_filter(usual, WINDOW) + np.median(usual), step)
-    # The median of a dead row is far off, too.
+    # A dead row is off over its whole length, so its median is off: only such rows need quantiles.
     for row in np.flatnonzero(usual > least).tolist():
         low, high = np.quantile(_off(plane, row), (WHOLE, 1 - WHOLE))
         dead[row] = max(low, -high) > least[row]
-    # If there are more, they belong to the picture: edges of letters, or a screen.
+    # Many such rows belong to the picture: edges of letters, or a halftone screen.
     return np.asarray(dead & (np.count_nonzero(dead) * WINDOW <= len(dead)))
 
 
 def _off(plane: Plane, rows: NDArray[np.intp] | int) -> Plane:
-    """Return the difference of rows from the median of two rows on either side.
+    """Return the difference of rows from the median of four: two above and two below.
 
-    At least two of these are sound next to a dead row.
+    Next to a dead row, at least two of the four are sound.
     """
     reflected = np.pad(np.arange(len(plane)), 2, mode="reflect")
     a, b, own, c, d = (plane[reflected[rows + k]] for k in range(5))

@@ -41,7 +41,7 @@ Noise = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
 
 COLOURS = (1, 3, 4)  # numbers of channels of grey, RGB and RGBA images
 SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ between channels
-MOST_RELATIVE = 2.0  # noise level relative to the intensity
+MOST_RELATIVE = 2.0  # largest noise level relative to the intensity
 
 
 def denoise_with_info(
@@ -231,7 +231,7 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     given = signature(denoise_kpca).bind(image, **options)
     given.apply_defaults()
     denoised, info = denoise_with_info(*given.args, **given.kwargs)
-    # The array alone cannot report these.
+    # The result is an array without a note, so warn of what the caller should know.
     sigma, strength = (given.arguments[name] for name in ("sigma", "strength"))
     denoises = strength > 0.0 and (sigma is None or np.any(sigma))
     if denoises and info.impulses:
@@ -254,7 +254,7 @@ class Given:
     sigma: float | Sequence[float] | None = None
     data_range: float | None = None
     region: Region | None = None
-    laws: Sequence[NoiseLaw] = ()  # of its channels, in its units
+    laws: Sequence[NoiseLaw] = ()  # laws of the image's channels, in its units
 
 
 def _denoised(
@@ -361,12 +361,12 @@ def _clean(picture: Picture, options: Options, given: Given) -> Cleaned:
 
 
 def _clean_all(picture: Picture, measured: Picture, options: Options, given: Given) -> Cleaned:
-    """Denoise a picture by the noise of a part of it; treat equal colours as one grey plane."""
+    """Denoise a picture by the noise of a part of it; equal red, green and blue count as grey."""
     first, *others = picture.colours
     sigma: Any = given.sigma
     is_list = isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1
     is_one_level = not is_list or (len(sigma) == 3 and sigma[0] == sigma[1] == sigma[2])
-    # One thread, since the order of sums decides the last bits, and these decide between laws.
+    # Use one thread: the order of sums decides the last bits, which may decide between laws.
     with one_blas_thread():
         if others and is_one_level and all(np.array_equal(first, one) for one in others):
             # Grey saved as red, green and blue: all three have the same noise.
@@ -380,7 +380,7 @@ def _clean_all(picture: Picture, measured: Picture, options: Options, given: Giv
 def _clean_picture(
     picture: Picture, measured: Picture, options: Options, known: Given
 ) -> tuple[NDArray[np.float32], DenoiseInfo]:
-    """Measure the noise of a picture unless its level is given, and remove it from the planes."""
+    """Remove the noise from the planes of a picture; measure it first unless the level is given."""
     given, unit, is_part = picture.planes(), picture.unit, measured is not picture
     defects, sigma = NO_DEFECTS, known.sigma
     # Impulse noise consists of lone pixels and has a model of its own.
@@ -410,7 +410,7 @@ def _clean_picture(
         if picture.data is not None:
             planes = picture.continued()
         place = np.float32(1.0) if inspected.place is None else inspected.place
-        # A map is not right everywhere: some noise is left, and would be brought back.
+        # Where a map of levels is too low, noise is left, which the second pass would bring back.
         options = replace(options, shared=inspected.place is not None)
         cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
         cleaned = cleaned * place - black
@@ -487,7 +487,7 @@ def measure_noise(
 
 
 def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[float, ...]:
-    """Return the checked level on the scale of the planes; a relative one unchanged."""
+    """Return the checked level on the scale of the planes; leave a relative level unchanged."""
     if isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1:
         if noise not in SIGMA_A_CHANNEL:
             raise ConfigError(

@@ -15,23 +15,24 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import shown
 from kpca_apps.options import is_number
 
-SCALE = 255.0  # of the planes
+SCALE = 255.0  # the range of values of an image becomes 0..255 in its planes
 # A bead, a star or a hot spot of a hundredth of the pixels lies beyond these quantiles.
 USED = (0.015, 0.985)
-NARROWEST = 1e-290  # least range whose inverse float64 represents with all digits
-# Of 255: smaller differences count as none. Noise a thousand times as strong is ignored, and
+NARROWEST = 1e-290  # least range: of narrower ones float64 loses digits, or the inverse overflows
+# Smaller differences, of 255, count as none. Noise a thousand times as strong is ignored, and
 # squares of much smaller values underflow in single precision.
 EVEN = 1e-6
-MOST_BEYOND = 1e6  # data ranges an image may span: single precision would over- or underflow
+# Largest span or magnitude of an image, in data ranges: beyond, single precision fails.
+MOST_BEYOND = 1e6
 # Share of the light that rounding may change (root mean square in a window of this width). Smooth
-# pictures below 3 counts on average exceed it: integers are coarser than the remaining noise.
+# pictures below 3 counts on average exceed this: integers are coarser than the remaining noise.
 LOST, AROUND = 0.1, 8
 # Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
 # neighbourhood: powers of the inverse of the plastic number (Roberts 2018, "The unreasonable
 # effectiveness of quasirandom sequences").
 DITHER = (0.5698402909980532, 0.7548776662466927)
-NARROW = 2  # bytes: unsigned integers no wider fill the range of their dtype
-# Share of [0, 1]: floats that span less are in other units, such as metres.
+NARROW = 2  # bytes up to which unsigned integers fill the range of their dtype
+# Floats that span a smaller share of [0, 1] are taken to be in other units, such as metres.
 LEAST_OF_UNIT = 0.1
 
 
@@ -105,12 +106,12 @@ class Picture:
     colours: NDArray[Any]  # (c, pages * h, w), one grey plane, or red, green and blue
     alpha: NDArray[Any] | None  # (pages * h, w), unchanged
     axes: Axes
-    n_pages: int  # one below the other
-    data_range: float  # in the image's units, as `lowest`
+    n_pages: int  # number of pages, one below the other
+    data_range: float  # in the image's units, as is `lowest`
     lowest: float
     unit: float  # one unit of the image on the scale 0..255
-    # Which pixels (pages * h, w) are data, and the given colours, unless all are: the holes in
-    # `colours` are filled.
+    # Which pixels (pages * h, w) are data, and the colours as given, since holes in `colours` are
+    # filled; None if all pixels are data.
     data: Mask | None = None
     given: NDArray[Any] | None = None
     corrected: NDArray[np.float32] | None = None  # the planes without defects, if there are any
@@ -122,7 +123,7 @@ class Picture:
         return np.stack([self.plane(channel) for channel in self.colours])
 
     def plane(self, channel: NDArray[Any]) -> NDArray[np.float32]:
-        """Return one of the colours on that scale."""
+        """Return one of the colours on the scale 0..255."""
         scaled = np.empty(channel.shape, np.float32)
         difference = channel - np.float64(self.lowest)
         np.multiply(difference, self.unit, out=scaled, casting="unsafe")
@@ -146,7 +147,7 @@ class Picture:
 
     @property
     def step(self) -> float:
-        """Distance of integer values, of any dtype, on the scale; 0 for other values."""
+        """Distance between integers, of any dtype, on the scale 0..255; 0 for other values."""
         is_whole = self.colours.dtype.kind in "ui" or np.array_equal(
             self.colours, np.rint(self.colours)
         )

@@ -35,20 +35,20 @@ from kpca_apps.errors import InputError
 Mask = NDArray[np.bool_]  # True where there are data
 
 # Deviation in pixels of the Gaussian that continues the data, and the least share of its weight on
-# data; below that, the image at half the scale is used.
+# data; below this share, the image at half the scale is used.
 REACH, ENOUGH = 1.0, 0.1
-MIRRORINGS = 8  # to fill a hole; sparse data would need hundreds
-# Largest distance in pixels of a drawn residual. On simulated images with half of the pixels, or
-# every other row, missing, the level was .95 to 1.06 times that of the whole; with 70 % missing .87
-# to 1.03 times. With 8 pixels it was down to .85, with 24 up to 1.33 times in texture.
+MIRRORINGS = 8  # most mirrorings to fill a hole; sparse data would need hundreds
+# Largest distance in pixels from which a residual is drawn. On simulated images that lack half of
+# the pixels, or every other row, the level is .95 to 1.06 times the whole image's; without 70 %,
+# .87 to 1.03 times. With a distance of 8 it is down to .85; with 24, up to 1.33 in texture.
 NEARBY = 12
 # Side of the squares that make up padding: clipped noise has no such squares of one value.
 SOLID = 5
-# Share of pixels beside an area with its value, from which the area counts as clipped noise: .1 to
-# .6 there (white noise of 5 and 20 on four photographs made darker and brighter), at most .02
-# beside the padding of a rotated photograph clipped at the value of the padding.
+# An area counts as clipped noise if this share of the pixels beside it have its value. Clipped
+# noise has .1 to .6 (noise of 5 and 20 on four photographs made darker and brighter), and the
+# padding of a rotated photograph clipped at the value of the padding at most .02.
 BLURRED = 0.05
-MOST_PADDINGS = 2  # values of padding in one page
+MOST_PADDINGS = 2  # most values of padding in one page
 
 
 def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
@@ -100,7 +100,7 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
     if len(planes) == 4 and not (opaque := planes[3] != 0).all():
         seen = both(data, opaque)
         data = seen if seen is not None and seen.any() else data
-    for number in odd:  # after all exclusions are known
+    for number in odd:  # checked after all exclusions are known
         channel = planes[number]
         if (infinite := np.isinf(channel) & data).any():
             page, row, column = np.argwhere(infinite)[0]
@@ -140,7 +140,7 @@ def padding_in(planes: NDArray[Any]) -> Mask:
             solid = maximum_filter(minimum_filter(wide, SOLID), SOLID)
             labels, _ = label(solid[SOLID:-SOLID, SOLID:-SOLID])
             large = np.bincount(labels.ravel()) >= min(labels.shape)
-            # The distinct areas next to each pixel beside areas.
+            # For each pixel next to areas, the number of each of these areas once.
             beside, around = binary_dilation(labels > 0) & (labels == 0), np.pad(labels, 1)
             sides = (around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:])
             areas = np.sort([side[beside] for side in sides], axis=0)
@@ -151,7 +151,7 @@ def padding_in(planes: NDArray[Any]) -> Mask:
             border = np.concatenate([*labels[[0, -1]], *labels.T[[0, -1]]])
             padding |= np.isin(labels, border[(border > 0) & is_padding[border]])
         if padding.any():
-            # In a drawing, the rest has areas of one value, too, or is empty.
+            # In a drawing, the rest of the page also has areas of one value, or is empty.
             even = maximum_filter(page[0], SOLID) == minimum_filter(page[0], SOLID)
             padding &= np.count_nonzero(even & ~padding) * 2 < np.count_nonzero(~padding)
     return found
@@ -204,11 +204,11 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     """
     share = data.astype(np.float64)
     values = np.where(data, page, 0.0)
-    middle = values.sum() / max(share.sum(), 1.0)  # subtracted to keep digits
+    middle = values.sum() / max(share.sum(), 1.0)  # subtracted from values to keep digits
     values = np.where(data, values - middle, 0.0)
     weights, sums = gaussian_filter(share, REACH), gaussian_filter(values, REACH)
     near = ~data & (weights >= ENOUGH)
-    # For each pixel of data, the mean of its neighbours without itself, and that mean's variance.
+    # For each pixel of data, compute the mean of its neighbours, and the variance of that mean.
     row = gaussian_filter([0.0] * 8 + [1.0] + [0.0] * 8, REACH)
     centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)  # of the kernel
     weights, sums = weights - centre * share, sums - centre * values
@@ -219,7 +219,7 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     weights = np.maximum(weights, ENOUGH / 2)
     residuals = (values - sums / weights) / np.sqrt(1.0 + np.maximum(squares, 0.0) / weights**2)
     holes = np.array(np.nonzero(near))
-    # The same draws in each channel, which keeps their correlation.
+    # All channels get the same draws, which keeps their correlation.
     drawn = holes + np.random.default_rng(0).integers(-NEARBY, NEARBY + 1, holes.shape)
     drawn = np.clip(drawn, 0, np.reshape(data.shape, (2, 1)) - 1)
     nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)

@@ -56,28 +56,28 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 from kpca_apps.system.blas import one_blas_thread
 
-# In how many phases the cells of Bayer's pattern begin, and those of X-Trans.
+# Number of phases in which a mosaic is denoised, for Bayer and for X-Trans patterns.
 PHASES = {"draft": (1, 1), "fast": (2, 2), "balanced": (2, 3), "high": (4, 5)}
 
-# Coefficients to measure, of high frequency both down and across, where texture is weakest, and
-# those that show texture.
+# Coefficients of high frequency both down and across, where texture is weakest, measure noise;
+# the others, except the mean, show texture.
 FINEST = np.minimum(*np.indices((WIDTH, WIDTH))).ravel() >= WIDTH // 2
 OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
-# Classes of brightness in each plane, and the share and least number of the quietest patches in
-# each. On mosaics made of photographs of BSDS500's training part, from 100 photons at white to
-# 1,600, these and ABOVE gave the deviations nearest to the truth, those below it counted twice.
+# Number of brightness classes in each plane, and share and least number of the quietest patches
+# used of each. On mosaics made of photographs of BSDS500's training part, from 100 photons at white
+# to 1,600, these and ABOVE gave deviations nearest to the truth; lower ones counted twice.
 CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
-# Above the line a logarithm of variance counts by its distance, from so many deviations on, and
-# below by its square: texture only adds.
+# A log variance above the line counts by its distance, from this many deviations on; one below
+# the line counts by the square, as texture can only add variance.
 ABOVE = 0.3
-# Variance of readout, in counts squared, from which on noise is nearly Gaussian without light too.
+# Readout variance, in squared counts, above which noise is nearly Gaussian even without light.
 MANY_ADDED = 400.0
-QUADRATURE = 80  # nodes of the mean over readout
-# Least variance of photons at the mean light, and of readout, in terms of the noisiest colour's.
+QUADRATURE = 80  # number of quadrature nodes for the mean over readout
+# Least variance of photons at the mean light, and of readout, relative to the noisiest colour's.
 LEAST = 1e-6
 
 Mosaic = NDArray[np.float32]
-Curves = NDArray[np.float64]  # (3, 2): a and b of red, green and blue
+Curves = NDArray[np.float64]  # (3, 2): a and b of the noise variance a x + b in red, green and blue
 
 
 def denoise_mosaic(
@@ -167,7 +167,7 @@ def denoise_mosaic(
             "pixels first"
         )
     curves = None if noise is None else _checked(noise)
-    # Computed like the pixels, to the last bit.
+    # Compute the limit like the pixels, so that both agree to the last bit.
     limit = np.inf if white is None else float(np.subtract(white, black, dtype=np.float32))
     cleaned, info = clean_mosaic(light, pattern, limit, curves, options)
     if not info.established:
@@ -203,7 +203,7 @@ def clean_mosaic(
     info, curves = measure_mosaic(light, pattern, white, curves)
     if not curves.any() or options.strength == 0:
         return light.copy(), info
-    options = replace(options, wanted=None)  # a window of the picture, not of the planes
+    options = replace(options, wanted=None)  # the window is that of the picture, not of the planes
     # Lower limits keep the transform of each colour finite.
     typical = float(np.mean(np.maximum(light, 0))) or 1.0
     least = LEAST * float(np.max(curves @ [typical, 1]))
@@ -214,7 +214,7 @@ def clean_mosaic(
     darkest = [float(anscombe(np.zeros(1), one)[0]) for one in added]
     stable = np.empty_like(light)
     for (y, x), c in colours.items():
-        # Map black to 0 in all colours, so that patches of them are comparable.
+        # Map black to 0 in all colours, so that their patches are comparable.
         stable[y::n, x::n] = anscombe(light[y::n, x::n] / gains[c], added[c]) - darkest[c]
     unit = SCALE / float(np.ptp(stable) or 1.0)
     stable *= np.float32(unit)
@@ -262,7 +262,7 @@ def _denoised_phase(
     mixing = np.linalg.eigh(centred @ centred.T)[1].T[::-1]
     del centred
     mixed = np.einsum("pq,qhw->phw", mixing, planes)
-    del planes  # of a large mosaic, 100 MB
+    del planes  # for a large mosaic they take 100 MB
     cleaned = denoise_planes(mixed, np.full(len(mixing), unit), options)
     return merged(np.einsum("pq,phw->qhw", mixing, cleaned), stable.shape, pattern, phase)
 
@@ -309,7 +309,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
     # Clipped pixels have less noise.
     darkest = light.min()
     bad = [(plane >= white) | (plane == darkest) for plane in (red, green, other, blue)]
-    # Planes to measure, and guides for brightness and texture; greens differ mostly by noise.
+    # Planes to measure, guides for brightness and texture, and bad pixels. Greens differ by noise.
     measured = (
         (red, red, bad[0]),
         ((green - other) / np.float32(np.sqrt(2)), (green + other) / 2, bad[1] | bad[2]),
@@ -341,7 +341,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
 def _points(
     plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]
 ) -> list[tuple[float, float, float]]:
-    """Return light, variance of the noise and its relative error, by brightness, of a plane.
+    """Return light, noise variance and its relative error per class of brightness of a plane.
 
     The guide shows brightness and texture.
     """

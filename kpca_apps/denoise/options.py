@@ -13,18 +13,18 @@ from kpca_apps.errors import ConfigError, ParameterError
 from kpca_apps.names import shown
 from kpca_apps.options import check_jobs, is_number
 
-# Begin and end of rows, and of columns.
+# Begin and end of the rows, and of the columns.
 Window = tuple[tuple[int, int], tuple[int, int]]
 
 
 class NoiseModel(NamedTuple):
     """Properties of a kind of noise that are needed without importing its file."""
 
-    about: str = ""  # in the help of --noise
-    from_black: bool = False  # needs the value of no light
-    relative: bool = False  # its level is a share of the intensity
-    beside: bool = False  # its level is that of additional white noise
-    by_white: bool = False  # its measurement uses white noise: `Inspected.white`
+    about: str = ""  # description in the help of --noise
+    from_black: bool = False  # whether it needs the value that means no light
+    relative: bool = False  # whether its level is a share of the intensity
+    beside: bool = False  # whether its level is that of additional white noise
+    by_white: bool = False  # whether its measurement uses white noise: `Inspected.white`
 
 
 # Kinds of noise; the file of the same name in `kpca_apps/denoise/noise` measures and removes it.
@@ -53,11 +53,11 @@ MethodName = Literal["rbf", "linear", "mika"]
 Content = Literal["photo", "text"]
 QUALITIES, METHODS, CONTENTS = map(get_args, (Quality, MethodName, Content))
 
-# Distances of noise are then 10 widths, and their kernel values, e^-10, vanish in rounding.
+# At this bandwidth, patches of noise have kernel values of e^-10, which vanish in rounding.
 LEAST_BANDWIDTH = 0.1
-# Any image is flat long before; far above, noise levels would overflow.
+# Any image is flat at a far smaller factor; at a far larger one, noise levels would overflow.
 LARGEST_FACTOR = 1000.0
-LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # limits of single precision
+LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # limits of a data range, for single precision
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Options:
     chroma: float = 1.0
     strength: float = 1.0
     n_jobs: int | None = None  # threads, in joblib's convention
-    # Part of the result to compute, as for a preview, equal to that of the whole to the last bit;
+    # Part of the result to compute, as for a preview, equal to the whole result to the last bit;
     # the rest is undefined. None: all.
     wanted: Window | None = None
     pages: int = 1  # pages of a stack, one below the other in the planes

@@ -11,7 +11,7 @@ from kpca_apps.options import is_number
 
 Region = tuple[int, int, int, int]  # column and row of its corner, width and height
 
-# Pixels of the margin denoised with a region, so that patches at its edges find similar ones: the
+# Pixels of the margin denoised with a region, so that patches at edges find similar patches: the
 # reach of two passes.
 AROUND = 96
 

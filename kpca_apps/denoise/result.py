@@ -17,9 +17,9 @@ from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relati
 # The weaker result keeps a share of the grain; a lower noise level would leave blotches where noise
 # passes for detail. The stronger result assumes stronger noise.
 WEAKER, STRONGER = 0.6, 1.3
-# Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
+# Log likelihood by which a rising law must beat noise of equal strength everywhere.
 BEATS = 5.0
-# Pixels of the blur from which neighbours share their noise: less is barely visible.
+# Blur in pixels from which neighbours share their noise: less is barely visible.
 SHARED_BLUR = 0.4
 
 
@@ -38,18 +38,18 @@ class Crop:
     """A piece of an image at full size, with the most detail or the least."""
 
     kind: str  # "detail" or "flat"
-    left: int  # in the image as viewed
+    left: int  # position in the image as viewed
     top: int
     before: Preview
     after: Preview
-    reference: Preview | None = None  # of the clean image
+    reference: Preview | None = None  # the same crop of the clean image
 
 
 @dataclass(frozen=True)
 class ImagePreviews:
     """Pictures of one image for a report, turned as its orientation tag says."""
 
-    before: Preview  # of at most 560 x 560 pixels, and at most 1100 wide and high
+    before: Preview  # at most 560 x 560 pixels in area, and at most 1100 wide and high
     after: Preview
     thumb: Preview  # at most 120 wide and high
     residual: Preview  # noisy minus denoised on middle grey, black and white at three deviations
@@ -78,10 +78,10 @@ class Comparison:
 class Residual:
     """The residual ("method noise"), which should look like noise."""
 
-    sd: float  # over all colours, in the units of the image
-    edge_correlation: float  # of neighbouring pixels where the image has most detail
-    flat_correlation: float  # the same where it has least detail
-    structured: bool  # whether the first exceeds the second so far that detail was removed
+    sd: float  # deviation over all colours, in the units of the image
+    edge_correlation: float  # correlation of neighbouring pixels where the image has most detail
+    flat_correlation: float  # the same where the image has least detail
+    structured: bool  # whether the correlation at edges is so much larger that detail was removed
     # Mean where pixels are clipped at black (above 0) or white (below 0); 0 if not significant.
     clipped_mean: float = 0.0
 
@@ -100,13 +100,13 @@ class NoiseLaw:
     constant: float
     blur: float  # deviation, in pixels, by which neighbours share the noise; 0 for white noise
     interval: tuple[float, float]
-    established: bool  # whether it is certainly noise, not texture
+    established: bool  # whether this is certainly noise, not texture
     clipped: bool  # whether noise is cut off at black or white
-    rises: bool = field(init=False)  # whether it is clearly stronger in bright areas
-    shared: bool = field(init=False)  # whether neighbouring pixels clearly share it
-    log_odds_flat: float  # of equal noise everywhere (a gain of 0)
+    rises: bool = field(init=False)  # whether the noise is clearly stronger in bright areas
+    shared: bool = field(init=False)  # whether neighbouring pixels clearly share the noise
+    log_odds_flat: float  # log odds of equal noise everywhere (a gain of 0)
     log_odds_white: float
-    # What was seen: variance of the quietest patches of each level of brightness, ascending.
+    # Measured: variance of the quietest patches at each level of brightness, ascending.
     brightness: tuple[float, ...] = field(repr=False)
     variances: tuple[float, ...] = field(repr=False)
 
@@ -125,7 +125,7 @@ class NoiseLaw:
 
     @property
     def is_of_nothing(self) -> bool:
-        """Whether it is that of a channel of one value."""
+        """Whether this is the law of a channel of one value."""
         return len(self.brightness) == 1
 
     def in_units(self, unit: float, lowest: float) -> NoiseLaw:
@@ -154,10 +154,10 @@ class Evidence:
 
     why: str = ""  # "it ..." for a chosen model; "may be ..." for an unchanged image
     runner_up: str = ""  # the second most likely model, in words
-    log_odds: float | None = None  # of the runner-up against the chosen model
-    option: str = ""  # denoises an unchanged image all the same
+    log_odds: float | None = None  # log odds of the runner-up against the chosen model
+    option: str = ""  # option that denoises an unchanged image all the same
     sigma_range: tuple[float, float] | None = None  # as in `DenoiseInfo`
-    laws: tuple[NoiseLaw, ...] = ()  # of each channel, if measurable
+    laws: tuple[NoiseLaw, ...] = ()  # law of each channel, if measurable
 
     @property
     def is_sure(self) -> bool:
@@ -181,33 +181,33 @@ class ImageOutcome:
 
     name: str  # path relative to the given folder, with "/" between folders
     status: str  # "ok" or "failed"
-    reason: str = ""  # why it failed, in one line
+    reason: str = ""  # why the image failed, in one line
     output: str = ""  # the file written, relative to the output folder
     format: str = ""  # "png", "tiff", "jpeg" or as the input
-    shape: tuple[int, ...] = ()  # of the first page: (h, w) or (h, w, channels)
+    shape: tuple[int, ...] = ()  # shape of the first page: (h, w) or (h, w, channels)
     dtype: str = ""
     n_pages: int = 0
     orientation: int = 1  # EXIF orientation, 1 (as stored) to 8
     noise: str = ""  # the noise model used
-    # In the units of the first page: root mean square over the pages of its type.
+    # Level in the units of the first page: root mean square over pages of the same type.
     sigma: float | None = None
     page_sigmas: tuple[float, ...] = ()  # level of each page, in its own units
     page_ranges: tuple[float, ...] = ()  # range of values of each page
-    estimated: bool = False  # the level was estimated
-    correlated: bool = False  # neighbouring pixels share their noise
-    data_range: float | None = None  # the widest assumed on pages of the first one's type
-    used_range: float | None = None  # of the values of the first page, denoised, but for a few
+    estimated: bool = False  # whether the level was estimated
+    correlated: bool = False  # whether neighbouring pixels share their noise
+    data_range: float | None = None  # widest range assumed on pages of the first page's type
+    used_range: float | None = None  # range of most values of the first page, denoised
     established: bool = True  # whether noise was established; else the image is unchanged
-    impulses: bool = False  # single pixels stand out, but another noise model was used
-    evidence: Evidence = Evidence()  # of the first unchanged page, or else the first
+    impulses: bool = False  # whether single pixels stand out, but another noise model was used
+    evidence: Evidence = Evidence()  # for the first unchanged page, or else the first page
     own_settings: Mapping[str, Any] = field(default_factory=dict)  # other than those of the batch
     residual: Residual | None = None  # of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
     notes: tuple[str, ...] = ()  # sentences on differences from the input
     previews: ImagePreviews | None = field(default=None, repr=False)  # of the first page
     seconds: float = field(default=0.0, compare=False)  # time of denoising
-    resumed: bool = field(default=False, compare=False)  # an earlier run had denoised it
-    bug: str = field(default="", repr=False, compare=False)  # traceback of a bug of this program
+    resumed: bool = field(default=False, compare=False)  # whether an earlier run denoised it
+    bug: str = field(default="", repr=False, compare=False)  # traceback of a bug in this program
 
     @property
     def is_relative(self) -> bool:
@@ -216,7 +216,7 @@ class ImageOutcome:
 
     @property
     def own_range(self) -> float:
-        """Range of its values, by which images are ranked; 12 bits in 16 use a sixteenth."""
+        """Range of the image's values, used to rank images; 12 bits in 16 use a sixteenth."""
         return self.used_range or self.data_range or 1.0
 
 
@@ -225,7 +225,7 @@ class ComponentView:
     """A leading component of a dictionary: pre-images two deviations to either side of the mean."""
 
     number: int  # from 1
-    share: float  # of the variance in feature space
+    share: float  # share of the variance in feature space
     below: Preview
     above: Preview
 
@@ -237,10 +237,10 @@ class DictionaryView:
     name: str
     n_examples: int
     patch_size: int | None
-    shape: tuple[int, ...]  # of an example
+    shape: tuple[int, ...]  # shape of an example
     n_components: int
     bandwidth: float  # c of exp(-|x - y|^2 / c) where the range of values is 1
-    rule: str  # sentence on how it and the number of components were chosen
+    rule: str  # sentence on how bandwidth and number of components were chosen
     components: tuple[ComponentView, ...]
 
 
@@ -254,7 +254,7 @@ class DenoisingResult:
     dictionary: DictionaryView | None = None  # used instead of the image's own patches
     command: str = ""  # the command line that gives the same result
     versions: Mapping[str, str] = field(default_factory=dict)  # of libraries that affect pixels
-    seconds: float = field(default=0.0, compare=False)  # from start to end
+    seconds: float = field(default=0.0, compare=False)  # time from start to end
 
     @property
     def done(self) -> tuple[ImageOutcome, ...]:
@@ -309,7 +309,7 @@ class TrialResult:
     """A crop of one image denoised at several strengths; other fields are as in `ImageOutcome`."""
 
     name: str
-    left: int  # of the crop in the image as viewed
+    left: int  # position of the crop in the image as viewed
     top: int
     width: int
     height: int
@@ -320,7 +320,7 @@ class TrialResult:
     data_range: float
     before: Preview
     trials: tuple[Trial, ...]  # from weak to strong
-    command: str = ""  # denoises the whole with the middle trial
+    command: str = ""  # command that denoises the whole image like the middle trial
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     established: bool = True
@@ -333,7 +333,7 @@ class TrialResult:
 
 
 def mean_comparison(found: Sequence[Comparison]) -> Comparison:
-    """Return the means over comparisons, of the baselines that all of them have."""
+    """Return means over comparisons, for the baselines that all comparisons have."""
     baselines = [name for name in found[0].baselines if all(name in one.baselines for one in found)]
     return Comparison(
         noisy=_mean_quality([one.noisy for one in found]),
@@ -345,7 +345,7 @@ def mean_comparison(found: Sequence[Comparison]) -> Comparison:
 
 
 def _mean_quality(values: Sequence[Quality]) -> Quality:
-    """Return the means of PSNR and SSIM; images without an SSIM are left out of its mean."""
+    """Return the means of PSNR and SSIM; the mean of SSIM leaves out images without an SSIM."""
     ssims = [value.ssim for value in values if value.ssim is not None]
     return Quality(
         psnr=sum(value.psnr for value in values) / len(values),

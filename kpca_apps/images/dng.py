@@ -43,9 +43,9 @@ _OF_CAMERA = frozenset({
     50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51043,
     51044, 51058, 51081, 51105, 51107, 51108, 51109, 51110,
 })  # fmt: skip
-# The same in the mosaic's directory: crop, scale, lens corrections applied after the levels.
+# Such tags in the mosaic's directory: crop, scale, lens corrections applied after the levels.
 _OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
-_MOST_OF_MATRIX = 1000.0  # entries are near 1; in millionths, this fills 32 bits
+_MOST_OF_MATRIX = 1000.0  # largest entry (usual ones are near 1): in millionths, it fills 32 bits
 # LibRaw's code of how to rotate a mosaic for viewing, to TIFF's orientation.
 _ORIENTATIONS = {0: 1, 3: 3, 5: 8, 6: 6}
 

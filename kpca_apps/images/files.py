@@ -81,7 +81,7 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
 
 
 def _bytes_in_memory(page: Page) -> int:
-    """Return the bytes of a page in memory; for a large page, of the bands held at once."""
+    """Return the number of bytes of a page in memory, or of a large page's bands held at once."""
     return page.n_bytes // page.height * 10 * ROWS if page.is_large else page.n_bytes
 
 

@@ -18,7 +18,7 @@ from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import place_of
 
 HEAD = 512  # bytes at the start of a file that identify its kind
-# DICOM first, as its preamble may look like a TIFF; raw files before TIFF, as many look like one.
+# DICOM comes first, as its preamble may look like TIFF; raw files before TIFF, as many look so.
 FORMATS: dict[str, Format] = {
     "dicom": dicom.FORMAT,
     "png": png.FORMAT,
@@ -49,7 +49,7 @@ _REFUSED = {
     "gzip": (nifti.GZIP, "packed by gzip", "unpack it first (gunzip)"),
     "pam": (rb"P7\n", "a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
 }
-# Marks that a text may start with, too, and documents: images only with an image's suffix.
+# Kinds whose marks may also start a text or document: images only with an image's suffix.
 _DOUBTFUL = frozenset({None, "bmp", "gzip", "jxl", "netpbm", "pam", "pdf"})
 IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
     *(format.suffixes for format in FORMATS.values())

@@ -56,8 +56,8 @@ _STDERR = threading.Lock()
 NOISE_PROFILE = 51041
 # EXIF tags that only hold for the raw file: maker notes, colour space, size.
 _DROPPED = frozenset({37500, 40961, 40962, 40963})
-# The sensor saturates at its maximum if at least _PIXELS pixels share it and it exceeds _SATURATED
-# of the stated white level, even if that is higher. LibRaw accepts any such value.
+# The sensor saturates at its maximum if at least _PIXELS pixels have this value and it exceeds
+# _SATURATED of the stated white level, which may be higher. LibRaw accepts any such value.
 _SATURATED, _PIXELS = 0.75, 10
 _XTRANS_SIDE = 512  # LibRaw develops no smaller X-Trans image
 # Suppress tifffile's log messages about tags.
@@ -187,7 +187,7 @@ def _explain_refusal(raw: rawpy.RawPy, *, is_plain: bool) -> str:
 def _read_mosaic(data: Content, label: str) -> Mosaic:
     """Return the decoded mosaic of a raw file."""
     with _opened(data, label) as raw:
-        pattern: Any = raw.raw_pattern  # not None, as `_wrong` has checked
+        pattern: Any = raw.raw_pattern  # not None, as `_explain_refusal` has checked
         n = len(pattern)
         values, colours = raw.raw_image_visible.copy(), raw.raw_colors_visible[:n, :n]
         black = np.array(raw.black_level_per_channel)[colours]
@@ -219,7 +219,7 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
     return Mosaic(
         light=light,
         pattern="".join(desc[colour] for colour in colours.ravel()),
-        # Computed like the pixels, to the last bit.
+        # White is computed like the pixels, so that both agree to the last bit.
         white=float(np.float32(white - black.max()) * scale),
         noise=None if profile is None else profile * [whole, whole**2],
         developed=partial(_develop, data, label, negative),
@@ -292,7 +292,7 @@ def _exif_of_raf(data: Content) -> bytes | None:
     if data[:15] != b"FUJIFILMCCD-RAW" or len(header := data[84:92]) < 8:
         return None
     (start,) = struct.unpack(">I", header[:4])
-    # It is in the first or second segment, each below 64 KB.
+    # The EXIF block is in the first or second segment, each below 64 KB.
     jpeg = data[start : start + (1 << 17)]
     at = jpeg.find(b"Exif\0\0")
     return jpeg[at + 6 : at - 2 + int.from_bytes(jpeg[at - 2 : at], "big")] if at > 2 else None

@@ -36,7 +36,7 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
                 for part in file.series
             ]
     except Exception:
-        # Unparsable metadata; the pages themselves are read by other code.
+        # The metadata cannot be parsed; the pages themselves are read by other code.
         return ()
     if sorted(-1 if page is None else page for _, _, pages in parts for page in pages) != [
         *range(n_pages)

@@ -140,7 +140,7 @@ def directories_at(data: Content, directory: Directory, tag: int) -> list[Direct
 def _read_directory(
     data: Content, place: int, layout: Layout, depth: int, allowance: list[int]
 ) -> tuple[Directory, int]:
-    """Return the directory at an offset and the next one's offset; bytes count as `allowance`."""
+    """Return a directory and the next one's offset; bytes read are taken off `allowance`."""
     n_tags = _read_number(data, place, layout.number)
     if n_tags > _MAX_TAGS:
         raise TiffError(f"a directory of {n_tags} tags")
@@ -159,7 +159,7 @@ def _read_directory(
             value = _read_range(data, at, at + size, "tag", allowance)
         tag = Tag(kind, count, value[:size])
         if number == DESCRIPTION and number in tags:
-            repeated.append((number, tag))  # some writers add metadata this way
+            repeated.append((number, tag))  # some writers add metadata in a second description
         elif number not in _POINTERS:
             tags[number] = tag
         elif depth:

@@ -100,7 +100,7 @@ class _Structure(NamedTuple):
     page: Page
     tags: Directory
     packing: int
-    samples: int  # channels of a block
+    samples: int  # number of channels of a block
     block: tuple[int, int]
     places: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -256,7 +256,7 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
         expected = -(-height // tall) * -(-width // wide) * (page.channels // samples)
     places, sizes = places[:expected], sizes[:expected]
     is_whole = 0 < expected == len(places) == len(sizes)
-    if not is_whole or min(min(places), min(sizes)) < 0:  # possible with a signed type
+    if not is_whole or min(min(places), min(sizes)) < 0:  # a signed type may hold negatives
         raise InputError(f"{label}: its strips or tiles are damaged; fetch the file again.")
     if any(place + size > n_bytes for place, size in zip(places, sizes, strict=True)):
         raise InputError(f"{label}: its pixels are cut short; fetch the file again.")
@@ -391,7 +391,7 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[A
     if kind == "jpeg":
         if JPEG_TABLES in tags:
             packed = tags[JPEG_TABLES].data[:-2] + packed[2:]
-        # Decoded for its check only: it assumes a JPEG file's colours, not those of the tags.
+        # Decode only as a check, which assumes a JPEG file's colours, not those of the tags.
         decode_whole(packed, "GRAY")
         stored = {YCBCR: "YCBCR", 2: "RGB"}.get(structure.tags.integer(MEANING, 1))
         values = imagecodecs.jpeg8_decode(
@@ -588,7 +588,7 @@ def _metadata_directory(metadata: Metadata) -> Directory:
     """
     base = first_directory(metadata.exif) or Directory(LAYOUTS[0], {})
     tags = {number: tag for number, tag in base.tags.items() if number not in _DROPPED}
-    # Tags of the other file's pixels, or that would mark this file as raw or as a stack.
+    # Drop tags of the other file's pixels, and tags that would mark this file as raw or a stack.
     for number in (MEANING, EXTRA, DNG_VERSION):
         tags.pop(number, None)
     if _is_of_imagej(tags):

@@ -22,7 +22,7 @@ from kpca_apps.system.quiet import warnings_ignored
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each part
 Groups = tuple[tuple[int, ...], ...]  # page numbers of each stack
 MAX_PIXELS = 178_000_000
-# Larger pages are read and written in bands by formats that support it, up to this size.
+# Most pixels of a page in formats that are read and written in bands.
 MAX_IN_BANDS = 20_000_000_000
 # Deflate packs at most 1032 bytes into one; a header that promises more is wrong.
 DEFLATE_RATIO = 1100
@@ -61,12 +61,12 @@ class Page:
 
     @property
     def pixel_bytes(self) -> int:
-        """Bytes of a pixel."""
+        """Number of bytes of a pixel."""
         return self.channels * self.dtype.itemsize
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the decoded pixels."""
+        """Number of bytes of the decoded pixels."""
         return self.height * self.width * self.pixel_bytes
 
 
@@ -74,7 +74,7 @@ class Page:
 class Metadata:
     """Metadata that every format can hold; pixels stay in stored orientation."""
 
-    exif: bytes | None = None  # from its TIFF header on
+    exif: bytes | None = None  # EXIF block from its TIFF header on
     icc: bytes | None = None
     orientation: int = 1  # EXIF orientation for viewing: 1 (as stored) to 8
     density: tuple[float, float] | None = None  # pixels per inch, if stated outside the EXIF block
@@ -103,7 +103,7 @@ class Negative:
     scale: np.float32  # light of one sensor count
     finer: int  # refined counts per sensor count
     white: int  # refined count at which pixels saturate
-    tags: Directory = field(repr=False)  # without those of levels and pixels
+    tags: Directory = field(repr=False)  # DNG tags without those of levels and pixels
 
     def counts(self, light: NDArray[np.float32]) -> NDArray[np.uint16]:
         """Return light as refined counts (h, w)."""
@@ -120,10 +120,10 @@ class Mosaic:
 
     light: NDArray[np.float32]  # (h, w), in stored orientation
     pattern: str  # colours of the first pixels, row by row: 2 x 2, or 6 x 6 for X-Trans
-    white: float  # saturation: 65535, rounded as the pixels are
+    white: float  # light at saturation: 65535, rounded as the pixels are
     # a and b of the noise variance a x + b for red, green and blue (3, 2), if the file states it.
     noise: NDArray[np.float64] | None
-    # Develops an upright picture from a mosaic like this one; None stands for this one.
+    # Develops an upright picture from a mosaic like `light`, or from `light` for None.
     developed: Callable[[NDArray[np.float32] | None], NDArray[np.uint16]]
     negative: Negative  # for writing a DNG
 
@@ -132,12 +132,12 @@ class Mosaic:
 class ImageFile:
     """An image file with checked headers and pixels decoded on request."""
 
-    label: str  # the user's name for it, safe for a one-line message
-    format: str  # by content, one of `kpca_apps.images.kinds.FORMATS`
+    label: str  # the user's name for the file, safe for a one-line message
+    format: str  # kind by content, one of `kpca_apps.images.kinds.FORMATS`
     pages: tuple[Page, ...]
     # Decodes a page by number, from 0, in stored orientation; raises for damage.
     page: Callable[[int], NDArray[Any]] = field(repr=False, compare=False)
-    metadata: Metadata = Metadata()  # of the first page
+    metadata: Metadata = Metadata()  # metadata of the first page
     notes: tuple[str, ...] = ()  # sentences on differences between input and output
     carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
@@ -145,7 +145,7 @@ class ImageFile:
     # page, by number: both are recomputed on writing.
     within: tuple[tuple[tuple[Page, Directory], ...], ...] = field(default=(), repr=False)
     copies: Mapping[int, int] = field(default_factory=dict, repr=False)
-    sha256: str = ""  # of the file's bytes
+    sha256: str = ""  # hash of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
     # Decodes rows and columns of a page by number; and the sides of each page's blocks.
     window: Callable[[int, slice, slice], NDArray[Any]] | None = field(
@@ -178,7 +178,7 @@ class Format(NamedTuple):
 
 
 def rewrite(file: Any, pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write pages in place of those of their source, in a copy of everything else."""
+    """Write pages in place of their source's pages, in a copy of everything else."""
     if like.rewrite is None:
         raise ValueError(f"an image of kind {like.format} cannot be written into a copy of itself")
     like.rewrite(file, pages)
@@ -234,7 +234,7 @@ def damage_refused(label: str) -> Iterator[None]:
             yield
     except (InputError, MemoryError):
         raise
-    except (OverflowError, TypeError):  # from values in a header; their messages do not help
+    except (OverflowError, TypeError):  # raised for values in a header; the messages do not help
         raise InputError(f"{label}: its header is damaged; fetch the file again.") from None
     except Exception as error:
         raise InputError(

@@ -109,7 +109,8 @@ def test_reversed_bit_order_is_corrected() -> None:
         start, count = page.dataoffsets[0], page.databytecounts[0]
         entry = next(tag for tag in page.tags if tag.code == 284).offset
     turned[start : start + count] = bytes(packed[byte] for byte in content[start : start + count])
-    turned[entry : entry + 12] = b"\x0a\1\3\0\1\0\0\0\2\0\0\0"  # a fill order instead of planes
+    # Replace the tag PlanarConfiguration (284) by FillOrder (266) = 2, reversed bits.
+    turned[entry : entry + 12] = b"\x0a\1\3\0\1\0\0\0\2\0\0\0"
     np.testing.assert_array_equal(read_tiff(bytes(turned), "a").page(0), image.page(0))
 
 

@@ -103,9 +103,9 @@ class GroupDenoiser(Denoiser):
     options: Options
     sigma: float | tuple[float, ...] | None = None
     data_range: float | None = None
-    laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the image's units
+    laws: tuple[NoiseLaw, ...] = ()  # law of each channel, if known, in the image's units
     same: tuple[KindNoise, ...] = ()  # noise by kind of image
-    curves: tuple[tuple[float, float], ...] = ()  # of a raw file, if known
+    curves: tuple[tuple[float, float], ...] = ()  # noise of a raw file, if known
     mask_sha256: str = ""
     can_stack = True
 
@@ -199,7 +199,7 @@ class GroupDenoiser(Denoiser):
     def knowing(
         self, some: NDArray[Any], data: Mask | None = None
     ) -> tuple[GroupDenoiser, DenoiseInfo]:
-        """Measure the noise of some pages; return the denoiser for all, and the noise."""
+        """Measure the noise of some pages; return the denoiser for all pages, and the noise."""
         unchanged = replace(self, options=replace(self.options, strength=0.0))
         info = unchanged.clean(some, stack_axis=0, mask=data).info
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
@@ -259,7 +259,7 @@ class GroupDenoiser(Denoiser):
         return CleanedMosaic(mosaic, *cleaned)
 
     def changed(self, own: Mapping[str, Any]) -> GroupDenoiser:
-        """Return the denoiser with the own settings of one image."""
+        """Return the denoiser with one image's own settings."""
         others = {name: value for name, value in own.items() if name != "sigma"}
         # With two pages, Options refuses settings that stacks do not support.
         options = replace(self.options, **others, pages=2 if self.stack else 1)
@@ -315,7 +315,7 @@ class ExampleDenoiser(Denoiser):
                 pixels, sigma=self.sigma, data_range=self.data_range, noise=self.noise
             )
         except InputError as error:
-            # The batch names the file.
+            # The batch puts the file's name before the message.
             raise InputError(str(error).removeprefix("image: ")) from None
 
     @property

@@ -34,7 +34,7 @@ _NO_PATH = (
     "has a name that a file here cannot have (an empty part, . or .., or a folder that is "
     "another object); copy it to another name."
 )
-_MAX_METADATA = 1 << 20  # bytes of the metadata of a Zarr array
+_MAX_METADATA = 1 << 20  # most bytes of the metadata of a Zarr array
 
 
 class Planned(NamedTuple):
@@ -42,10 +42,10 @@ class Planned(NamedTuple):
 
     name: str  # path relative to the given folder, with "/" between folders
     source: AnyPath
-    head: bytes = b""  # its first bytes; empty if it cannot be read
-    refused: str = ""  # end of a sentence on why it is not read, by its name or first bytes
+    head: bytes = b""  # first bytes of the file; empty if it cannot be read
+    refused: str = ""  # end of a sentence on why the file is refused; empty if it is not
     n_bytes: int = 0  # size of an object in a store, from the listing
-    output: str = ""  # name of its result; empty if it has none
+    output: str = ""  # name of the result; empty if there is none
 
 
 def plan_outputs(
@@ -116,7 +116,7 @@ def find_images(
         below = excluded if excluded and is_folder and base in excluded.parents else None
         if below is not None:
             files = [file for file in files if not real(file.source).is_relative_to(below)]
-        # Read from a store concurrently.
+        # Read the first bytes from a store concurrently.
         is_far = any(isinstance(file.source, StorePath) for file in files)
         with Workers("threads" if is_far else "serial", n_workers=CONCURRENT) as workers:
             heads = list(workers.map_partitions(head_of, [file.source for file in files]))
@@ -147,7 +147,7 @@ def real(path: AnyPath) -> AnyPath:
 
 
 def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Planned], list[str]]:
-    """Return the base folder of an input, its files, unread, and invalid names.
+    """Return the base folder of an input, its files, not yet read, and invalid names.
 
     Invalid are names of objects in a store that no local file can have.
     """
@@ -218,7 +218,7 @@ def images_among(names: Iterable[str]) -> list[str]:
     folders = {name.parent for name in given if name.name in MARKS}
     found = dict[str, None]()
     for name in given:
-        # The outermost folder: an image may contain others, such as labels.
+        # Take the outermost folder: an image may contain further ones, such as labels.
         shown = next((one for one in reversed(name.parents) if one in folders), name)
         if not any(part.startswith(".") for part in shown.parts):
             found[str(shown)] = None
@@ -269,12 +269,12 @@ def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
 
 
 def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the name of each result; append the suffix if replacing it would give a duplicate."""
+    """Return names of results; append suffixes where replacing them gives duplicates."""
     wanted = {
         name: str(PurePosixPath(name).with_suffix(suffix)) if suffix else name
         for name, suffix in suffixes.items()
     }
-    # Compare like file systems that ignore case.
+    # Compare names as file systems that ignore case do.
     seen = {name: unicodedata.normalize("NFC", one).casefold() for name, one in wanted.items()}
     times, notes = Counter(seen.values()), []
     for name in [name for name in wanted if times[seen[name]] > 1 and wanted[name] != name]:

@@ -32,7 +32,7 @@ _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'
 _PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")
 
 
-Records = dict[str, list[dict[str, Any]]]  # by the name of the result, oldest first
+Records = dict[str, list[dict[str, Any]]]  # records by the name of the result, oldest first
 
 
 class Manifest(AbstractContextManager["Manifest"]):
@@ -139,7 +139,7 @@ def records_in(content: bytes, label: str) -> Records:
 
 
 def settled(records: Records, keys: Mapping[str, str]) -> bytes:
-    """Return the sorted record; of a result made now, only the entry with its key."""
+    """Return the sorted record; a result made now keeps only the entry with its key."""
     lines = [_HEADER]
     for output, known in sorted(records.items()):
         current = [one for one in known if one.get("key") == keys.get(output)][-1:]

@@ -43,13 +43,13 @@ def read_per_image(
         texts = Column(column.texts)
         numbers = texts.read(texts.number_format(comma) or NumberFormat())
         parts = zip(texts.cells, numbers.values.tolist(), numbers.unreadable.tolist(), strict=True)
-        # Numbers as floats, other cells as text, and empty cells as None.
+        # Turn numbers into floats, and empty cells into None; keep other cells as text.
         cells[name] = [text if text is None or unread else value for text, value, unread in parts]
     rows: dict[str, int] = {}
     found: dict[str, Mapping[str, Any]] = {}
     for row, (name, bare) in enumerate(zip(files, as_written(files), strict=True)):
         if name not in names and bare in names:
-            name = bare  # it was escaped, so that a spreadsheet does not run it as a formula
+            name = bare  # escaped so that a spreadsheet does not run the name as a formula
         where, own = f"{label}: {table.place_of(row)}, column", {}
         if name is None:
             raise InputError(f'{where} "{FILE}": is empty; name an image, or take the row out.')

@@ -28,10 +28,10 @@ MOST_BYTES = 10_000_000
 class KindNoise:
     """Noise of all images of a kind: laws, levels of white noise, or curves of raw files."""
 
-    images: str  # camera and ISO or else the size, channels and type
-    n_images: int  # in which the noise was established
+    images: str  # kind of images: camera and ISO, or else size, channels and type
+    n_images: int  # number of images in which the noise was established
     sigma: tuple[float, ...] = ()  # white noise: the level in each channel, in the images' units
-    laws: tuple[NoiseLaw, ...] = ()  # noise that grows with brightness: of each channel
+    laws: tuple[NoiseLaw, ...] = ()  # noise that grows with brightness: the law of each channel
     # Of raw files: a and b of the variance a x + b in red, green and blue, x to 65535 at white.
     curves: tuple[tuple[float, float], ...] = ()
 

@@ -127,14 +127,14 @@ def run_batch(
     folder = make_folder(located(out))
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
-    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # keeps the keys of older records
+    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # the default is not part of older keys
     with ExitStack() as stack, results_in(folder) as results:
         run = Run(
             denoise=denoise if isinstance(denoise, Denoiser) else PageDenoiser(denoise),
             folder=folder,
             format=format,
             settings={**settings, "format": format, **raw, "version": __version__},
-            # Beside results on disk.
+            # The progress file lies beside results on disk, else in a temporary folder.
             board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0)
             if isinstance(folder, Path)
             else stack.enter_context(closing(spool_folder(folder=False))).path,

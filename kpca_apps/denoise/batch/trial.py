@@ -39,7 +39,7 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     piece, chosen = upright[cut], np.zeros(pixels.shape[:2], dtype=bool)
     turned(chosen, orientation)[cut] = True
     rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
-    # The piece in the image as stored.
+    # Rows and columns of the piece in the image as stored.
     wanted = (int(rows[0]), int(rows[-1]) + 1), (int(columns[0]), int(columns[-1]) + 1)
     axis = -1 if pixels.ndim == 3 else None
     mosaic = None if image.mosaic is None else image.mosaic()

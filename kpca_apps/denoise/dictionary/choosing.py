@@ -20,8 +20,8 @@ from kpca_apps.system.arrays import Matrix
 # target's own noise.
 Trial = tuple[float, Matrix, Matrix, float]
 
-TOLERANCE = 1e-3  # of the kernel's width: far below the noise; narrow kernels converge slowly
-TRIED_ITER = 50  # steps while bandwidths are tried
+TOLERANCE = 1e-3  # share of the kernel's width, far below the noise: narrow kernels converge slowly
+TRIED_ITER = 50  # most steps of an iteration while bandwidths are tried
 LEVELS = (0.125, 0.25, 0.5, 1.0)  # default levels, in deviations of the pixels
 # Bandwidths tried first, in mean squared distances between examples. The range is extended while an
 # end is best at some level, up to the limits of one nearest example and of linear PCA.
@@ -36,7 +36,7 @@ RECORRUPTION = 0.5
 class LevelChoice:
     """Bandwidth and number of components for one noise level."""
 
-    level: Annotated[float, Meta(gt=0)]  # in the units of the examples
+    level: Annotated[float, Meta(gt=0)]  # noise level, in the units of the examples
     bandwidth: float  # c of exp(-|x - y|^2 / c)
     components: int
     error: Annotated[float, Meta(ge=0)]  # mean square per pixel; estimated for noisy examples
@@ -82,12 +82,12 @@ def choose(
         errors = {factor * scale: by_level for factor, by_level in errors.items()}
     else:
         errors = {bandwidth: errors_at(bandwidth)}
-    # The number is chosen on at most 1,000 examples, and scaled to all.
+    # The number of components is chosen on at most 1,000 examples, and scaled to all.
     raised = n / len(fitted) if n_components is None else 1.0
     chosen = []
     for i, (level, _, _, inherent) in enumerate(trials):
         c = min(errors, key=lambda c: errors[c][i].min())
-        # The fewest components within the tolerance, as errors are flat.
+        # Take the fewest components within the tolerance, as errors differ little.
         first = int((errors[c][i] <= (1.0 + INDIFFERENT) * errors[c][i].min()).argmax())
         error = max(float(errors[c][i][first]) - inherent, 0.0)
         chosen.append(LevelChoice(level, float(c), round(raised * counts[first]), error))
@@ -95,7 +95,7 @@ def choose(
 
 
 def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
-    """Return errors by factor, with the best factor of each level to within a root of 2."""
+    """Return errors by bandwidth factor; each level's best factor is found within a root of 2."""
     errors = {factor: errors_at(factor) for factor in FACTORS}
     while True:
         best, low, high = _best(errors), min(errors), max(errors)
@@ -118,7 +118,7 @@ def _errors(
     c: float, fitted: Matrix, trials: list[Trial], counts: list[int], n_jobs: int | None
 ) -> Matrix:
     """Return the mean squared errors at one bandwidth, shape ``(levels, counts)``."""
-    # The same start of the eigenvalue iteration for all bandwidths.
+    # Start the eigenvalue iteration alike for all bandwidths.
     subspace = fit_exact(
         RBF(1.0 / c),
         fitted,

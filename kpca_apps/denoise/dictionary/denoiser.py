@@ -167,7 +167,7 @@ class DictionaryDenoiser:
             fit_exact(RBF(1.0 / c.bandwidth), rows, rng=rng, options=FitOptions(c.components))
             for c in self.choices_
         ]
-        # With the memory layout of a loaded model, since it affects the rounding of products.
+        # Use the memory layout of a loaded model, which affects the rounding of products.
         self.subspaces_ = tuple(fit.leading(fit.n_components) for fit in fits)
         return self
 
@@ -269,7 +269,7 @@ class DictionaryDenoiser:
         data_range: float | None = None,
         noise: str = "gaussian",
     ) -> NDArray[np.floating[Any]]:
-        """Denoise many whole images of one noise level at once, with the results of one by one.
+        """Denoise many whole images of one noise level at once; results equal those of `denoise`.
 
         Parameters
         ----------
@@ -424,7 +424,7 @@ class DictionaryDenoiser:
 
     def _denoised(self, stack: Matrix, level: float, noise: str) -> tuple[Matrix, Course]:
         """Denoise images (n, h, w, channels); a model of patches takes one image."""
-        # Fixed-point steps, converged pre-images, and all pre-images.
+        # Count fixed-point steps, converged pre-images, and all pre-images.
         course = np.zeros(3, dtype=np.int64)
 
         def of_rows(subspace: KernelSubspace, noisy: Matrix) -> Matrix:

@@ -23,9 +23,9 @@ class ResidualLevel:
     """Leading directions of the examples, and the energy of a clean example outside them."""
 
     mean: Annotated[Matrix, "d", Meta(gt=-LARGEST, lt=LARGEST)]
-    # Orthonormal, r at most half of d.
+    # Orthonormal directions; r is at most half of d.
     directions: Annotated[Matrix, "d r", Meta(gt=-2, lt=2)]
-    # Mean squared length of a held-out example outside them.
+    # Mean squared length of a held-out example outside the directions.
     clean_energy: Annotated[float, Meta(ge=0)]
 
     def validate(self) -> None:

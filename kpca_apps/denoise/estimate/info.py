@@ -16,7 +16,7 @@ class Defects(NamedTuple):
     rows: int = 0
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are any defects."""
         return any(self)
 
 

@@ -58,52 +58,52 @@ from kpca_apps.denoise.result import NoiseLaw
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
-# Levels of brightness hold equally many patches; half as many again are spread over the range, more
-# densely in the dark, so that a few bright pixels have their own. If a level has enough patches,
-# its classes of similar coarse structure end at these shares.
+# Levels of brightness hold equally many patches. Half as many levels again are spread over the
+# range, more densely in the dark, so that a few bright pixels have their own level. A level of
+# enough patches is split at these shares into classes of similar coarse structure.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
-CUT = 0.002  # share of pixels at an end of the range from which noise was clipped there
-MOST_CUT = 0.9  # share at both ends above which an image of two values, a dither, has no noise
+CUT = 0.002  # share of pixels at an end of the range from which noise counts as clipped there
+MOST_CUT = 0.9  # share of pixels at both ends from which an image is a dither, without noise
 FEWEST_PIXELS = 128 * 128  # All of a smaller image may be one texture.
 
 # Deviations, in pixels, of the blur that correlates the noise of neighbours.
 BLURS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)
-# Grids: variances, as logarithms below the highest that the energies allow, then around the best
-# law; amplitudes of texture, relative to the noise; variance ratios of dark to light.
+# Grids of variances (logarithms: down from the highest that the energies allow, then around the
+# best law), of amplitudes of texture relative to the noise, and of variance ratios dark to light.
 DEPTH, STEPS, NEAR, NEAR_STEPS = 9.2, 40, 1.0, 41
 AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 11)]) ** 2
 DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
 # Spectra of texture, and the log prior of each.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
-# Relative variance up to which a mean energy is trusted, first and last; cost of a class that no
-# law fits, which bounds the cost of outliers.
+# Relative variance up to which a mean energy is trusted, in the first search and in the last; and
+# largest cost of a class with more energy than a law gives, and of a class with less.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is certain if, in the quietest class of half the levels, it is at least this share of the
-# energy, and if the energies of a quarter of the levels vary this little relative to those of white
-# noise; or as little as those, if it is white. Measured on 91 clean photographs: none but three
-# with a grain of their own.
+# Noise is certain for any of these pairs: it is at least the first share of the energy, in the
+# quietest class of half the levels; and in a quarter of the levels, energies vary at most the
+# second number times as much as for white noise. White noise is certain at AS_NOISE times. Of 91
+# clean photographs, three pass, which have a grain of their own.
 SURE = ((0.25, 1.25), (0.6, 1.5), (0.85, 2.0))
 AS_NOISE, HARDLY_BLURRED = 1.25, 1  # of BLURS
 # Ratio of the variance in the light to that in the dark above which noise plainly rises: white
 # noise that is clipped at the ends appears to rise by up to 2.
 RISING = 2.5
-# Or these log odds: for white noise and texture they are up to 14, measured on 60 pictures.
+# Log odds above which noise also plainly rises: white noise and texture reach 14 on 60 pictures.
 PLAIN = 16.0
-# Largest dark light of a law, relative to 255: beyond, the noise is the same everywhere.
+# Largest `dark` of a law: beyond, the noise counts as the same everywhere.
 FARTHEST_DARK = 100.0 * SCALE
-LOW = 0.05  # probability outside the interval on either side
-# Deviation of the logarithm of the variance from the likelihood's, measured in simulated detectors,
-# for white noise and for noise that neighbours share.
+LOW = 0.05  # probability of levels below the interval, and of levels above
+# Deviation of the logarithm of the variance in addition to the likelihood's, measured in simulated
+# detectors, for white noise and for noise that neighbours share.
 MISFIT = (0.2, 0.5)
 _Ends = tuple[float | None, float | None]  # black and white, if noise is clipped there
 NOT_CUT: _Ends = (None, None)
-TINY = 1e-9  # of the mean energy of patches, added to all: keeps logarithms finite
+TINY = 1e-9  # share of the mean energy of patches, added to all: keeps logarithms finite
 
-# Noise clipped from below (Foi 2009), by brightness in deviations from the end: its mean in
-# deviations, and the logarithm of the remaining variance.
+# Tables of noise clipped from below (Foi 2009), by the distance of brightness from the end in
+# deviations: the mean in deviations, and the logarithm of the remaining variance.
 AWAY = np.linspace(-8.0, 8.0, 2001)
 CLIPPED_MEAN = norm.pdf(AWAY) + AWAY * norm.cdf(AWAY)
 CLIPPED_LOG_VARIANCE = np.log(
@@ -116,7 +116,7 @@ class Light(NamedTuple):
 
     gain: float  # brightness of one count
     dark: float  # brightness that would make the noise seen in the dark
-    blur: float = 0.0  # correlating neighbours, in pixels
+    blur: float = 0.0  # deviation in pixels of the blur that correlates neighbours
 
     @property
     def level(self) -> float:
@@ -142,10 +142,10 @@ def rises_far(law: NoiseLaw) -> bool:
 class PageLaws(NamedTuple):
     """The laws of the noise of one page."""
 
-    laws: tuple[NoiseLaw, ...]  # of each channel
-    certain: bool = True  # there is noise in all channels, and not too faint
-    rises_far: bool = True  # it is plainly stronger in bright areas
-    log_odds_speckle: float = -math.inf  # of noise with deviation proportional to brightness
+    laws: tuple[NoiseLaw, ...]  # law of each channel
+    certain: bool = True  # whether all channels have noise that is not too faint
+    rises_far: bool = True  # whether the noise is plainly stronger in bright areas
+    log_odds_speckle: float = -math.inf  # log odds of a deviation proportional to brightness
 
 
 def law_of_nothing(value: float) -> NoiseLaw:
@@ -162,7 +162,7 @@ def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
 
 
 def typical_page(pages: Sequence[PageLaws]) -> tuple[NoiseLaw, ...]:
-    """Return the law of each channel, typical of the pages that show it, if any do."""
+    """Return each channel's typical law, from the pages that show noise if there are any."""
     channels = zip(*(page.laws for page in pages), strict=True)
     return tuple(
         typical_law([law for law in own if law.gain or law.constant] or own) for own in channels
@@ -176,7 +176,7 @@ class _Classes:
     brightness: Array  # (n,)
     energies: Array  # (n, 5): mean energy in each band
     scatter: Array  # (n,): relative variance of the energy between patches
-    pixels: Array  # (n,): covered
+    pixels: Array  # (n,): number of pixels covered
     quietest: NDArray[np.bool_]  # of its level
 
     def without_rounding(self, step: float) -> _Classes:
@@ -186,7 +186,7 @@ class _Classes:
         )
 
     def are_counts(self, step: float, black: float) -> bool:
-        """Whether the variance in steps equals the mean at all levels; texture may add to it."""
+        """Whether, in steps, variance equals mean at all levels; texture may raise the variance."""
         light = (self.brightness[self.quietest] + black) * step
         seen = self.energies[self.quietest] @ COEFFICIENTS / N_COEFFICIENTS
         if not light.min() > 0:
@@ -300,7 +300,7 @@ class _Fit:
         return float(logsumexp(found)) + math.log(len(DARK_SHARES)) - self.evidence
 
     def _cut_off(self, variances: Array) -> Array:
-        """Return the log variances (n, laws) that clipping at both ends leaves of some."""
+        """Return what clipping at both ends leaves of log variances (n, laws)."""
         logs = np.log(variances)
         for end in self.ends:
             if end is not None:
@@ -348,9 +348,9 @@ class _Fit:
         seen = low * law[quiet] / found
         # How much the energies vary, relative to noise.
         scatter = np.sqrt(classes.scatter[quiet] / EVEN)
-        uneven = float(np.quantile(scatter, 0.25))  # in the most even quarter of the levels
-        # A level that is as even as noise is noise, whatever the law says: the interval covers it
-        # for nine in ten pixels of these levels. Others may be edges.
+        uneven = float(np.quantile(scatter, 0.25))  # at most, in the most even quarter of levels
+        # A level as even as noise is noise, whatever the law says: the interval contains the
+        # variance found for nine in ten pixels of such levels. Other levels may be edges.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
         weights = np.where(scatter <= AS_NOISE, classes.pixels[quiet], 0.0)
         order = np.argsort(misfit)
@@ -416,7 +416,7 @@ def _classes(pixels: NDArray[np.float32]) -> _Classes | None:
 
 
 def _ends(ascending: NDArray[np.floating]) -> NDArray[np.integer]:
-    """Return the ends of the levels of brightness among patches sorted by it."""
+    """Return where levels of brightness end among patches sorted by brightness."""
     equally = np.quantile(ascending, np.linspace(0, 1, LEVELS + 1))
     low, high = equally[0], np.quantile(ascending, HIGHEST)
     spread = low + np.linspace(0, 1, LEVELS // 2 + 1) ** 2 * (high - low)

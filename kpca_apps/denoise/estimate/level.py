@@ -38,30 +38,30 @@ from kpca_apps.denoise.estimate.patches import (
     texture_spectra,
 )
 
-# Enough patches for an estimate.
+# Number of patches that suffices for an estimate.
 PLENTY = 40_000
-# Classes of patches, from the quietest to the liveliest, by the share of them that ends each.
+# Classes of patches from the quietest to the liveliest: the share of patches at which each ends.
 CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
-# Quantiles of the posterior: the level returned, and the ends of the interval. Too high a level
-# removes texture, and the faint noise of a clean photograph counts as noise: hence so low.
+# Quantiles of the posterior: the level returned, and the ends of the interval. The level is low,
+# as too high a one removes texture, and as a clean photograph's own faint noise raises it.
 LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
-# Noise is certain if it is at least this share of the upper frequencies in the two quietest
-# classes: 1.5 times as strong as any structure, which it rarely is in clean photographs.
+# Noise is certain if it has at least this share of the energy of upper frequencies in the two
+# quietest classes: 1.5 times that of structure, which is rare in clean photographs.
 DOMINANT = 0.6
 # Correlated noise has the falling spectrum of texture, but is equal everywhere: the patches of the
 # third class have at most this many times the energy of the quietest.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.15
-SHARED_LEVEL = 2.0  # of 255: clean photographs have as strong a grain
-FEWEST_SHARED = 192 * 192  # pixels: all of a smaller image may be one texture
+SHARED_LEVEL = 2.0  # least level, of 255: the grain of clean photographs is as strong
+FEWEST_SHARED = 192 * 192  # least number of pixels: all of a smaller image may be one texture
 
 # Spectra of texture, and the logarithms of their priors.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
 # Relative variance up to which a mean of any number of pixels is trusted.
 LEAST_VARIANCE = 0.02**2
-# Grids: noise levels, from the highest that the energies allow downwards, then around the likely
-# ones, whose range is narrower the more pixels are used; and amplitudes of texture, as deviations
-# in the last band, relative to the highest.
+# Grids: of noise levels, down from the highest that the energies allow, then around the likely
+# levels, more narrowly the more pixels are used; and of amplitudes of texture, as deviations in
+# the last band relative to the highest level.
 LEVELS, REACH = 40, 100.0
 BELIEVED = (50, 2000, np.inf)
 LIKELY = -8.0
@@ -84,7 +84,7 @@ def estimate_noise(
     stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
     patches, clipped = sample_patches(pixels, stride, extreme)
     if not len(patches):
-        # Such an image establishes nothing.
+        # An image without patches establishes no noise.
         sigma = diagonal_deviation(pixels) / scale
         return replace(
             nothing,
@@ -94,8 +94,8 @@ def estimate_noise(
             established=False,
             clipped=clipped,
         )
-    # Patches are sorted into classes by the energy of their coarse structure, which is independent
-    # of their finer one if that is noise. Subtracting the mean saves precision.
+    # Sort patches into classes by the energy of coarse structure, which is independent of fine
+    # structure that is noise. Subtracting the mean saves precision.
     energy = (patches - patches.mean(axis=1, keepdims=True)) @ COSINES
     np.square(energy, out=energy)
     bands = band_energies(energy)

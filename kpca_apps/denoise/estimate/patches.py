@@ -9,14 +9,14 @@ from scipy.fft import dct
 
 Array = NDArray[np.float64]
 
-WIDTH = 8  # of patches, and of their cosine transform
+WIDTH = 8  # width of patches, and of their cosine transform
 PIXELS = WIDTH * WIDTH
 FEWEST_PATCHES, MOST_PATCHES = 256, 250_000
-IN_CACHE = 1024  # patches whose coefficients are averaged at once
+IN_CACHE = 1024  # number of patches whose coefficients are averaged at once
 
-# Bands of the 8 x 8 cosine transform, by the sum of its two frequency indices: first to last.
+# Bands of the 8 x 8 cosine transform: least and largest sum of the two frequency indices.
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
-COARSE = (1, 3)  # the same, of coarse structure
+COARSE = (1, 3)  # band of coarse structure
 
 # The fall of texture's log energy from band to band: its mean over clean photographs, and the
 # deviations of slope and curvature between photographs.
@@ -25,7 +25,7 @@ SLOPE_SD, CURVATURE_SD = 0.22, 0.1
 # Residual deviation of a texture's log spectrum, after slope and curvature.
 TEXTURE_SD = 0.15
 
-# The orthonormal cosine transform of patches (n, 64) is a product with this.
+# The orthonormal cosine transform of patches (n, 64) is their product with COSINES.
 BASIS = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
 COSINES = np.kron(BASIS, BASIS).T
 
@@ -35,8 +35,8 @@ COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = MEMBERS.sum(axis=1)
 N_COEFFICIENTS = int(COEFFICIENTS.sum())
 
-# Relative variance of the energy of white noise between patches, relative deviation of that of
-# texture, and its uncertainty (deviation of the logarithm of its square).
+# How energy varies between patches: relative variance for white noise, relative deviation for
+# texture, and uncertainty of texture's relative variance (deviation of its logarithm).
 EVEN, SCATTER, SCATTER_SD = 2.0 / N_COEFFICIENTS, 0.8, 0.5
 
 
@@ -61,7 +61,7 @@ def class_likelihoods(
     spectra: Array,
     scatter: Array | None = None,
 ) -> Array:
-    """Return the log likelihood (n, spectra, levels) of each class of patches at each noise.
+    """Return the log likelihood (n, spectra, levels) of each class of patches at each level.
 
     A class has mean energies (n, 5) of so many pixels, trusted to some relative variance, and
     perhaps the variance of the energy between patches. They are explained by noise (levels, 5) and
@@ -69,7 +69,7 @@ def class_likelihoods(
     """
     freedom = np.maximum(pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
     unsure = SCATTER_SD**2 + 2.0 / np.maximum(pixels / PIXELS, 1.0)
-    # (bands, n, spectra, levels, amplitudes), in single precision, which takes half the time.
+    # Arrays (bands, n, spectra, levels, amplitudes) are in single precision, to halve the time.
     logs, variances = (
         np.asarray(x.T[..., None, None, None], np.float32)
         for x in (np.log(energies), 2.0 / freedom + believed)
@@ -121,7 +121,7 @@ def _all_of(flags: NDArray[np.bool_], count: int, axis: int) -> NDArray[np.bool_
 
 
 def band_energies(energy: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the mean energy (n, 5) of patches in each band, from that of their coefficients."""
+    """Return the mean energy (n, 5) of patches in each band, from the energy of coefficients."""
     means = np.empty((len(energy), len(MEMBERS)), energy.dtype)
     for start in range(0, len(energy), IN_CACHE):
         some = slice(start, start + IN_CACHE)
@@ -149,11 +149,11 @@ def sample_patches(
     varying = (patches != patches[:, :1]).any(axis=1)
     clear = varying & ~constant.any(axis=1)
     if np.count_nonzero(clear) >= FEWEST_PATCHES:
-        varying = clear  # A part of each of the others has no noise.
-    # One pixel must hold the extreme value; two or more in a patch are a clipped area.
+        varying = clear  # Each of the other patches has a part without noise.
+    # Some pixel always has the extreme value; two or more in a patch are a clipped area.
     unclipped = varying & (at_ends.sum(axis=1) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
         return patches[unclipped], False
-    # Nearly all are clipped, as on a scanned page of black on white. The remaining noise is
-    # measured: for noise at white, half clipped, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation.
+    # Nearly all patches are clipped, as on a scanned page. Only the remaining noise is measured: at
+    # white, where half of the noise is clipped, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation.
     return patches[varying], True

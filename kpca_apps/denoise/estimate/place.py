@@ -25,17 +25,17 @@ from kpca_apps.denoise.estimate.patches import (
 Array = NDArray[np.float64]
 
 TILES = 8  # a side
-SMALLEST = 16 * TILES  # pixels a side: smaller images have no map
-MOST_AT_ENDS = 0.05  # share of the pixels: clipped noise seems weaker than elsewhere
+SMALLEST = 16 * TILES  # least side in pixels of an image that gets a map
+MOST_AT_ENDS = 0.05  # largest share of extreme pixels: clipped noise seems weaker than other noise
 PATCHES = 40_000
-QUIETEST = 0.25  # share of the patches of a tile
-# Other tiles are weighted by a Gaussian with this deviation in tiles; tiles of similar brightness
-# by one with this share of all ranks.
+QUIETEST = 0.25  # share of a tile's patches in which noise is measured
+# To predict a tile, the others are weighted by a Gaussian of their distance (deviation in tiles),
+# or of their difference in brightness rank (deviation as a share of all ranks).
 AROUND, ALIKE = 1.0, 0.08
-# Log likelihood by which places must beat both brightness and a constant level, and least range of
-# the log level between a tenth and nine tenths of the tiles. Chosen on 36 photographs of
-# BSDS500/train: none of those with even noise or noise growing with brightness passed both, and
-# nearly all of those with noise varying by place, of deviations 4 to 24, did.
+# Log likelihood by which a prediction by place must beat predictions by brightness and by a
+# constant, and least range of the log level between a tenth and nine tenths of the tiles. Chosen on
+# 36 photographs of BSDS500/train: none with even noise or noise growing with brightness passed
+# both, and nearly all with noise varying by place, of deviations 4 to 24, did.
 BEATS, RANGE = 5.0, 0.42
 LEAST_SHARE = 0.02  # least share of the quietest patches' energy that counts as noise
 TEXTURE = texture_spectra(np.zeros(1), np.zeros(1))[0][0]
@@ -58,7 +58,7 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
     by_place, *others = (
         _predicted(logs, np.exp(-apart / 2) * weights) for apart in (near, alike, 0 * near)
     )
-    # If the light itself varies over the picture, only a law separates it from place.
+    # If brightness itself varies with place, only a line over brightness separates the two.
     others.append(_by_light(levels.ravel(), brightness.ravel(), weights))
     around, *elsewhere = (weights @ np.square(logs - one) for one in (by_place, *others))
     is_likelier = len(logs) / 2 * np.log(min(elsewhere) / around) > BEATS
@@ -72,16 +72,16 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
 
 
 def _predicted(logs: Array, kernel: Array) -> Array:
-    """Return the prediction for each tile by the others."""
+    """Return the log level predicted for each tile from the others."""
     np.fill_diagonal(kernel, 0.0)
     return np.asarray(kernel @ logs / (kernel.sum(axis=1) + np.finfo(np.float64).tiny))
 
 
 def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
-    """Return logarithms of levels by the straight line of their squares over brightness."""
+    """Return log levels predicted by a straight line of squared levels over brightness."""
     design = np.stack([np.ones(len(levels)), brightness], axis=1)
     variance = expected = np.square(levels)
-    for _ in range(4):  # relative errors are alike: weighted least squares, again by its own line
+    for _ in range(4):  # relative errors are equal: weight least squares by the line before
         scale = np.sqrt(weights) / expected
         line = np.linalg.lstsq(design * scale[:, None], variance * scale)[0]
         expected = np.maximum(design @ line, LEAST_SHARE * variance.mean())
@@ -89,7 +89,7 @@ def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
 
 
 def _tile_levels(plane: NDArray[np.float32]) -> tuple[Array, Array, Array]:
-    """Return level and brightness of each tile, and the noise's share of its energy."""
+    """Return level and brightness of each tile, and the noise's share of the tile's energy."""
     stride = max(1, int(np.sqrt(plane.size / PATCHES)))
     height, width = ((side - WIDTH) // stride + 1 for side in plane.shape)
     ends = patches_of((plane == plane.min()) | (plane == plane.max()), stride)

@@ -50,22 +50,22 @@ from kpca_apps.denoise.passes.scales import halve
 
 Array = NDArray[np.float64]
 
-# Measured deviations of quiet patches: halvings of the scale, the first and last frequency index
-# measured, and the share of patches that are quietest at the other frequencies.
+# How each deviation of quiet patches is measured: halvings of the scale, first and last frequency
+# index measured, and the share of patches used, the quietest at the other frequencies.
 QUIET = (
     *((halvings, 4, 7, share) for share in (0.1, 0.5) for halvings in range(4)),
     *((0, index, index, 0.1) for index in range(1, 8)),
 )
 FEWEST_QUIET = 40  # patches
 ENOUGH_PATCHES = 40_000
-SMALLEST = 128  # pixels a side: smaller images are repeated before they are scaled down
-# Of 255: noise well above the first survives JPEG almost unchanged; noise well above the second is
-# seldom hidden by texture.
+SMALLEST = 128  # least side in pixels: smaller images are repeated before they are scaled down
+# Levels, of 255: noise well above the first survives JPEG almost unchanged; noise well above the
+# second is seldom hidden by texture.
 STRONG = (2.0, 8.0)
-FAINT_LOG = 0.1  # of 255: added to deviations, so that their logarithm is finite
+FAINT_LOG = 0.1  # level, of 255, added to deviations so that logarithms are finite
 
-# The mean logarithm is too low half of the time, which leaves noise and costs more than removing
-# too much. Within .1 dB of the best on every kind of noise it was chosen on.
+# Factor of deviations, as a mean logarithm is too low half of the time, and noise left costs more
+# than too much removed. Within .1 dB of the best factor on every kind of noise it was chosen on.
 LEAN = 1.25
 
 # Least gain of a frequency, relative to the strongest: below it, noise counts as stronger than it
@@ -77,25 +77,25 @@ WHITENED = (0.5, 1.0, 1.0)
 # in luminance is stronger than average at the frequencies that matter, and colour noise, after
 # JPEG, is even stronger at frequencies too low to measure.
 LEVEL = (1.0, 1.25, 1.25)
-# Both, for the drafts that the constants of `PROBABILITY` were fitted to.
+# WHITENED and LEVEL of the drafts to which the constants of `PROBABILITY` were fitted.
 LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
 # Fine detail is finer than a Gaussian of this many pixels, and compared in windows this wide.
 FINE, PLACE = 1.4, 96
-# Largest correlation of removed noise with the picture; the share put back of what exceeds it; and
-# the energy of a picture, relative to the noise's, that may be remaining noise.
+# Correlation of removed noise with the picture that may be chance; share put back of what exceeds
+# this correlation; and energy of a picture, relative to the noise's, that may be remaining noise.
 CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
-# In a draft that leaves no noise: the share of its quietest places that show the noise.
+# A draft that leaves no noise, and the share of its patches, the quietest, that show the noise.
 DRAFT = Options(quality="draft", luma=2.0, chroma=2.0)
 QUIET_PLACES = 0.1
-# Spectral lines are sought among so many frequencies on either side, each with this probability in
-# noise. They hold almost none of what a draft removes from noise, .05 for repeated structure, and
-# .15 or more for the screens of prints: on photographs of BSDS500/train through simulated cameras
-# and screens, in tiles of 160 pixels.
+# Spectral lines exceed the median of a square of this many frequencies a side; a tile of noise has
+# one with this probability. Last, their largest share of the energy that a draft removes: nearly 0
+# for noise, .05 for repeated structure, and .15 or more for the screens of prints, on photographs
+# of BSDS500/train through simulated cameras and screens, in tiles of 160 pixels.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
-LEAST_ENERGY = 1e-3  # of 255 squared: keeps logarithms finite
+LEAST_ENERGY = 1e-3  # energy, of 255 squared, added to keep logarithms finite
 FAINT = 1.0
-# Pixels a side of the tiles of the pilot and of a draft, and tiles a side.
+# Side in pixels of the tiles of the pilot and of a draft, and number of tiles along a side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
 
 ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
@@ -111,7 +111,7 @@ class CameraNoise:
     quiet: Array  # (c, 17): first result of `quiet_deviations`
 
     def scaled_to(self, sigma: float) -> CameraNoise:
-        """Return noise of a given deviation with the same share at each frequency."""
+        """Return the noise scaled to a given deviation; the shape of its spectrum is kept."""
         total = float(np.sqrt(np.mean(np.square(self.spectra))))
         known = self.spectra * (sigma / total) if total > 0 else np.full_like(self.spectra, sigma)
         return replace(self, spectra=known)
@@ -133,7 +133,7 @@ def measure(image: Inspected) -> Measured:
 
 
 def with_lowest(spectra: Array) -> Array:
-    """Return deviations (c, 8, 8) with the lowest frequency as for the noise of a blur.
+    """Return deviations (c, 8, 8) with the lowest frequency set as for blurred white noise.
 
     Its logarithm falls with the square of the frequency; in patches it looks like texture.
     """
@@ -200,7 +200,7 @@ def measure_camera(planes: Planes) -> CameraNoise:
 
 
 def with_colours(quiet: Array) -> Array:
-    """Return the deviations of quiet patches of luminance, and the mean of those of the colours."""
+    """Return the deviations of quiet patches in luminance, and their mean over the colours."""
     return np.concatenate([quiet[0], quiet[1:].mean(axis=0)])
 
 
@@ -278,7 +278,7 @@ def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
         cleaned = whitened_denoising(tile, noise.spectra, Options(quality="fast"), *LOOKED_AT)
         taken.append(_blocks(tile - cleaned))
         kept.append(_blocks(cleaned))
-    # (planes, blocks, 64), without their means.
+    # Blocks (planes, blocks, 64) without their means.
     residual, picture = np.concatenate(taken, axis=1), np.concatenate(kept, axis=1)
     energy, activity = (np.square(x).mean(axis=2) + LEAST_ENERGY for x in (residual, picture))
     colour = energy[1] + energy[2]
@@ -324,7 +324,7 @@ def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tup
     A given level is spread over frequencies and planes like the measured noise.
     """
     noise = measure_camera(planes).scaled_to(known) if isinstance(known, float) else known
-    # The filter reaches over the whole image.
+    # Denoise the whole image, as the filter reaches over all of it.
     whole = replace(options, wanted=None)
     given = to_opponent(planes)
     cleaned = whitened_denoising(given, noise.spectra, whole)
@@ -337,7 +337,7 @@ def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tup
 def with_texture_back(
     given: NDArray[np.float32], cleaned: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return luminance with some removed fine detail put back, if it looks like the picture."""
+    """Return luminance with removed fine detail put back where it resembles the picture."""
     kept, taken = (plane - gaussian_filter(plane, FINE) for plane in (cleaned, given - cleaned))
     shared, of_kept, of_taken = (
         uniform_filter(product, PLACE) for product in (kept * taken, kept**2, taken**2)
@@ -381,7 +381,7 @@ def whitened_denoising(
 def _filtered(
     plane: NDArray[np.float32], gain: Array, n_pages: int = 1, *, inverse: bool = False
 ) -> NDArray[np.float32]:
-    """Return a plane whose spectrum is multiplied by the gain (8, 8) of a patch's, or divided.
+    """Return a plane whose spectrum is multiplied, or divided, by a gain (8, 8) for patches.
 
     The gain is linear between the frequencies of a patch. Pages are stacked vertically, and each
     has its own spectrum.

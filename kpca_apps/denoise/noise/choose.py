@@ -33,23 +33,23 @@ from kpca_apps.denoise.options import NOISE_MODELS, Options
 from kpca_apps.denoise.result import SHARED_BLUR, NoiseLaw
 from kpca_apps.errors import InputError
 
-# A model is the file of its name.
+# Each model is the module of the same name.
 MODELS: dict[str, Model] = {
     name: import_module(f"kpca_apps.denoise.noise.{name}") for name in NOISE_MODELS
 }
 
 MEASURED_PAGES = 5  # of a stack
 GOLDEN = (5**0.5 - 1) / 2
-# As a share of twice the range that most of an image uses: fainter estimated noise is barely
-# visible, and the grain of clean photographs is as strong.
+# Noise level, as a share of twice the range that most of an image uses: weaker estimated noise is
+# barely visible, and the grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
-# The same for noise that follows a law, which certainly is noise: it may be weaker.
+# The limit for noise that follows a law, which is lower, as this certainly is noise.
 FAINT_LAW = 0.7 / 255.0
-# Single precision can distinguish a plane from black up to here.
+# Largest value of black for which single precision distinguishes the values of a plane.
 FARTHEST_BLACK = 1e6 * SCALE
-# Used if neither level nor kind depend on the white noise.
+# Used if white noise is not measured, as neither the noise level nor its kind depends on it.
 NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, 1.0, SCALE)
-# Kinds whose noise impulses would be mistaken for.
+# Kinds of noise for which impulses would be mistaken.
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
 
@@ -103,7 +103,7 @@ def inspect(
     may_be_speckle = options.noise == "auto" and not known_laws and picture.axes.stack is None
     if noise == "poisson" and lights and may_be_speckle and _is_speckle(laws[0]):
         noise, laws, lights = "speckle", [], None
-    # The noise of light counts from no light, which need not be the lowest value.
+    # The noise of light depends on light counted from 0, which need not be the lowest value.
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
     if abs(black) > FARTHEST_BLACK:
         raise InputError(
@@ -118,7 +118,7 @@ def inspect(
 
 
 def sampled_pages(n_pages: int) -> list[int]:
-    """Return the indices of the pages of a stack in which its noise is measured.
+    """Return the indices of the pages of a stack in which noise is measured.
 
     They are spaced by the golden ratio, to include both if dark and bright pages alternate.
 
@@ -130,7 +130,7 @@ def sampled_pages(n_pages: int) -> list[int]:
 
 
 def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
-    """Return the noise measured in an image, or the typical one of pages of a stack."""
+    """Return the noise measured in an image, or the typical noise of pages of a stack."""
     if len(pages) == 1:
         return pages[0]
     # Black pages, perhaps with a closed shutter, certainly have no noise.
@@ -148,7 +148,7 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
 
 
 def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) -> list[PageLaws]:
-    """Return the laws of pages with noise, if enough of it is visible.
+    """Return the laws of pages with noise, if enough noise is visible.
 
     `step` is the spacing of the values; no light is at -`black`. If the image certainly has noise
     that is `white`, a law that plainly rises is certain, too.
@@ -167,7 +167,7 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
 
 
 def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
-    """Return the light parameters of the noise, if most pages show it.
+    """Return the light parameters of the noise, if most pages show such noise.
 
     If there certainly is `white` noise, texture may look like a law: it must plainly rise.
     """

@@ -25,11 +25,11 @@ from kpca_apps.denoise.estimate.law import AWAY, CLIPPED_LOG_VARIANCE, CLIPPED_M
 
 Array = NDArray[np.float64]
 
-FEWEST = 20  # pixels at an end of the range, where noise was clipped
-# Points of brightness near an end; range of far values and open ends, in deviations; quadrature.
+FEWEST = 20  # least number of pixels at an end of the range where noise was clipped
+# Points near an end; their range, and the distance of an open end, in deviations; quadrature nodes.
 KNOTS, FAR, NODES = 256, 12.0, 80
-CLASSES = 64  # of pixels of similar brightness, in which the removed noise is measured
-# Brightness inside the range, clipped at one end: remaining deviation, and the mean's excess.
+CLASSES = 64  # classes of similar brightness, in which the removed noise is measured
+# Brightness inside the range, clipped at one end; deviation left; mean over the deviation left.
 INSIDE = AWAY[AWAY >= 0]
 LEFT = np.exp(CLIPPED_LOG_VARIANCE[AWAY >= 0] / 2)
 RATIO = CLIPPED_MEAN[AWAY >= 0] / LEFT
@@ -64,13 +64,13 @@ class Clipping:
 def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     """Return the transform for clipped noise of some deviation; None if it was not clipped."""
     (low, high), cut = _ends_of(plane)
-    # Noise below the precision of the values changes none of them, so none is clipped.
+    # Noise below the precision of the values changes no value, so none is clipped.
     digits = np.spacing(np.float32(max(-low, high, key=abs)))
     if not any(cut) or not low < high or sigma <= abs(digits):
         return None
-    # An open end is far beyond all brightness, which the image's own values bound.
+    # An open end lies far beyond all brightness, which the image's own values limit.
     ends = low - (0 if cut[0] else FAR * sigma), high + (0 if cut[1] else FAR * sigma)
-    # Dense near a clipped end; far from both ends the transform is a line.
+    # Points are dense near a clipped end; far from both ends the transform is a line.
     near = np.linspace(0.0, min(FAR * sigma, high - low), KNOTS)
     brightness = values = np.unique(np.concatenate([low + near, high - near]))
     mean, deviation = clipped_moments(brightness, sigma, ends)
@@ -92,7 +92,7 @@ def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> ND
     ends, cut = _ends_of(given)
     if not any(cut):
         return mean
-    # Values of the plane, so that no class is empty.
+    # Classes end at values of the plane, so that none is empty.
     edges = np.unique(np.quantile(mean, np.linspace(0, 1, CLASSES + 1), method="higher"))
     numbers = np.searchsorted(edges, mean.ravel())
     sizes = np.bincount(numbers)

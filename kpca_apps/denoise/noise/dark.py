@@ -9,15 +9,14 @@ from scipy.optimize import nnls
 from kpca_apps.denoise.noise.model import Planes
 
 TILE = 8
-ROUNDS = 4  # of the fit's weights
+ROUNDS = 4  # rounds of weighting the fit
 # Number of brightness classes of tiles; share of pixels that may be further below 0 than the dark
-# noise explains; and its largest value, relative to the range: beyond, the noise is the same in the
-# light.
+# noise explains; largest result, relative to the range: beyond, noise is the same in the light.
 DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0
 
 
 def dark_light(plane: Planes, power: int) -> float:
-    """Return the light that would make a plane's noise in the dark; 0 without negatives.
+    """Return the light that would make a plane's noise in the dark; 0 without negative values.
 
     The variance of the noise is proportional to that `power` of the intensity, plus a constant.
     """
@@ -39,8 +38,8 @@ def dark_light(plane: Planes, power: int) -> float:
         scaled = design * weights[:, np.newaxis]
         (constant, slope), misfit = nnls(scaled, found * weights)
         fitted = constant + slope * light
-    # Reduce the slope by its error: too little light in the dark makes outliers of values below it,
-    # too much costs almost nothing.
+    # Reduce the slope by its error: with too little light in the dark, values below it become
+    # outliers, while too much light costs almost nothing.
     covariance = np.linalg.pinv(scaled.T @ scaled) * misfit**2 / (DARK_CLASSES - 2)
     flatter = max(slope - float(np.sqrt(covariance[1, 1])), 0.0)
     constant += (slope - flatter) * float(np.average(light, weights=weights**2))

@@ -20,18 +20,18 @@ from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes, V
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
 
-# Independent noise of channels is at least as strong in one of the colour planes as in luminance,
-# whatever its levels. If far below, it has been smoothed (JPEG halves the resolution of colours) or
-# is the same in all channels. Texture makes luminance look noisier: hence so low.
+# If noise is independent between channels, at least one colour plane is as noisy as luminance. If
+# all colour planes are far below, the noise was smoothed (JPEG halves the resolution of colours) or
+# is the same in all channels. This limit is low, as texture raises the level of luminance.
 INDEPENDENT = 0.25
 # Noise that is the same in three channels is stronger in luminance by the root of 3. Clean
 # photographs have a grain of 2 of 255.
 ALL_ALIKE = 2.0 * 3**0.5
-NOT_WHITE = 1.0  # of 255: white noise below it, in all channels, is none
-# As likely as not. 3 of 65 clean photographs (BSDS500, means of PolyU) are above, and 35 of 40
-# noisy ones, of those that the constants were not fitted to; above .7, 1 and 33.
+NOT_WHITE = 1.0  # level, of 255: below it in all channels, there is no white noise
+# Least probability of camera noise. Of photographs that the constants were not fitted to, 3 of 65
+# clean ones (BSDS500, means of PolyU) and 35 of 40 noisy ones are above; above .7, 1 and 33.
 PROBABLE = 0.5
-FEWEST_SHARED = 100 * 100  # pixels: all of a smaller image may be one texture
+FEWEST_SHARED = 100 * 100  # least number of pixels: all of a smaller image may be one texture
 
 
 def measure(image: Inspected) -> Measured:
@@ -118,7 +118,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
     strongest = max(colour.sigma for colour in colours)
     if luma.established and luma.sigma > ALL_ALIKE and strongest < INDEPENDENT * luma.sigma:
         return replace(luma, correlated=True)
-    # Clipping removes some of the noise of the colours: then they do not limit that of luminance.
+    # Clipping removes some noise of the colours, so they do not limit the noise of luminance.
     if luma.established and any(colour.clipped for colour in colours):
         return replace(luma, correlated=False)
     if any(c.established and c.sigma > 0 for c in colours) and min(channels) > 0:
@@ -134,7 +134,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
             correlated=False,
             channel_sigma=tuple(share * sigma for sigma in channels),
         )
-        # Colours without white noise, as JPEG leaves them, may still have some of low frequency.
+        # Colours without white noise, as JPEG leaves them, may still have noise of low frequency.
         if max(luma.channel_sigma) > NOT_WHITE:
             return luma
     elif luma.established:
@@ -156,5 +156,5 @@ def denoise_stabilised(
     planes: Planes, transform: VarianceStabilisation, options: Options
 ) -> Planes:
     """Denoise planes whose noise a transform makes white; they may be overwritten."""
-    # Not assigned to a name, so that it is freed as soon as it is used.
+    # Planes are not assigned to a name, so that they are freed as soon as they are used.
     return transform.inverse(denoise_planes(transform.forward(planes), transform.levels, options))

@@ -29,17 +29,18 @@ FEWEST_GOOD = 3
 CHUNK = 50_000
 # An extreme pixel this far from its good neighbours (of 255) is an impulse, not a highlight.
 STANDS_OUT = 12.0
-# If more pixels than this are extreme impulses, other impulses are not looked for.
+# If a larger share of pixels are extreme impulses, other impulses are not sought.
 SALT_AND_PEPPER = 0.005
-CROWD, CROWDED = 5, 0.59  # width of a window, and the share of 15 of its 25 pixels
-# A pixel is isolated if its mean difference from its 2 most similar neighbours, of 255, is larger.
+CROWD, CROWDED = 5, 0.59  # width of a window, and a share just below 15 of its 25 pixels
+# Mean difference from the 2 most similar neighbours, of 255, above which a pixel is isolated.
 LONELY = 20.0
-LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise
-# Detecting impulses needs more: extreme pixels that differ this much from their neighbours, of 255
-# and in deviations of the other noise; isolated pixels; and a share of such pixels that edges,
-# highlights and texture do not reach.
+LONELY_IN_NOISE = 1.2  # the same limit in deviations of the Gaussian noise
+# To choose this kind of noise: least difference of extreme pixels from neighbours, of 255 and in
+# deviations of the other noise; the same of isolated pixels; and least share of such pixels, which
+# edges, highlights and texture do not reach.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
-# And in pictures of greys, pixels that are off by this many times the other variation around.
+# Impulses at one end only must differ by this many times the variation in a window this wide. A
+# picture with a larger share of extreme pixels has no impulses.
 FAR_IN_TEXTURE, AROUND, BINARY = 4.0, 33, 0.9
 
 
@@ -52,12 +53,12 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
     """Denoise planes some of whose pixels were replaced by impulses."""
     bad = np.stack([detect_impulses(plane) for plane in planes])
     filled = np.stack([fill_from_neighbours(p, b) for p, b in zip(planes, bad, strict=True)])
-    # Restored better than by the median around: denoise the image with less and less noise assumed,
-    # and use the result in bad pixels only; at last, with the level of the Gaussian noise.
+    # To restore bad pixels better than by the median around, denoise the image with less and less
+    # noise assumed, and use only these pixels. A last run, below, removes the Gaussian noise.
     guesses = GUESSES if bad.any() else ()
     for number, guess in enumerate(guesses):
         with part(number, len(guesses) + 1):
-            # Each pixel of one guess affects all its neighbours in the next.
+            # Denoise all: each pixel of one guess affects its neighbours in the next.
             whole = replace(options, wanted=None)
             filled[bad] = denoise_gaussian(filled.copy(), (guess,) * len(planes), whole)[bad]
     levels = (level or 0.0,) * len(planes)
@@ -72,13 +73,13 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
 
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
     """Mark the pixels that hold an impulse instead of the image."""
-    # Extreme pixels are impulses, unless most around are extreme too (a highlight, a shadow) or the
-    # median of the others is close.
+    # Extreme pixels are impulses, unless most pixels around are extreme too (a highlight, a shadow)
+    # or the median of the others is close.
     extreme, alone = _stray(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
-    # If almost none: impulses may have any value. They differ even from the 2 most similar of their
-    # neighbours, unlike pixels of a thin line.
+    # If almost no pixel is an extreme impulse, impulses may have any value. They differ even from
+    # their 2 most similar neighbours, unlike pixels of a thin line.
     if np.count_nonzero(impulses) <= SALT_AND_PEPPER * plane.size and min(plane.shape) >= 3:
         impulses |= alone > max(LONELY, LONELY_IN_NOISE * diagonal_deviation(plane))
     return np.asarray(impulses)
@@ -89,7 +90,7 @@ def has_impulses(plane: Planes) -> bool:
     if min(plane.shape) < 3:
         return False
     extreme, alone = _stray(plane)
-    # With many impulses, almost every difference of pixels contains one.
+    # With many impulses, almost every difference of pixels contains an impulse.
     filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
     deviation = diagonal_deviation(filled)
     least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)
@@ -100,7 +101,7 @@ def has_impulses(plane: Planes) -> bool:
     enough = WITH_IMPULSES * plane.size
     if (ends[0] | ends[1]).mean() > BINARY or np.count_nonzero(single) <= enough:
         return False
-    # Letters are at one end, and vary as much as their dots stand out.
+    # Dots of letters lie at one end, in places that vary as much as the dots stand out.
     if min(np.mean(single & end) for end in ends) < WITH_IMPULSES / 2:
         rest = fill_from_neighbours(plane, single)
         details = uniform_filter(np.square(rest - median_of_nine(rest)), AROUND)
@@ -109,7 +110,7 @@ def has_impulses(plane: Planes) -> bool:
 
 
 def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
-    """Mark extreme pixels whose neighbours mostly are not, and return how far each is off.
+    """Mark extreme pixels with few extreme neighbours; return how far each pixel is off.
 
     That is the mean difference from the two most similar of the 8 neighbours.
     """

@@ -32,11 +32,11 @@ class Inspected:
     is_given: bool  # whether the user chose the kind
     impulses: bool  # whether single pixels stand out, which the kind does not handle
     planes: Planes
-    pages: Sequence[Planes]  # those in which noise is measured
+    pages: Sequence[Planes]  # pages in which noise is measured
     white: DenoiseInfo  # white noise, on the scale of the planes, if the kind needs it
     laws: Sequence[PageLaws]
     lights: Lights | None  # parameters of the light that makes the noise, if it follows a law
-    black: float  # added to planes, maps no light to 0
+    black: float  # added to the planes so that darkness (no light) is 0
     faintest: float  # deviation below which noise is invisible
     # Deviation at each pixel over its root mean square, if it varies over the image.
     place: NDArray[np.float32] | None = None
@@ -45,11 +45,11 @@ class Inspected:
 class Measured(NamedTuple):
     """The measured noise of an image, as its model removes it."""
 
-    known: Any  # argument of `denoise`
+    known: Any  # argument `known` of `denoise`
     levels: Levels  # deviation in each channel; for speckle relative, for Poisson at 255
     established: bool = True
-    black: float = 0.0  # added to planes that are denoised
-    interval: tuple[float, float] | None = None  # of an estimated level, if one is known
+    black: float = 0.0  # added to planes before denoising
+    interval: tuple[float, float] | None = None  # interval of an estimated level, if known
 
 
 class VarianceStabilisation(NamedTuple):
@@ -57,11 +57,11 @@ class VarianceStabilisation(NamedTuple):
 
     forward: Callable[[Planes], Planes]  # may overwrite its argument, as may the inverse
     inverse: Callable[[Planes], Planes]
-    levels: NDArray[np.float64]  # of the noise of those planes
+    levels: NDArray[np.float64]  # deviations of the noise in the transformed planes
 
 
 class Model(Protocol):
-    """A kind of noise; each file of this room is one."""
+    """A kind of noise; each module that `NOISE_MODELS` names is one."""
 
     def measure(self, image: Inspected) -> Measured:
         """Return the noise of an image whose level is not given."""
@@ -71,7 +71,7 @@ class Model(Protocol):
 
 
 def noisy_channels(planes: Planes, levels: Levels) -> NDArray[np.bool_]:
-    """Return which channels have noise: those without light have none."""
+    """Return which channels have noise; channels without light have none."""
     return np.asarray((np.array(levels) > 0) & (planes.max(axis=(1, 2)) > 0))
 
 

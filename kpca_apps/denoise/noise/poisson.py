@@ -43,15 +43,15 @@ from kpca_apps.denoise.noise.model import (
 )
 from kpca_apps.denoise.options import Options
 
-# Rounds to find the gain for which the Anscombe transform has noise 1.
+# Rounds of finding the gain for which the Anscombe transform has noise of deviation 1.
 GAIN_ROUNDS = 4
-# Deviations of readout above black below which the transform is a straight line. Its noise is then
-# 1 in the dark too, within 2 %, and weaker only where almost no photon was counted. The usual
-# transform has a deviation of up to 1.13 there.
+# Deviations of readout above black below which the transform is a straight line, so that its noise
+# is 1 in the dark too, within 2 %, and weaker only where almost no photon was counted. Noise of the
+# usual transform has a deviation of up to 1.13 in the dark.
 BEND = -0.5
 MANY_COUNTS = 10  # mean count above which the Anscombe transform's noise is 1 for most pixels
 LEAST_GAIN = 1e-30
-WHOLLY = (1.0,) * 3  # powers of the spectra of the noise, which a blur explains fully
+WHOLLY = (1.0,) * 3  # powers of the noise's spectra: 1, as a blur explains them fully
 # Mean of the Anscombe transform of a Poisson count of mean 0.
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
 
@@ -77,7 +77,7 @@ def _share_in_lines(planes: Planes, lights: Lights) -> float:
 
 
 def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, NDArray[Any]]:
-    """Return the transform for noise of such lights, and the spectra (c, 8, 8) of its noise."""
+    """Return the transform for noise of these lights, and the spectra (c, 8, 8) after it."""
     transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
     return transform, transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
 
@@ -106,7 +106,7 @@ def denoise(
         at_most = np.broadcast_to(np.asarray(known, np.float64), len(planes))
         darks = [dark_light(plane, 1) for plane in planes]
         gains = [level**2 / (SCALE + dark) for level, dark in zip(at_most, darks, strict=True)]
-        # Single precision cannot divide by less: there is no such noise.
+        # Single precision cannot divide by a smaller gain, which counts as no noise.
         lights = tuple(
             Light(float(gain) if gain > LEAST_GAIN else 0.0, dark)
             for gain, dark in zip(gains, darks, strict=True)
@@ -118,7 +118,7 @@ def denoise(
     transform, spectra = _stabilised(planes, lights)
     if not any(light.blur for light in lights):
         return denoise_stabilised(planes, transform, options), levels
-    # The filter reaches over the whole image.
+    # Denoise the whole image, as the filter reaches over all of it.
     options = replace(options, wanted=None)
     cleaned = whitened_denoising(transform.forward(planes), spectra, options, WHOLLY, WHOLLY)
     found = transform.inverse(cleaned)
@@ -135,7 +135,7 @@ def _has_light(planes: Planes, lights: Lights) -> bool:
 
 
 def stabilisation(planes: Planes, lights: Lights) -> VarianceStabilisation:
-    """Return the transform that makes noise of such lights equally strong everywhere."""
+    """Return the transform that makes the noise of these lights equally strong everywhere."""
 
     def roots(planes: Planes) -> NDArray[np.float64]:
         return np.stack(

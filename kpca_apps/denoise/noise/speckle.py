@@ -30,17 +30,17 @@ from kpca_apps.denoise.noise.model import (
 )
 from kpca_apps.denoise.options import Options
 
-SPECK = 1.5  # deviations below the neighbours: above 1, no mean changes by a percent
+SPECK = 1.5  # most deviations below the neighbours: above 1, no mean changes by a percent
 AROUND = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
 FAINTEST = 1e-6  # relative deviation below which there is no noise
-DARKEST = 1e-3  # times the mean: keeps the logarithm of a dark pixel finite
+DARKEST = 1e-3  # least value, as a share of the mean: keeps the logarithm of a dark pixel finite
 
 
 def measure(image: Inspected) -> Measured:
     """Measure the deviation in each channel, relative to the intensity."""
     levels = []
     for logs in _logs(image.planes + np.float32(image.black))[1]:
-        # Each on its own scale: a channel without light is far from all others.
+        # Measure each channel on its own scale: one without light is far from all others.
         scale = float(np.ptp(logs) or 1.0) / SCALE
         scaled = ((logs - logs.min()) / scale).astype(np.float32)
         levels.append(_relative_deviation(estimate_noise(scaled).sigma * scale))
@@ -104,7 +104,7 @@ def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floa
     """Raise single pixels whose logarithm is far below that of all but one of their neighbours."""
     # If the noise's factor was near 0, the logarithm is many deviations off and looks like detail.
     # A dark line stays: its pixels have two neighbours as dark. At a border, pixels beyond it
-    # mirror those within: a repeated pixel would be its own neighbour.
+    # mirror pixels within: a repeated pixel would be its own neighbour.
     others = rank_filter(logs, 1, footprint=AROUND, mode="mirror")
     return np.asarray(np.maximum(logs, others - SPECK * deviation))
 

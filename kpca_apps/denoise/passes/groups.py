@@ -24,31 +24,31 @@ from kpca_apps.system.registers import each, fill, load, store, total, where_abo
 
 Places = NDArray[np.int32]  # (k, 3): page, row and column of the corner of each patch
 Pages = NDArray[np.float32]  # (pages, h, w)
-# Corners (groups k, 3) of the patches of groups, with room for k in each, and their numbers.
+# Corners (groups * k, 3) of patches, with room for k in each group; number of patches in each.
 Groups = tuple[Places, NDArray[np.int64]]
 Shape = tuple[int, int, int]  # pages, height and width of a patch
 
 
 class Room(NamedTuple):
-    """What a search of patches writes over."""
+    """Arrays that a search for patches reuses."""
 
-    rows: Matrix  # distances of rows of candidates
-    distances: Vector  # the same, one after the other
-    bits: NDArray[np.int32]  # and as whole numbers
+    rows: Matrix  # distances of candidates, a row of the page in each row
+    distances: Vector  # `rows`, one after the other
+    bits: NDArray[np.int32]  # bits of `distances` as whole numbers
     begins: Places  # the first candidate of each row
-    near: NDArray[np.int32]  # places among the distances
-    few: Vector  # distances there
-    one: Vector  # a number
+    near: NDArray[np.int32]  # indices of the smallest of `distances`
+    few: Vector  # distances at `near`
+    one: Vector  # a single distance, and its bits
     one_bits: NDArray[np.int32]
 
 
-RADIUS = 18  # patches are looked for within so many pixels of the reference, both ways
+RADIUS = 18  # patches are sought up to this many rows and columns from the reference
 LANES = 40  # columns of candidates compared at once: 2 RADIUS + 1, in whole vector registers
-# In the pages around patches are looked for so far from where the page before showed the one most
-# like the reference, and in so many pages on either side.
+# In other pages, patches are sought within NEAR pixels of the patch most similar to the reference
+# in the adjacent page towards it, and in PAGES pages on either side.
 NEAR, PAGES = 5, 3
 
-# The largest distance there is, and its bits: one that is not a number counts as that.
+# The largest finite distance, and its bits; a distance that is not a number counts as this one.
 LARGEST, FINITE_BITS = np.finfo(np.float32).max, 0x7F7FFFFF
 
 
@@ -67,7 +67,7 @@ def _distances(
 
     There are LANES a row, from RADIUS columns before x on.
     """
-    # Registers of 32 and 8 lanes, for a processor's hold some power of two.
+    # Use registers of 32 and 8 lanes, as the number of lanes must be a power of two.
     most, rest = fill(np.float32(0), 32), fill(np.float32(0))
     most_below, rest_below = most, rest
     page, own_y, own_x = reference
@@ -93,7 +93,7 @@ def _distances(
 
 @inlined
 def _mixed(a: int, b: int, c: int) -> np.uint32:
-    """Hash three whole numbers into one of 32 bits."""
+    """Hash three whole numbers into a number of 32 bits."""
     z = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b)
     z ^= z >> np.uint64(31)
     z = z * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(c)
@@ -104,14 +104,14 @@ def _mixed(a: int, b: int, c: int) -> np.uint32:
 
 @inlined
 def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie: Scalar) -> None:
-    """Draw distances below `tie` at random from its upper half, by a seed and their columns.
+    """Replace distances below `tie` by random ones from its upper half, by seed and column.
 
     The first of the row is column x. Outside `valid` they become infinite, and inside finite: an
     order of distances there must be.
     """
     tie = np.float32(tie)
     for t in range(LANES):
-        # Products of 32 bits, so that lanes of registers hold them.
+        # Use products of 32 bits, which fit into the lanes of registers.
         z = np.uint32(seed + np.uint32(np.uint32(x + t) * np.uint32(0x9E3779B1)))
         z = np.uint32((z ^ (z >> np.uint32(16))) * np.uint32(0x7FEB352D))
         z = np.uint32((z ^ (z >> np.uint32(15))) * np.uint32(0x846CA68B))
@@ -125,7 +125,7 @@ def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie
 
 @inlined
 def _count_up_to(distances: Vector, n: int, level: Scalar) -> int:
-    """Count the first n numbers, some times 8, that are not above a level."""
+    """Return how many of the first n numbers are at most a level; n is a multiple of 8."""
     most, one = fill(np.float32(level)), fill(np.float32(1))
     count = fill(np.float32(0))
     for t in range(0, n, 8):
@@ -135,12 +135,12 @@ def _count_up_to(distances: Vector, n: int, level: Scalar) -> int:
 
 @compiled
 def _nearest(room: Room, n: int, k: int) -> int:
-    """Find where the k smallest of n distances are, some times 8, of equal ones the first.
+    """Find the k smallest of n distances, of equal ones the first; n is a multiple of 8.
 
     They become the first of `room.near`; returned is their number.
     """
-    # Floats from 0 up, and -1, are in the order of their bits, which are halved: among all until
-    # few are left, then among those.
+    # Floats from 0 up, and -1, have the order of their bits, so bisect bits: among all distances
+    # until few are left, then among these few.
     as_float, as_bits, values, near = room.one, room.one_bits, room.distances, room.near
     low, high, count, size, few = NONE, np.int64(FINITE_BITS), n, n, NONE
     for enough in (2 * k + 16, 0):
@@ -211,8 +211,8 @@ def _find_group(
                         if distances[r, other_x - edge] < best:
                             best = distances[r, other_x - edge]
                             centre_y, centre_x = other_y, other_x
-                # Draws of a stack differ from page to page: by the distance of the pages, and so
-                # whatever page the piece begins at.
+                # Draws depend on the distance between pages, not on their numbers, so it does not
+                # matter at which page a piece begins.
                 seed = _mixed(
                     origin[0] + y,
                     origin[1] + x,
@@ -276,7 +276,7 @@ def _room(n_pages: int) -> Room:
     most = 2 * RADIUS + 1
     if n_pages > 1:
         most += 2 * PAGES * (2 * NEAR + 1)
-    # With a row to spare, for two are compared at once.
+    # Leave a row to spare, as two rows are compared at once.
     rows, one = np.empty((most + 1, LANES), np.float32), np.empty(1, np.float32)
     distances = rows.ravel()
     return Room(
@@ -300,7 +300,7 @@ def gather_centred(
     flat, zero = patches.ravel(), fill(np.float32(0))
     for g in range(k):
         y, x, at = group[g, 1], group[g, 2], g * wide
-        # A register takes what is right of the patch, too, which the next row overwrites.
+        # A register also copies pixels right of the patch, which the next row overwrites.
         inside = x + 8 <= pages.shape[2]
         for p in range(deep):
             page = group[g, 0] + p
@@ -337,7 +337,7 @@ def spread(
     start: tuple[int, int],
     sums: NDArray[np.float32],
 ) -> None:
-    """Add the estimates of a group to what is known of the pixels under it.
+    """Add the estimates of a group to the sums of the pixels that it covers.
 
     `sums` holds weighted estimates, weights and weighted leverages, from a page and row `start` on,
     with eight columns to spare. Each patch has its weight, and each pixel of a patch that of the
@@ -417,7 +417,7 @@ def smooth_groups(
     start: tuple[int, int],
     sums: NDArray[np.float32],
 ) -> None:
-    """Denoise groups of all planes by the Tikhonov filter learned on `points`, and add them up.
+    """Denoise groups of all planes by the Tikhonov filter learned on `points`; add up estimates.
 
     `variance` (c,) is that of the noise; the rest is as for `truncate_groups`.
     """
@@ -433,7 +433,7 @@ def smooth_groups(
         group = places[at * room : at * room + k]
         for c in range(len(planes)):
             for is_noisy in (False, True):
-                # The last mean is that of the noisy patches.
+                # The mean written last is the mean of the noisy patches.
                 pages, patches = (planes[c], z) if is_noisy else (points[c], x)
                 gather_centred(pages, group, shape, patches, mean)
             estimates, leverage = linear_smooth(x, z, mean, k, n, variance[c])

@@ -29,7 +29,7 @@ from kpca_apps.system.registers import WIDTH
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # beside pages matched in: zeros, never chosen
+MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # zeros beside a page, never chosen as patches
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Piece:
 
     window: Window
     whole: tuple[int, int]  # height and width of the image
-    wanted: Window  # outside, the estimate is undefined
+    wanted: Window  # window outside which the estimate is undefined
 
     def within(self, corners: Rows, axis: int, size: int) -> Rows:
         """Return corners relative to the piece, of references whose groups reach `wanted`."""
@@ -74,7 +74,7 @@ def run_pass(
         variance = patch_means(variance, shape)
         tie = patch_means(guide_variance, shape) * np.float32(settings.tie * 2 * deep * tall * wide)
     columns = piece.within(patch_grid(piece.whole[1], wide, settings.stride), 1, wide)
-    # The bands of the whole image that are needed, and the rows that each can reach.
+    # Bands of references that are needed, with the pages and rows that each can reach.
     grid, bands = patch_grid(piece.whole[0], tall, settings.stride), []
     for page in patch_grid(count, deep, max(1, deep - 1)).tolist():
         first, end = max(0, page - PAGES), min(count, page + PAGES + deep)

@@ -9,33 +9,32 @@ import numpy as np
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.groups import RADIUS
 
-# Noise levels, and the inverse bandwidth of the RBF kernel there, in squared distances of pure
-# noise. Gain over the linear kernel, measured on print in fonts of TeX and STIX, drawings,
-# photographs of scikit-learn and textures: print 1.2 dB at 12 and .3 at 25; at 50 binary print
-# loses .3. Photographs lose nothing, except that grass loses .15 at 5 with a bandwidth of 12
-# instead of 29.
+# Noise levels, and the inverse bandwidth of the RBF kernel at each, in squared distances of pure
+# noise. Measured against the linear kernel on print in fonts of TeX and STIX, drawings, photographs
+# of scikit-learn and textures: print gains 1.2 dB at 12 and .3 at 25, but binary print loses .3 at
+# 50. Photographs lose nothing, except grass, .15 at 5 with a bandwidth of 12 instead of 29.
 NARROWNESS = ((0.0, 12.0, 25.0, 50.0), (0.0, 1 / 12, 1 / 12, 0.0))
 
-# Noise levels the tables below were tuned at, on the scale 0..255; interpolated between them and
-# held outside.
+# Noise levels, of 255, at which the tables below were tuned. Their values are interpolated between
+# these levels, and constant outside.
 SIGMAS = (15.0, 25.0, 50.0)
-# Pixels a side of a patch, patches a group, and the `tie` of `Pass` at those levels.
+# Side of a patch in pixels, number of patches in a group, and `tie` of `Pass`, at these levels.
 PASSES = {
     "first": ((6, 7, 8), (40, 48, 64), (1.1, 1.1, 1.1)),
     "second": ((5, 6, 7), (40, 48, 64), (8.0, 6.0, 4.0)),
     "soft": ((7, 8, 8), (60, 90, 120), (0.0, 0.0, 0.0)),
     "last": ((4, 5, 6), (28, 36, 48), (1.1, 1.1, 1.1)),
 }
-# For a draft, with fewer patches a group than pixels a patch, which is faster: chosen on ten
+# The same for a draft: fewer patches in a group than pixels in a patch are faster. Chosen on ten
 # photographs of BSDS500/train.
 DRAFT = {
     "first": ((7, 8, 8), (32, 48, 48), (1.1, 1.1, 1.1)),
     "soft": ((8, 8, 8), (48, 48, 48), (0.0, 0.0, 0.0)),
     "last": ((6, 6, 7), (40, 40, 48), (3.0, 2.0, 1.1)),
 }
-# b: at faint noise the Tikhonov filter keeps fine texture that projection on few components loses.
+# Weight b: at faint noise, the Tikhonov filter keeps fine texture that few components lose.
 SMOOTH = (0.35, 0.2, 0.2)
-# The passes of each preset, and the pixels between their references.
+# The passes of each preset, and the distance in pixels between their references.
 STRIDES = {
     "draft": (("first", 8), ("soft", 8), ("last", 7)),
     "fast": (("first", 6), ("soft", 7), ("last", 4)),
@@ -48,13 +47,13 @@ STRIDES = {
 class Pass:
     """Settings of one pass: how it groups patches and denoises a group."""
 
-    size: int  # pixels a side of a patch
-    group: int  # patches
+    size: int  # side of a patch in pixels
+    group: int  # number of patches in a group
     tie: float  # candidates nearer than this times the distance of noise are drawn at random
     stride: int  # pixels between references
-    soft: bool = False  # Tikhonov filter, else truncation
-    bandwidth: float = np.inf  # of the RBF kernel
-    excess: float = 1.0  # largest ratio of noise variance to the given one that the edge follows
+    soft: bool = False  # whether to use the Tikhonov filter, not truncation
+    bandwidth: float = np.inf  # bandwidth of the RBF kernel
+    excess: float = 1.0  # largest ratio of actual to given noise variance that the edge follows
     back: float = 0.3  # share of the residual that is added back
     deep: int = 1  # pages that a patch spans
     band: int = 6  # rows of references processed together
@@ -124,7 +123,7 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = 
     draft, passes = options.quality == "draft", []
     for name, stride in STRIDES[options.quality][: 1 if is_mika else None]:
         if name == "second" and options.shared:
-            continue  # It would bring back what the first left: up to .6 dB are lost.
+            continue  # It would bring back noise that the first left, and lose up to .6 dB.
         sizes = (DRAFT if draft else PASSES)[name]
         size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in sizes)
         # Text and drawings need smaller patches.

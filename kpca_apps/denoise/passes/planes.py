@@ -53,35 +53,35 @@ from kpca_apps.denoise.progress import part, share_of_work
 from kpca_apps.system.blas import one_blas_thread
 
 Planes = NDArray[np.float32]
-Side = tuple[int, int]  # where it begins and ends
-Estimates = list[tuple[Planes, Planes]]  # of each pass, and their leverages
+Side = tuple[int, int]  # begin and end of a window along an axis
+Estimates = list[tuple[Planes, Planes]]  # estimates of the passes, with their leverages
 
-# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py): over .6 it gains
-# .006 dB at 15, .013 at 25 and .022 at 50.
+# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). Compared with .6,
+# gains are .006 dB at noise of 15, .013 at 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
 
-STRIP_SAMPLES = 4_000_000  # pixels times channels worked on at once, margins not counted: 270 MB
-BLOCK_SAMPLES = 6_000_000  # of a block of pages, those around it not counted: 500 MB
-AROUND = 4  # pages on either side of a block that are worked on with it
-FEWEST_PAGES = 4  # of a block
+STRIP_SAMPLES = 4_000_000  # pixels times channels of a strip, without margins: 270 MB
+BLOCK_SAMPLES = 6_000_000  # pixels times channels of a block of pages, without those around: 500 MB
+AROUND = 4  # pages on each side of a block that are denoised with the block
+FEWEST_PAGES = 4  # least number of pages in a block
 
-# Groups looked at, about, to see whether the noise level given is too low, and of a draft.
+# About how many groups test whether a given noise level is too low; the same number for a draft.
 SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
 QUIET = 0.05  # share of groups that hold little but noise, in all but the busiest images
-# Residual variance of those groups over the noise variance when that is right; patches that look
-# alike share some of their noise, so less than 1. Measured: .84 to .89 on noise alone, .85 to .90
-# on photographs at sigma 15 to 50, .97 to .99 with sigma given 10 % too low.
+# Residual variance of these quiet groups over the given noise variance, if that is right: below 1,
+# as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
+# photographs at sigma 15 to 50, .97 to .99 if the given sigma is 10 % too low.
 QUIET_RATIO = 0.905
-# Matching hides most of an excess: this is what brings 10 % in sigma back to 20 % in variance.
+# Matching hides most of an excess: this factor restores the 20 % in variance of 10 % in sigma.
 STEEPNESS = 2.5
-MOST_EXCESS = 1.25  # noise variance over the one given that is allowed for: sigma 12 % too low
+MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance: sigma 12 % too low
 
-BLURRED = 6  # pixels on either side at half the scale that decide how low frequencies change
-AT_HALF = 0.25  # share of the work that is left for half the scale and below
-SMALLEST = 16  # pixels a side of the smallest scale, at the least: two patches
+BLURRED = 6  # pixels on each side, at half the scale, that affect a change of low frequencies
+AT_HALF = 0.25  # share of the work done at half the scale and below
+SMALLEST = 16  # least side in pixels of an image at the smallest scale: two patches
 
-FAINTEST = 0.02  # times the strongest noise of an image: no plane of it is taken to have less
-NEGLIGIBLE = 1e-3  # noise, of 255: far below what rounding does, and near that of float32
+FAINTEST = 0.02  # least noise assumed in a plane, as a share of the strongest plane's
+NEGLIGIBLE = 1e-3  # noise level, of 255: far below rounding to 8 bits, and near rounding to float32
 
 
 @one_blas_thread()
@@ -108,7 +108,7 @@ def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options
 
 
 def page_blocks(count: int, samples: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield first and end of each block of pages, and of those worked on with it.
+    """Yield first and end of each block of pages, and of the pages denoised with the block.
 
     A page has so many `samples`.
 
@@ -137,7 +137,7 @@ def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
 def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     """Denoise the planes of an image at its scale, at half of it, and so on."""
     wanted = options.wanted or ((0, planes.shape[2]), (0, planes.shape[3]))
-    # That of the finest scale holds at all, for at others detail passes for noise.
+    # The finest scale is surveyed for all scales: at others, detail passes for noise.
     surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
     sigma = float(levels[0])
     # Patches and groups suit noise relative to the range that the picture uses.
@@ -168,9 +168,9 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
 
 
 def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
-    """Return the pixels of half the scale that a side of a window takes, and its own of those.
+    """Return the range that a side of a window needs at half the scale, and at full scale.
 
-    An odd last row or column, which has no half, goes with the last.
+    An odd last row or column, which half the scale lacks, belongs to the last pair.
 
     >>> _with_what_blurs((100, 200), 205)
     ((44, 102), (88, 205))
@@ -184,9 +184,9 @@ def _denoise_strips(planes: Planes, variances: Planes, plan: Plan, wanted: Windo
     channels, _, _, width = planes.shape
     margin, ((start, stop), (left, right)) = plan.reach, wanted
     samples = channels * (min(width, right + margin) - max(0, left - margin))
-    # At least two margins, so that in very wide images too more is kept than done twice.
+    # Use at least two margins: then even in very wide images, more is kept than done twice.
     rows = max(2 * margin, STRIP_SAMPLES // samples)
-    # Of one height, for the last is as large as the others in memory.
+    # Make all strips about equally high, which lowers the peak of memory.
     n_strips = -(-(stop - start) // rows)
     rows = -(-(stop - start) // n_strips)
     result, carried = planes.copy(), Estimates()
@@ -201,7 +201,7 @@ def _denoise_strips(planes: Planes, variances: Planes, plan: Plan, wanted: Windo
 def _denoise_strip(
     planes: Planes, variances: Planes, plan: Plan, wanted: Window, carried: Estimates
 ) -> tuple[Planes, Estimates]:
-    """Run the passes over a window with a margin; return the window, which all of them reach.
+    """Run the passes over a window with a margin; return the estimate of the window.
 
     Returned too is what each pass made of the rows around the lower end, which the strip below
     needs again; `carried` is that of the strip above, or nothing. What is not needed any more is
@@ -219,7 +219,7 @@ def _denoise_strip(
     kept = Estimates()
 
     def join(made: tuple[Planes, Planes], number: int, margin: int) -> None:
-        """Fill in what the strip above made of its last rows, and keep what this one did."""
+        """Fill in rows that the strip above computed, and keep those that the strip below needs."""
         ends = [
             slice(max(0, row - margin) - first, min(height, row + margin) - first)
             for row in (top, bottom)
@@ -232,7 +232,7 @@ def _denoise_strip(
 
     for number, settings in enumerate(plan.passes):
         margin -= settings.reach
-        # What later passes reach, and no more; what the strip above has is not done again.
+        # Compute only what later passes reach, without what the strip above computed.
         upper = top + margin if carried else top - margin
         needed = ((upper, bottom + margin), (left - margin, right + margin))
         piece = Piece(((first, last), (before, after)), (height, width), needed)
@@ -269,7 +269,7 @@ def _denoise_strip(
 def survey(
     planes: Planes, sigma: float, settings: Pass, surveyed: int = SURVEYED
 ) -> tuple[float, float]:
-    """Return the least ratio of the actual noise variance to the given one, and what is left.
+    """Return the least ratio of actual to given noise variance, and what the first pass leaves.
 
     The first is from 1, if sigma is right or too high, to 1.25. It is measured in about `surveyed`
     quiet groups, in the first pass of the first of planes (c, 1, h, w). The other is the deviation

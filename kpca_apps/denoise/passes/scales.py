@@ -1,4 +1,4 @@
-"""An image at half its scale, and its low frequencies taken from there."""
+"""Halve the scale of an image, and take its low frequencies from there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 
 Planes = NDArray[np.float32]
 
-BLUR = 1.0  # deviation of G in pixels of the half scale: what is finer there has been aliased
+BLUR = 1.0  # deviation of G in pixels of the half scale: finer detail is aliased there
 HALF_SHARE = np.float32(0.5)
 
 
@@ -25,9 +25,9 @@ def average_low_frequencies(fine: Planes, coarse: Planes) -> None:
     near, quarter = np.float32(0.75), np.float32(0.25)
     for plane, better in zip(fine, coarse, strict=True):
         change = gaussian_filter(better - halve(plane), BLUR)
-        # Enlarged linearly; what is outside is as the nearest inside.
+        # Enlarge linearly; outside, use the nearest value inside.
         for length in plane.shape:
-            # Twice as many rows, each at a quarter of the way from one old row to the next.
+            # Make twice as many rows, each a quarter of the way from one old row to another.
             padded = np.pad(change, ((1, 2), (0, 0)), mode="edge")
             rows = np.empty((2 * len(change) + 2, change.shape[1]), np.float32)
             rows[0::2] = near * padded[1:-1] + quarter * padded[:-2]

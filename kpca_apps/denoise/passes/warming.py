@@ -1,4 +1,4 @@
-"""The inner loops are compiled before work starts, and whether they are kept is known."""
+"""Compile the inner loops before work starts, and tell whether compiled code is kept."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ KEPT_NOWHERE = (
 )
 
 
-# Functions as numba has wrapped them, of which mypy sees the plain ones: a small one, and the one
-# that is compiled last.
+# Functions wrapped by numba, which mypy does not see: a small one, and the one compiled last.
 _FIRST: Any = padded_size
 _LAST: Any = smooth_groups
 
@@ -30,7 +29,7 @@ def is_kept() -> bool:
 
 
 def warm_up(announce: Callable[[], None]) -> None:
-    """Load the inner loops, or announce that they are compiled, for some 15 seconds, and do so.
+    """Load the inner loops; if they must be compiled first, some 15 seconds, announce that.
 
     Done before work starts, they are compiled once for a machine, and not in every worker.
     """
@@ -41,7 +40,7 @@ def warm_up(announce: Callable[[], None]) -> None:
 
 
 def _is_compiled(function: Any) -> bool:
-    """Whether a function is compiled, by this compiler.
+    """Whether a function was compiled by this version of the compiler.
 
     The index of a function may be there and be out of date, as after an upgrade of the compiler;
     a small function shows it, for it is compiled here if so.
@@ -50,8 +49,8 @@ def _is_compiled(function: Any) -> bool:
         return True
     if not is_kept():
         return False
-    # Numba's own reading of its index: empty where the source is another one. Dates of files do
-    # not tell, for they change with every installation.
+    # Numba's reading of its index is empty if the source has changed. Dates of files do not tell,
+    # as every installation changes them.
     fresh = bool(function._cache._cache_file._load_index())
     _FIRST(1)
     return fresh and not _FIRST.stats.cache_misses

@@ -167,7 +167,7 @@ def _rescaling(
         return stored, lambda pixels, _: pixels
     is_shift = len(scalings) == 1 and first.slope == 1 and first.offset == int(first.offset)
     if is_shift and stored.kind != "f":
-        # The smallest type that holds every value of the bits in use.
+        # Use the smallest type that holds every value of the bits in use.
         offset, bits = int(first.offset), int(dataset.get("BitsStored", 8 * stored.itemsize))
         low = offset - (1 << (bits - 1) if stored.kind == "i" else 0)
         high = low + (1 << bits) - 1

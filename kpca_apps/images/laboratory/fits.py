@@ -48,7 +48,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
     packed, end = False, 0
     with damage_refused(label):
         where: Any = openable(data)
-        # Read as stored, neither rescaled nor decompressed.
+        # Read pixels as stored, neither rescaled nor decompressed.
         options = {"do_not_scale_image_data": True, "disable_image_compression": True}
         with fits.open(where, mode="readonly", **options) as file:
             for hdu in file:
@@ -88,7 +88,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
         series,
         lambda number: planes[number].read(data),
         orientation=_UPSIDE_DOWN,
-        # The planes of one cube are a stack only if the header says so, which it seldom does.
+        # The planes of one cube are a stack only if the header says so, which is rare.
         has_groups=len(series) > 1,
         metadata=Metadata(orientation=_UPSIDE_DOWN),
         notes=tuple(notes),

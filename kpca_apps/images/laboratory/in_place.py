@@ -19,7 +19,7 @@ from kpca_apps.images.large import Content
 from kpca_apps.images.types import Page, check_size
 
 _PIECE = 1 << 22  # bytes copied at a time
-_DIGITS = 1 << 22  # integers that float32 represents exactly, with a margin
+_DIGITS = 1 << 22  # range of integers that float32 represents exactly, with a margin
 READ_TYPES = frozenset("u1 u2 u4 i1 i2 i4 f2 f4 f8".split())
 
 
@@ -114,11 +114,11 @@ class Plane:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the page in the file."""
+        """Number of bytes of the page in the file."""
         return self.page.height * self.page.width * self.page.channels * self.stored.itemsize
 
     def read(self, content: Content) -> NDArray[Any]:
-        """Return the pixels as values."""
+        """Read the stored numbers and scale them to values."""
         raw = content[self.place : self.place + self.n_bytes]
         return self.scaling.values(np.frombuffer(raw, self.stored).reshape(self.page.shape))
 
@@ -179,7 +179,7 @@ def _copy(
 ) -> int:
     """Copy bytes up to an offset, applying patches; return the offset."""
     while remaining and remaining[0][0] < begin:
-        remaining.pop(0)  # lies inside a page that has been written
+        remaining.pop(0)  # the patch lies inside a page already written
     while begin < end:
         if remaining and remaining[0][0] == begin:
             begin += int(file.write(remaining.pop(0)[1]))

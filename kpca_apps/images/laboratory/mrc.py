@@ -22,7 +22,7 @@ from kpca_apps.images.large import Content
 from kpca_apps.images.types import Format, ImageFile, damage_refused, rewrite
 
 _HEADER = 1024
-_EXTENDED = slice(92, 96)  # size of the extended header
+_EXTENDED = slice(92, 96)  # bytes that hold the size of the extended header
 _STATISTICS, _DEVIATION = 76, 216  # offsets of minimum, maximum and mean, and of the deviation
 _MOST_SIGNED = 127  # largest signed byte
 _MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
@@ -52,7 +52,7 @@ def read_mrc(data: Content, label: str) -> ImageFile:
         )
     stored = np.dtype("u1" if is_unsigned else _MODES[mode]).newbyteorder(order)
     planes = find_planes(label, data, _HEADER + max(0, extended), (nz, ny, nx), stored)
-    # One stack of images, one volume, or several volumes of mz sections each; see MRC2014.
+    # The file holds a stack of images, a volume, or volumes of mz sections each; see MRC2014.
     n_volumes = nz // mz if kind > 400 and mz > 0 and nz % mz == 0 else 1
     axes = "T" if kind < 1 else "Z" if n_volumes == 1 else "TZ"
     counts = (n_volumes, nz // n_volumes)[-len(axes) :]

@@ -72,7 +72,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         if not packed:
             write_in_place(file, pages, content, planes)
             return
-        # No name and no time, so that equal pixels give equal bytes.
+        # Write no name and no time, so that equal pixels give equal bytes.
         with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as inner:
             write_in_place(inner, pages, content, planes)
 

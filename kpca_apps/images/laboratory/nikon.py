@@ -23,7 +23,7 @@ from kpca_apps.images.large import Content, openable
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 
-_LOOPS = frozenset("TZP")  # axes of frames: times, slices, stage positions
+_LOOPS = frozenset("TZP")  # axes of frames: time, slice, stage position
 _MOST_TIMED = 10_000  # most frames whose times are read, one by one
 
 
@@ -51,7 +51,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     n_pages = n_frames * n_channels if min(sizes.values()) > 0 else 0
     check_pages(label, n_pages, n_pages * page.n_bytes, len(data))
     along = {axis: side for axis, side in loops.items() if axis != "P"}
-    # Frames in file order, grouped by position; each holds its channels.
+    # Frames in file order, grouped by position; each frame holds all channels.
     order = np.arange(n_frames).reshape(tuple(loops.values()))
     if "P" in loops:
         order = np.moveaxis(order, list(loops).index("P"), 0)
@@ -68,7 +68,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
             pixels = np.asarray(file.read_frame(int(frames[frame])))
             if pixels.dtype != page.dtype:
                 raise ValueError("its pixels do not fit its header")
-            # Copied, as the file may be memory-mapped only while it is open.
+            # Copy pixels, as the file may be memory-mapped only while it is open.
             return np.array(pixels.reshape(n_channels, *page.shape)[channel], order="C")
 
     notes = ("Its experiment, its events and its regions of interest are not kept.",)

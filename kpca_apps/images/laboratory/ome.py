@@ -28,12 +28,12 @@ _TEXT = 2  # TIFF's number for text
 # Characters that XML cannot hold, including surrogates.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MOST_PAGES = 1_000_000
-_MOST_PLAIN = 3 << 30  # bytes of pixels that fit into a 4 GB TIFF with a margin
+_MOST_PLAIN = 3 << 30  # most bytes of pixels that fit into a 4 GB TIFF, with a margin
 
 
 @dataclass(frozen=True)
 class Series:
-    """Pages in the order of their axes, the last fastest, with OME attributes."""
+    """Pages in the order of their axes, of which the last varies fastest, with OME attributes."""
 
     axes: str  # letters of T, C and Z, each at most once
     sizes: tuple[int, ...]
@@ -101,8 +101,8 @@ def ome_directories(series: Sequence[Series], *, orientation: int = 1) -> tuple[
     plain = Directory(layout, {}).with_integers(SHORT, shorts)
     n_pages = sum(part.n_pages for part in series)
     if any(part.page.dtype == np.float16 for part in series):
-        return (plain,) * n_pages  # a type that OME does not have
-    # A fixed UUID, so that equal pixels give equal bytes.
+        return (plain,) * n_pages  # OME does not have this pixel type
+    # Use a fixed UUID, so that equal pixels give equal bytes.
     xml = OmeXml(UUID=str(_NO_UUID), Creator="kpca")
     for part in series:
         page = part.page

@@ -53,20 +53,20 @@ _METADATA_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 _AXES = {"time": "T", "channel": "C"}
 _UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm", "meter": "m"}
 _SECONDS = {"microsecond": "µs", "millisecond": "ms", "second": "s", "minute": "min", "hour": "h"}
-_MOST_CHUNK = 1 << 30  # bytes of a chunk or shard
+_MOST_CHUNK = 1 << 30  # most bytes of a chunk or shard
 # Largest ratio of unpacked to packed bytes.
 _RATIO = 50_000
 # Codecs that compress chunks, and codecs that keep their size.
 _PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
 _STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
-_CHECKSUM = 4  # bytes (crc32c)
+_CHECKSUM = 4  # bytes of a checksum (crc32c)
 _SLACK = 4096  # bytes for checksums and the like
 _EMPTY = (1 << 64) - 1  # marks a missing chunk in a shard
-_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels a chunk; chunks a page
+_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels in a chunk; chunks in a page
 _SLAB = 1 << 26  # bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
-# Offset of a copy's first pixel in the larger copy, and the pixels that each pixel covers there.
+# Offset of a copy's first pixel in the larger copy, and how many pixels each pixel covers there.
 Line = tuple[float, float]
 
 
@@ -77,7 +77,7 @@ class _Pyramid:
     folder: Path
     paths: tuple[str, ...]
     dtype: np.dtype[Any]
-    lines: tuple[tuple[Line, ...], ...]  # for each copy except the first, along each axis
+    lines: tuple[tuple[Line, ...], ...]  # lines of each copy except the first, along each axis
 
 
 def is_zarr(folder: Path) -> bool:
@@ -96,7 +96,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         if stat.S_ISREG(entry_stat.st_mode):
             n_bytes += entry_stat.st_size
         elif not stat.S_ISDIR(entry_stat.st_mode):
-            links.append(entry)  # or a pipe, which would block if opened
+            links.append(entry)  # a link, or a pipe, which would block if opened
     if any(link.name in _METADATA_FILES for link in links):
         raise InputError(
             f"{label}: keeps what it says of itself in a link or a pipe; copy the file there."
@@ -185,7 +185,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         check_piece(label, page)
         return window(number, slice(None), slice(None))
 
-    with damage_refused(label):  # as what stands in it as text is written
+    with damage_refused(label):  # making the image writes text of the file
         return make_image(
             label,
             "zarr",
@@ -223,7 +223,7 @@ def _packing(array: Any) -> tuple[str, int]:
         raise ValueError(f"chunks in {', '.join(names)}, where zstd, Blosc or gzip can be read")
     if not hasattr(meta, "codecs"):
         block: Any = np.zeros(1, array.dtype)
-        for codec in codecs:  # encoding validates their options
+        for codec in codecs:  # encoding validates options of codecs
             block = codec.encode(block)
     if array.shards and not {*map(_name, meta.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
         raise ValueError("shards whose index is packed")
@@ -384,7 +384,7 @@ def _lines(
     whole: tuple[int, ...],
     sides: tuple[int, ...],
 ) -> tuple[Line, ...]:
-    """Return where the pixels of a copy lie in the larger one, along each axis.
+    """Return where the pixels of a copy lie in the larger copy, along each axis.
 
     Uses the stated scales and translations if the pixels then end within one pixel of the larger
     copy's end; otherwise pixels cover the larger copy evenly.
@@ -477,11 +477,11 @@ def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
 
 
 def _write_reduced(above: Any, below: Any, lines: Sequence[Line]) -> None:
-    """Write the block means of an array to a smaller one."""
+    """Write the block means of an array to a smaller array."""
     for region in _regions(below.shape, _written_sides(below)):
         sides = [part.stop - part.start for part in region]
         means = np.empty(sides, below.dtype)
-        # A few rows at a time, to hold little more than a chunk of the smaller array.
+        # Write a few rows at a time, to hold little more than a chunk of the smaller array.
         row = math.prod(sides) // sides[-2] * math.prod(step for _, step in lines) * 8
         n_rows = max(1, int(_SLAB / row))
         for first in range(0, sides[-2], n_rows):
@@ -495,7 +495,7 @@ def _write_reduced(above: Any, below: Any, lines: Sequence[Line]) -> None:
 def _means(
     above: Any, region: Sequence[slice], lines: Sequence[Line], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return for each pixel of a region the mean of the pixels it covers in the larger copy."""
+    """Return the mean of the pixels that each pixel of a region covers in the larger copy."""
     weights, covered_slices = [], []
     for part, (begin, step), side in zip(region, lines, above.shape, strict=True):
         places = np.round(begin + step * np.arange(part.start, part.stop), 6)

@@ -93,7 +93,7 @@ def with_metadata(
     items = _places(inner[b"iloc"])
     added = []
     if exif:
-        added.append((b"Exif", b"", bytes(4) + exif))  # offset 0 of the TIFF header
+        added.append((b"Exif", b"", bytes(4) + exif))  # four bytes: the TIFF header's offset, 0
     if xmp:
         added.append((b"mime", b"application/rdf+xml\0", xmp))
     first = max(items) + 1
@@ -112,7 +112,7 @@ def with_metadata(
     inner[b"iloc"] = _written_places({**items, **empty})
     grown = len(_written_meta(meta, inner)) - len(meta)
     new_places = {item: [(at + grown, n) for at, n in places] for item, places in items.items()}
-    end = len(data) + grown + 8  # at the end of the file, in a box of its own
+    end = len(data) + grown + 8  # the new items are at the end of the file, in a box of their own
     for number, (*_, content) in enumerate(added, first):
         new_places[number] = [(end, len(content))]
         end += len(content)

@@ -25,7 +25,7 @@ from kpca_apps.images.photographs.lossless import stated_size
 from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 
 QUALITY = 95
-# Channels, and the decoder's name.
+# Number of channels and the decoder's name, by Pillow's mode.
 _COLOURS = {"L": (1, "GRAY"), "RGB": (3, "RGB"), "CMYK": (4, "CMYK")}
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
 # A block of 8 x 8 pixels takes at least one bit of the file.
@@ -144,7 +144,7 @@ def _carried(segments: Iterable[tuple[int, bytes]]) -> Iterator[tuple[bytes, byt
     """Yield the segments that hold for a denoised image, with their markers."""
     for code, content in segments:
         if code == _JFIF and content.startswith(b"JFIF\0") and len(content) >= 14:
-            yield bytes([code]), content[:12] + b"\0\0"  # without a thumbnail
+            yield bytes([code]), content[:12] + b"\0\0"  # the header without its thumbnail
         is_profile = code == _APP2 and content.startswith(b"ICC_PROFILE\0")
         if content and (is_profile or code in (_APP1, _PHOTOSHOP, _COMMENT)):
             yield bytes([code]), content

@@ -33,14 +33,14 @@ from kpca_apps.system.limits import require_memory
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Pillow reads only the header of these; of WebP it allocates the whole picture.
+# Formats of which Pillow reads only the header; for WebP it allocates the whole picture.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
 _BITS = b"bits"  # bits per sample, carried beside the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
 # Boxes that hold for the denoised pixels.
 _CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
 _TYPES = frozenset({"uint8", "uint16", "float32"})
-# JPEG XL: bits of a side by selector, and width over height.
+# JPEG XL: number of bits of a side, by selector, and ratios of width to height.
 _JXL_BITS = (9, 13, 18, 30)
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
 
@@ -229,8 +229,8 @@ def _jxl_header(data: bytes) -> _JxlHeader:
 
     height, width = size()
     has_frames, bits_of_sample = False, 8
-    if not take(1):  # otherwise all fields have their defaults
-        # Orientation and intrinsic size.
+    if not take(1):  # a set bit means that all fields have their defaults
+        # Skip orientation and intrinsic size.
         if take(1):
             take(3)
             if take(1):

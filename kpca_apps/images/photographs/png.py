@@ -37,7 +37,7 @@ _GREY, _RGB, _PALETTE = 0, 2, 3
 _COLOURS = {_GREY: (1, (2, 4, 8, 16)), _RGB: (3, (8, 16)), _PALETTE: (1, (2, 4, 8))}
 _COLOURS |= {4: (2, (8, 16)), 6: (4, (8, 16))}
 _INCH = 0.0254  # metres
-# Chunks that hold for the denoised pixels, and those that hold only for the same colour type.
+# Chunks that hold for the denoised pixels, and chunks that hold only for the same colour type.
 _CARRIED = frozenset(b"cHRM cICP cLLI gAMA iCCP iTXt mDCV pHYs sRGB tEXt tIME zTXt eXIf".split())
 _IF_SAME = frozenset((b"bKGD", b"sBIT"))
 _MAX_PROFILE = 1 << 24
@@ -79,7 +79,7 @@ def read_png(data: bytes, label: str) -> ImageFile:
     def page(number: int) -> NDArray[Any]:
         if not is_palette:
             return _decoded(header, (*[(b"tRNS", key)] * transparent, *pixels), label)
-        # Looked up here, as libpng renders missing palette entries as black.
+        # Look up palette entries here, as libpng renders missing ones as black.
         places = _decoded(header._replace(colour=_GREY), pixels, label)
         places //= np.uint8(255 // (2**header.depth - 1))
         colours = np.frombuffer(named[b"PLTE"], np.uint8).reshape(-1, 3)

@@ -24,11 +24,11 @@ from kpca_apps.images.files import read_image
 from kpca_apps.images.types import ImageFile
 
 BASELINES = ("nl_means", "wavelet")
-_WINDOW = 11  # pixels of the window of the structural similarity
-_BLOCK = 16  # pixels of a block of which the activity is measured
-_SHARE = 0.1  # of the blocks that count as edges, and as flat
-_MORE_CORRELATED = 0.1  # at edges than in flat blocks: detail was removed
-_CLIPPED = 0.1  # of the pixels of a block that lie at the image's lowest or highest value
+_WINDOW = 11  # side in pixels of the window for structural similarity
+_BLOCK = 16  # side in pixels of the blocks whose activity is measured
+_SHARE = 0.1  # share of the blocks that count as edges; the same share counts as flat
+_MORE_CORRELATED = 0.1  # excess of correlation at edges over flat blocks that shows removed detail
+_CLIPPED = 0.1  # share of a block's pixels that lie at the image's lowest or highest value
 
 
 def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality:
@@ -38,7 +38,7 @@ def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality
     psnr = float("inf") if error == 0 else 10 * float(np.log10(span**2 / error))
     if min(image.shape[:2]) < _WINDOW:
         return Quality(psnr, None)
-    # A slow import that few runs need.
+    # This import is slow, and few runs need it.
     from skimage.metrics import structural_similarity
 
     # The window of Wang et al.: Gaussian of 1.5 pixels, biased covariances.
@@ -71,7 +71,7 @@ def compare(
 
 
 def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray[Any]:
-    """Run a baseline; round and clip the result as ours is when stored."""
+    """Run a baseline; round and clip its result as ours is when stored."""
     from skimage.restoration import denoise_nl_means, denoise_wavelet
 
     scaled = noisy.astype(np.float64) / span
@@ -129,7 +129,7 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     products[:-1, :-1] = 0.5 * grey[:-1, :-1] * (grey[1:, :-1] + grey[:-1, 1:])
     covariance, variance = _block_sums(products), _block_sums(grey**2)
     order = np.argsort(activity, axis=None, kind="stable")
-    # Skip unchanged blocks, such as those outside a region.
+    # Skip unchanged blocks, such as blocks outside a region.
     order = order[variance.ravel()[order] > 0]
     n_blocks = max(4, int(_SHARE * order.size))
     edge = _ratio(covariance, variance, order[-n_blocks:])
@@ -152,7 +152,7 @@ def _ratio(
 
 
 def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
-    """Open the clean image of an input, and check that it fits."""
+    """Open the clean image of an input, and check that both fit together."""
     if path is None:
         return None
     label = f"{name}: its reference {path.name}"

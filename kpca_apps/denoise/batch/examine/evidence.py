@@ -10,7 +10,7 @@ from kpca_apps.denoise.estimate.law import DARK_SHARES
 from kpca_apps.denoise.noise.choose import FAINT
 from kpca_apps.denoise.result import Evidence, NoiseLaw
 
-DIGITS = 6  # of a law: its terms may nearly cancel if black is a large number
+DIGITS = 6  # digits kept of a law, whose terms nearly cancel if black is a large number
 POINT_DIGITS = 4
 ROUNDING = 1 / 255 / 12**0.5  # deviation of rounding to 8 bits, as a share of the range
 LEAST_ODDS = 1e-12  # lower limit of a probability
@@ -56,7 +56,7 @@ def _short(value: float, digits: int = DIGITS) -> float:
 
 
 def _runner_up(noise: str, laws: tuple[NoiseLaw, ...]) -> tuple[str, float | None]:
-    """Return the likeliest other model, and its log odds against the one chosen."""
+    """Return the likeliest other model, and its log odds against the chosen model."""
     # All laws are equally likely a priori: use the mean likelihood of the rising ones.
     flat = sum(law.log_odds_flat for law in laws)
     n_rising = len(DARK_SHARES) ** len(laws) - 1
@@ -67,7 +67,7 @@ def _runner_up(noise: str, laws: tuple[NoiseLaw, ...]) -> tuple[str, float | Non
     elif noise == "gaussian":
         others = {RISING: rising}
     if laws[0].shared and noise in ("poisson", "camera"):
-        others[WHITE] = laws[0].log_odds_white  # one blur holds for all channels
+        others[WHITE] = laws[0].log_odds_white  # all channels share one blur
     if not others:
         return "", None
     name = max(others, key=lambda one: others[one])
@@ -115,5 +115,5 @@ def _option(info: DenoiseInfo, laws: tuple[NoiseLaw, ...]) -> str:
         return "--noise poisson"
     if info.sigma < ROUNDING * info.data_range:
         return ""
-    # Without an exponent.
+    # Write the number without an exponent.
     return f"--sigma {float(f'{info.sigma:.3g}'):g}"

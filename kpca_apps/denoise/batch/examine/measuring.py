@@ -55,7 +55,7 @@ class KnownNoise:
 
     kind: str
     info: DenoiseInfo
-    curves: NDArray[np.float64] | None = None  # of a raw file
+    curves: NDArray[np.float64] | None = None  # noise curves of a raw file
 
 
 def measure_file(
@@ -68,7 +68,7 @@ def measure_file(
         with here(path) as copy:
             image = read_image(copy, label=name)
             if image.mosaic is not None:
-                # In sensor counts, where noise is independent between pixels.
+                # Measure in sensor counts, where noise is independent between pixels.
                 raw = image.mosaic()
                 info, curves = measure_mosaic(raw.light, raw.pattern, raw.white, raw.noise)
             else:
@@ -120,11 +120,11 @@ def measure(source: AnyPath, denoiser: GroupDenoiser) -> KnownNoise | None:
 
 
 def pooled(found: Iterable[KnownNoise]) -> tuple[KindNoise, ...]:
-    """Return the noise of each kind: that of most images in which it is there for sure.
+    """Return the noise of each kind of images, by the model most common among noisy ones.
 
-    Gain and constant of a law, levels of white noise, and curves of raw files are medians over
-    those. Noise of a camera differs with what the camera did to each image, and is not pooled, nor
-    is speckle.
+    Gain and constant of a law, levels of white noise, and curves of raw files are medians over the
+    images with this model. Noise of a camera differs with what the camera did to each image, and is
+    not pooled, nor is speckle.
     """
     kinds: dict[str, list[KnownNoise]] = defaultdict(list)
     for one in found:

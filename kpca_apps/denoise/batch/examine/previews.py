@@ -13,14 +13,14 @@ from PIL import Image
 from kpca_apps.denoise.batch.one_image.pages import grey_of
 from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
 
-VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # pixels; see `ImagePreviews`
+VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # sides in pixels; see `ImagePreviews`
 # Noise takes most of these files; a higher quality would not make it more visible.
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
-_MAX_PROFILE = 8192  # bytes of a colour profile that small pictures carry
+_MAX_PROFILE = 8192  # most bytes of a colour profile that small pictures carry
 # Percentiles that bound the displayed values.
 _TAILS = (0.1, 99.9)
-# Share of the range below which the median counts as dark, and the brightness it is shown at.
+# Share of the range below which the median is dark, and brightness at which a dark one is shown.
 _DARK, _LIFTED = 0.1, 0.25
 # Least distance of a flat crop's mean from black and white, as a share of the range.
 _MARGIN = 0.08
@@ -69,7 +69,7 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
     """Turn an image as its orientation tag says."""
     if orientation >= 5:
         pixels = np.swapaxes(pixels, 0, 1)
-    # Which of the two axes to reverse, after the swap.
+    # Which axes to reverse after rows and columns are swapped.
     upside_down = orientation in (3, 4, 7, 8)
     mirrored = orientation in (2, 3, 6, 7)
     return pixels[:: -1 if upside_down else 1, :: -1 if mirrored else 1]
@@ -153,7 +153,7 @@ def _fitted(picture: Image.Image, most: float) -> Image.Image:
 
 
 def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
-    """Draw noisy minus denoised on middle grey; three deviations are black and white."""
+    """Draw noisy minus denoised on middle grey; -3 deviations are black, +3 white."""
     difference = before.astype(np.float32) - after
     if difference.ndim == 3:
         difference = difference.mean(axis=2)
@@ -175,7 +175,7 @@ def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
     for row, top in enumerate(tops):
         for column, left in enumerate(lefts):
             piece = grey[top : top + CROP, left : left + CROP].astype(np.float64)
-            # The mean absolute slope, so that a single hard edge does not dominate.
+            # Detail is the mean absolute slope, so that a single hard edge does not dominate.
             slopes = (
                 np.abs(np.diff(piece, axis=axis)).mean() for axis in (0, 1) if piece.shape[axis] > 1
             )

@@ -115,7 +115,7 @@ def _work_on_copies(task: Task, run: Run, stack: ExitStack) -> Done:
 
 
 def _without_earlier(task: Task, run: Run) -> Task:
-    """Return a task that ignores the earlier result; refuse unless it may be replaced."""
+    """Return a task that ignores the earlier result; refuse unless results may be replaced."""
     if not run.force:
         raise InputError(OTHER, one_line(task.planned.output))
     return replace(task, earlier=None)
@@ -128,7 +128,7 @@ class SentTask:
     task: Task
     image: Contents
     reference: Contents
-    result: Contents  # of an earlier run
+    result: Contents  # result of an earlier run
 
     def __str__(self) -> str:
         return self.task.planned.name
@@ -139,7 +139,7 @@ class Returned:
     """A finished image, with the bytes of its result if there is a new one."""
 
     done: Done
-    number: int  # of the image in the run
+    number: int  # number of the image in the run
     result: Contents
 
 

@@ -31,8 +31,8 @@ from kpca_apps.images.tiff import TILE_HEIGHT
 from kpca_apps.images.types import ImageFile, Page
 from kpca_apps.system.files.windowed import WindowedArray
 
-SQUARE = 1024  # pixels a side of the squares in which noise is measured
-MOST_PLACES = 128  # squares tried if the first have no data
+SQUARE = 1024  # side in pixels of the squares in which noise is measured
+MOST_PLACES = 128  # most squares tried if the first have no data
 ROWS, COLUMNS = 840, 2520  # of pieces
 SCANNED_ROWS = 256  # rows read at a time when the whole page is scanned
 
@@ -56,7 +56,7 @@ def denoised_in_bands(
     if page.dtype.kind == "f" and groups.data_range is None:
         groups = replace(groups, data_range=_range_of(large))
     known, info = groups.knowing(*squares)
-    # Smaller copies, and the rows of their tiles.
+    # Smaller copies, each with the height of its tiles.
     own = image.within[number] if image.within else ()
     within = [(one, tags.integer(TILE_HEIGHT, 1)) for one, tags in own]
     beside = [
@@ -84,7 +84,7 @@ class _LargePage:
         assert image.window is not None
         self.label, self.page = image.label, image.pages[number]
         self._read = partial(image.window, number)
-        # The alpha of a fully transparent page does not tell where it has data.
+        # The alpha of a fully transparent page does not tell where the page has data.
         self._has_mask = self.page.alpha and any(rows[..., -1].any() for rows in self.all_rows())
 
     def window(self, window: Window) -> NDArray[Any]:
@@ -205,8 +205,8 @@ def _filling(
     bands: Iterator[NDArray[Any]], copies: Sequence[Any], sizes: Sequence[Page], page: Page
 ) -> Iterator[NDArray[Any]]:
     """Yield bands, and fill the smaller copies from the bands yielded."""
-    taken, done = 0, [0] * len(copies)  # rows of the page, and of each copy
-    rest: list[NDArray[Any] | None] = [None] * len(copies)  # rows of an incomplete row of a copy
+    taken, done = 0, [0] * len(copies)  # number of rows done of the page, and of each copy
+    rest: list[NDArray[Any] | None] = [None] * len(copies)  # rows of the page left for a copy
     for band in bands:
         yield band
         taken += len(band)

@@ -34,13 +34,13 @@ from kpca_apps.system.quiet import warnings_ignored
 from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
-MIDDLE = 1024  # pixels either way from the middle of a large page
+MIDDLE = 1024  # pixels shown in each direction from the middle of a large page
 _MOST_NAMED = 5  # pages
 Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
 
 
 def data_of(pixels: NDArray[Any]) -> Mask | None:
-    """Return where an image is not fully transparent; None without alpha or if all or none is."""
+    """Return which pixels are not fully transparent; None without alpha, or if all or none are."""
     if pixels.ndim == 2 or pixels.shape[2] not in (2, 4):
         return None
     opaque = pixels[..., -1] != 0
@@ -48,11 +48,11 @@ def data_of(pixels: NDArray[Any]) -> Mask | None:
 
 
 def read_mask(path: AnyPath | None, image: ImageFile) -> tuple[Mask | None, ...]:
-    """Return the mask of each page, from a file of one page or as many; 0 marks no data."""
+    """Return the mask of each page, from a file of one page or one per page; 0 marks no data."""
     if path is None:
         return (None,) * len(image.pages)
     with here(path) as local:
-        # Reading as an image, below, reports faults. Opening a named pipe would block.
+        # Reading the file as an image, below, reports faults. Opening a named pipe would block.
         with suppress(Exception), warnings_ignored():
             if local.is_file():
                 with Image.open(local) as opened:
@@ -137,7 +137,7 @@ def denoised_pages(
     if isinstance(denoise, GroupDenoiser) and denoise.stack and len(image.pages) > 1:
         found = found if image.inks else _together(image, source, denoise, folder)
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
-        if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):  # includes alpha
+        if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):  # the page with alpha
             infos.append(info)
             yield denoised
             continue
@@ -167,7 +167,7 @@ def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoi
     masks = read_mask(denoise.mask, image)
     wholes: dict[int, Denoised] = {}
     last = {image.copies[number]: number for number in sorted(image.copies)}
-    made: dict[int, Bands] = {}  # copies of large pages
+    made: dict[int, Bands] = {}  # smaller copies of large pages
     for number, page in enumerate(image.pages):
         if number in made:
             yield made.pop(number), wholes[image.copies[number]][1]
@@ -288,7 +288,7 @@ def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) ->
     for number, info in enumerate(infos):
         colours = without_holes(colours_of(stored.page(number)))[0].astype(np.float32)
         planes = [*np.moveaxis(np.atleast_3d(colours), 2, 0)]
-        # A quick test first, which texture may pass; the level is that of one colour.
+        # Test quickly first, though texture may pass; the level is that of one colour.
         if info.established and np.mean([*map(diagonal_deviation, planes)]) > info.sigma:
             left = [estimate_noise(plane, info.data_range) for plane in planes]
             stronger = np.mean([one.sigma for one in left]) > info.sigma

@@ -68,7 +68,7 @@ IN_BANDS = (
 NOT_COMPARED = "Not compared: "
 PROFILED = "The noise is that of images of its kind, by --profile."
 NEGATIVE = ("Denoised as the sensor saw it, and written as a mosaic, to be developed as before.",)
-_MAX_NAME = 255  # bytes of a name that file systems hold
+_MAX_NAME = 255  # most bytes of a name in a file system
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Run:
     """Settings shared by all images of a run."""
 
     denoise: Denoiser
-    folder: AnyPath  # of the results
+    folder: AnyPath  # folder of the results
     format: str
     settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
     board: Path  # file for the progress of each image, if it is displayed
@@ -98,7 +98,7 @@ class Done:
 
     outcome: ImageOutcome
     key: str = ""  # hash of all that the result depends on; empty if the image failed
-    sha256: str = ""  # of the result
+    sha256: str = ""  # SHA-256 of the result
     source: str = ""  # SHA-256 of the input
     compared: str = ""  # hash of the reference, and the baselines
     partial: Path | None = None  # temporary file or folder of a new result
@@ -117,10 +117,10 @@ class Task:
     """An image to process."""
 
     planned: Planned
-    number: int  # in the run, from 1
-    reference: AnyPath | None  # its clean image
-    own: Mapping[str, Any] = field(default_factory=dict)  # its settings that differ from the run's
-    earlier: Done | None = None  # record of its existing result
+    number: int  # number in the run, from 1
+    reference: AnyPath | None  # the clean image, if there is one
+    own: Mapping[str, Any] = field(default_factory=dict)  # settings that differ from the run's
+    earlier: Done | None = None  # record of an existing result
 
 
 def work(task: Task, run: Run) -> Done:
@@ -181,7 +181,7 @@ def _denoise(task: Task, run: Run) -> Done:
     began = time.perf_counter()
     target = folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
-    # Created first: an unwritable folder must not waste the denoising.
+    # Create the folder first: if it cannot be written to, denoising would be wasted.
     with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if not as_negative and FORMATS[written].is_folder:
@@ -279,7 +279,7 @@ def _resume(task: Task, earlier: Done, run: Run) -> Done:
     image = read_image(source, label=name)
     stored = read_image(run.folder / output, label=output)
     reference, misfits = _clean_image(task, image)
-    # The same input may have had another name.
+    # An earlier run may have used another name for the input.
     outcome = replace(earlier.outcome, name=name, output=output)
     notes = (*(note for note in outcome.notes if not note.startswith(NOT_COMPARED)), *misfits)
     outcome = replace(outcome, own_settings=task.own, resumed=True, notes=notes)
@@ -289,7 +289,7 @@ def _resume(task: Task, earlier: Done, run: Run) -> Done:
 
 
 def _clean_image(task: Task, image: ImageFile) -> tuple[ImageFile | None, tuple[str, ...]]:
-    """Read the reference of an image; if it does not fit, return a note in its place."""
+    """Read the reference of an image; if the two do not fit, return a note instead."""
     assert not isinstance(task.reference, StorePath)
     try:
         return read_reference(task.reference, task.planned.name, image), ()
@@ -325,7 +325,7 @@ def writing_to(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Without an errno, it comes from a library that decodes an image.
+        # An error without errno comes from a library that decodes an image.
         if error.errno is None:
             raise
         raise UnwritableError(
@@ -337,7 +337,7 @@ def writing_to(target: Path) -> Iterator[None]:
 def _level_of_pages(
     image: ImageFile, infos: list[DenoiseInfo]
 ) -> tuple[float, float, tuple[str, ...]]:
-    """Return level and range over the pages of the first page's type, and notes on the others.
+    """Return level and range over the pages of the first page's type, and notes on other pages.
 
     Levels of 8-bit, 16-bit and float pages have different units, and speckle levels are relative.
     """
