@@ -143,7 +143,7 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
         ("a = " + "[" * 5000, 3, "not valid TOML"),
         ("a = \x00", 3, "UTF-16 without a byte-order mark: save it as UTF-8"),
         ('label = "\\udfff"', 3, "not valid TOML"),
-        ("/dev/zero", 3, "a regular file of less than 1 MB"),
+        ("/dev/zero", 3, "must be a plain file of less than 1 MB"),
     ],
 )
 def test_bad_configuration_files_are_one_line(

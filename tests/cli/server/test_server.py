@@ -253,7 +253,7 @@ def test_nothing_but_a_run_is_replaced(served: Path, ask: Ask) -> None:
     message = refused(ask, "screen_table", table="birds.csv")
     assert "replace it with replace=true, or choose another folder with out=." in message
     ask("screen_table", table="birds.csv", replace=True)
-    assert "holds no rules" in refused(
+    assert "is not a file of rules" in refused(
         ask, "find_rules", table="birds.csv", out="birds.csv", replace=True
     )
     os.mkfifo(served / "pipe.csv")
