@@ -66,7 +66,7 @@ _PARSERS: dict[frozenset[type], Callable[[object], float]] = {
 
 
 class CarefulCommand(TyperCommand):
-    """A command that refuses empty words and options in place of values."""
+    """A command that refuses empty words, and an option where a value is due."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words after the command's name in the usage line."""

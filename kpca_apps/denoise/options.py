@@ -105,7 +105,7 @@ class Options:
                 continue
             if not is_number(value, low, high):
                 raise ParameterError(name, f"is {shown(value)}; give {what}")
-            # Compiled code takes neither integers beyond 64 bits nor fractions.
+            # Compiled code takes neither integers beyond 64 bits nor Fraction objects.
             object.__setattr__(self, name, float(value))
         check_jobs("n_jobs", self.n_jobs)
         if self.pages > 1 and self.noise not in STACK_NOISES:

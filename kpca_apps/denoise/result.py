@@ -152,7 +152,7 @@ class NoiseLaw:
 class Evidence:
     """Why a noise model was chosen for a page, if the noise was measured."""
 
-    why: str = ""  # "it ..." for a chosen model; "may be ..." for an unchanged image
+    why: str = ""  # ends a sentence, as "it ..." (chosen model) or "may be ..." (unchanged image)
     runner_up: str = ""  # the second most likely model, in words
     log_odds: float | None = None  # log odds of the runner-up against the chosen model
     option: str = ""  # option that denoises an unchanged image all the same

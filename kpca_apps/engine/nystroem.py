@@ -247,7 +247,7 @@ class CovarianceSums:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Picklable function from rows to sums of z, or of k_Z, which `in_features` converts."""
+    """Picklable function from rows to sums of z, or sums of k_Z for `in_features` to convert."""
 
     # Sum z z', not k k': rounding errors of z z' are small beside the variance of each direction,
     # whereas B'(sum of k k')B multiplies rounding errors of the sum by the condition number of

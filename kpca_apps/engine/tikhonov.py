@@ -136,8 +136,8 @@ def without_direction(
     (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row the first is 1 / (K_mm^-1)_ii, the part
     that no other landmark explains.
     """
-    # v is parallel to row i of B, as B B' = K_mm^-1 makes it orthogonal to the coordinates of every
-    # other landmark: B (B'K) = K^-1 K.
+    # v is parallel to row i of B, for landmark i: since B B' = K_mm^-1, B (B'K_mm) is the identity,
+    # so row i is orthogonal to the coordinates B'k_j of every other landmark j.
     lost = np.einsum("ij,ij->i", whitened_rows, whitened) ** 2
     lost /= np.einsum("ij,ij->i", whitened_rows, whitened_rows)
     mahalanobis = np.einsum("ij,ij->i", whitened, whitened) - lost

@@ -235,7 +235,7 @@ def _develop(
         black, finer, n = negative.black, negative.finer, len(negative.black)
         visible = raw.raw_image_visible
         counts = finer * visible if light is None else negative.counts(light)
-        for y, x in np.ndindex(n, n):  # LibRaw subtracts the black level of the file
+        for y, x in np.ndindex(n, n):  # keep the file's own black level: LibRaw subtracts it
             own = counts[y::n, x::n] - black[y, x] * (finer - 1) / finer
             visible[y::n, x::n] = np.clip(np.rint(own), 0, 65535)
         picture = raw.postprocess(

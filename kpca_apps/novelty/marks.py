@@ -284,7 +284,7 @@ def find_marked(
 
 
 def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[str]:
-    """Return the columns of the keys: those that the page names, or all visible ones."""
+    """Return the columns that row keys hash: those that the page names, or all visible ones."""
     visible = [name for name in table.columns if name not in hidden]
     # Keys of hidden cells would allow guessing their values.
     if marks.columns is not None and {*marks.columns} <= {*visible}:

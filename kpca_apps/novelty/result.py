@@ -102,8 +102,8 @@ class Reason:
     #: The actual value: number, date in seconds or level; None if missing, free text or hidden.
     seen_value: float | str | None = None
     expected_value: float | str | None = None  #: the same for the expected value
-    #: Columns that are odd as a set, including this one, whose reasons follow each other; empty if
-    #: the column is odd by itself.
+    #: Columns that are odd only as a set, including this one; their reasons are listed one after
+    #: another. Empty if the column is odd by itself.
     together: tuple[str, ...] = ()
 
     @property
@@ -496,8 +496,8 @@ class DuplicateRows:
     n_groups: int = 0  #: number of different rows among those repeated
     #: Groups of equal rows that chance does not explain, at most 20, in the order of the table.
     equal: tuple[RepeatedRows, ...] = ()
-    #: Number of groups of rows, equal but for one cell, or for case, space or rounding, that chance
-    #: does not explain; without those of `common`.
+    #: Number of groups of near repeats: rows equal except in one cell, or except in case, spaces or
+    #: rounding. Without groups that chance explains, and those that differ in a `common` column.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  #: the first 20 of these groups
     #: Columns, and how many rows differ in each alone: so many that the table is made that way.
@@ -554,7 +554,7 @@ class RowLists:
 
     #: By rank: the first rows that are flagged or have a cell that is odd by itself.
     flagged: tuple[FlaggedRow, ...] = ()
-    usual: tuple[UsualRow, ...] = ()  #: rows that ranked rows are compared with, by row
+    usual: tuple[UsualRow, ...] = ()  #: unflagged rows shown beside ranked ones, in table order
     accepted: AcceptedRows | None = None  #: None if the user accepted no rows
     marks: tuple[RowMark, ...] = ()  #: rows of the table that a reader marked before
     id_column: str | None = None  #: the column that names the rows

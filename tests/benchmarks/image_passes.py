@@ -54,7 +54,7 @@ def one_scale(plan: Plan) -> Plan:
 
 
 def nearest(plan: Plan) -> Plan:
-    """Groups of the nearest patches, without draws among those that noise makes differ."""
+    """Group the nearest patches; do not draw at random among those that differ only by noise."""
     return replace(plan, passes=tuple(replace(step, tie=0.0) for step in plan.passes))
 
 

@@ -43,7 +43,7 @@ TOP = 0.02
 
 
 def curves(n: int, d: int, spread: float, rng: np.random.Generator) -> FloatArray:
-    """Draw rows of one curve over the columns, each with its own scale."""
+    """Draw rows that follow one curve over the columns, each row with its own scale."""
     curve = 1000.0 * (1.0 + 0.3 * np.sin(2 * np.pi * np.arange(d) / min(d, 12)))
     logs = spread * rng.normal(size=(n, 1)) + NOISE * rng.normal(size=(n, d))
     return np.round(curve * np.exp(logs), 1)

@@ -66,7 +66,7 @@ def test_units_make_no_difference(unit: float, offset: float, given: bool) -> No
     "dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "float16"]
 )
 def test_noise_is_found_in_every_type(dtype: str) -> None:
-    """Such as a level of 150 in a CT scan from -1000 to 2000."""
+    """Signed values may start below 0: a CT scan from -1000 to 2000 with noise of 150."""
     clean, noisy = scene(1)
     low, span = {"int8": (-100, 200), "uint8": (20, 200), "float16": (0, 300)}.get(
         dtype, (-1000, 3000) if dtype.startswith("i") else (1000, 3000)

@@ -69,7 +69,7 @@ def class_likelihoods(
     """
     freedom = np.maximum(pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
     unsure = SCATTER_SD**2 + 2.0 / np.maximum(pixels / PIXELS, 1.0)
-    # Arrays (bands, n, spectra, levels, amplitudes) are in single precision, to halve the time.
+    # Single precision halves the time. Axes: bands, n, spectra, levels, amplitudes.
     logs, variances = (
         np.asarray(x.T[..., None, None, None], np.float32)
         for x in (np.log(energies), 2.0 / freedom + believed)

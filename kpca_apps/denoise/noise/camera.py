@@ -381,7 +381,7 @@ def whitened_denoising(
 def _filtered(
     plane: NDArray[np.float32], gain: Array, n_pages: int = 1, *, inverse: bool = False
 ) -> NDArray[np.float32]:
-    """Return a plane whose spectrum is multiplied, or divided, by a gain (8, 8) for patches.
+    """Multiply or divide a plane's spectrum by a gain (8, 8), given at the frequencies of a patch.
 
     The gain is linear between the frequencies of a patch. Pages are stacked vertically, and each
     has its own spectrum.

@@ -148,7 +148,7 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
 
 
 def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) -> list[PageLaws]:
-    """Return the laws of pages with noise, if enough noise is visible.
+    """Return the noise laws of the pages; leave out pages whose noise cannot be measured.
 
     `step` is the spacing of the values; no light is at -`black`. If the image certainly has noise
     that is `white`, a law that plainly rises is certain, too.

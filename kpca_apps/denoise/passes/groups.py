@@ -104,7 +104,7 @@ def _mixed(a: int, b: int, c: int) -> np.uint32:
 
 @inlined
 def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie: Scalar) -> None:
-    """Replace distances below `tie` by random ones from its upper half, by seed and column.
+    """Replace distances below `tie` by random ones from tie / 2 to tie, by seed and column.
 
     The first of the row is column x. Outside `valid` they become infinite, and inside finite: an
     order of distances there must be.

@@ -9,10 +9,11 @@ import numpy as np
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.groups import RADIUS
 
-# Noise levels, and the inverse bandwidth of the RBF kernel at each, in squared distances of pure
-# noise. Measured against the linear kernel on print in fonts of TeX and STIX, drawings, photographs
-# of scikit-learn and textures: print gains 1.2 dB at 12 and .3 at 25, but binary print loses .3 at
-# 50. Photographs lose nothing, except grass, .15 at 5 with a bandwidth of 12 instead of 29.
+# Noise levels, and the inverse bandwidth of the RBF kernel at each; bandwidths are in units of the
+# squared distance of pure noise. Gains over the linear kernel on print (TeX and STIX fonts),
+# drawings, textures and the photographs of scikit-learn: print gains 1.2 dB at level 12 and .3 at
+# 25, but binary print loses .3 at 50. Photographs lose nothing. At level 5, where the bandwidth is
+# 29, one of 12 would cost a picture of grass .15 dB.
 NARROWNESS = ((0.0, 12.0, 25.0, 50.0), (0.0, 1 / 12, 1 / 12, 0.0))
 
 # Noise levels, of 255, at which the tables below were tuned. Their values are interpolated between

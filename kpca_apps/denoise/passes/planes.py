@@ -68,9 +68,9 @@ FEWEST_PAGES = 4  # least number of pages in a block
 # About how many groups test whether a given noise level is too low; the same number for a draft.
 SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
 QUIET = 0.05  # share of groups that hold little but noise, in all but the busiest images
-# Residual variance of these quiet groups over the given noise variance, if that is right: below 1,
-# as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
-# photographs at sigma 15 to 50, .97 to .99 if the given sigma is 10 % too low.
+# In quiet groups, the residual variance over the given noise variance if the latter is right. It is
+# below 1, as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to
+# .90 on photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.
 QUIET_RATIO = 0.905
 # Matching hides most of an excess: this factor restores the 20 % in variance of 10 % in sigma.
 STEEPNESS = 2.5

@@ -35,7 +35,7 @@ _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
 # Formats of which Pillow reads only the header; for WebP it allocates the whole picture.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
-_BITS = b"bits"  # bits per sample, carried beside the boxes
+_BITS = b"bits"  # key of the bits per sample, which are kept in the same tuple as the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
 # Boxes that hold for the denoised pixels.
 _CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})

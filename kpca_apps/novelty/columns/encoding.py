@@ -375,7 +375,8 @@ class TableEncoder:
         return text, None if spec.format is None else float(readings.values[row])
 
 
-# In a running column, a late date is no evidence; its weekday or time of day may be.
+# In a running column of dates, which rise or fall with the row number, a late date is no evidence;
+# its weekday or time of day may be.
 
 _DAY = 86400.0  # seconds
 _PERIODS = (np.inf, 1.0, 1.0, 7.0, 7.0)  # period of each feature of a date, in days

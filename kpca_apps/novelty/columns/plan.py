@@ -665,7 +665,7 @@ def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
 
 
 def _why_long(column: Column, distinct: FloatArray, format: NumberFormat) -> str:
-    """Return why integers of more digits than floats keep identify rows; empty for times.
+    """Return why integers too long for floats are taken as identifiers; empty if they are not.
 
     `distinct` (k,) are the values as floats; columns of floats are never such codes.
     """

@@ -44,9 +44,11 @@ from kpca_apps.tables.values import NumberFormat
 N_CALIBRATING, MIN_ROWS = 300, 50
 # Larger distances in one column count as this much, in standard deviations.
 FARTHEST = 3.0
-# A value is deviant if fewer than MAX_EXPECTED calibrating rows would be as far from their expected
-# value by chance, and it is TIMES_FARTHEST as far as nearly all (FAR_SHARE) are. A repair fits if
-# it is as near as FITTING_SHARE of the rows, and leaves at most PART_OF_WAY of the distance.
+# A value that is not odd by itself is deviant if its distance from the expected value is over
+# TIMES_FARTHEST times the one that a share FAR_SHARE of the calibrating rows stay within, and so
+# rare that fewer than MAX_EXPECTED of them would reach it by chance. A repair fits if it comes as
+# near as a share FITTING_SHARE of those rows, and leaves at most PART_OF_WAY of the way that it
+# moves the value (of an exchange: of the distance before it).
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 # Looser than FITTING_SHARE, for repairs without alternatives (an exchange or a sign) and for values

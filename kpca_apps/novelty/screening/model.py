@@ -171,7 +171,7 @@ class NoveltyModel:
     versions: dict[str, str]  # versions of the libraries it was fitted with
     warnings: tuple[str, ...] = ()  # warnings about the training table
     groups: tuple[GroupModel, ...] = ()  # groups with models of their own, largest first
-    # Threshold chosen in the fit for all rows; None without groups or with a clean reference.
+    # One threshold for all rows, chosen in the fit; None without groups or with a clean reference.
     group_threshold: float | None = None
 
     @property

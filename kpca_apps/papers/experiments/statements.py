@@ -105,7 +105,7 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
     right = float(N * subspace.variances[0])
     about_mean = centred(K)
     smallest = float(np.abs(np.linalg.eigvalsh(about_mean)).min() / np.trace(about_mean))
-    # As printed, the indices fit only if the numbers of new and of fitted rows are equal.
+    # The indices printed in the paper fit only if the numbers of new and of fitted rows are equal.
     new = RBF(0.1)(X + 0.5, X)
     rows, columns, mean = new.mean(axis=1), K.mean(axis=0), K.mean()
     swapped = new - columns[:, None] - rows + mean

@@ -108,7 +108,8 @@ def test_the_size_is_known_before_it_is_decoded(what: str) -> None:
 
 @pytest.mark.parametrize(("selector", "bits"), [(0, 32), (1, 16), (2, 24), (3, 20)])
 def test_any_bits_of_floats_in_jpeg_xl_are_read(selector: int, bits: int) -> None:
-    # 64 x 64 pixels, not all default, no extras, floats; bits - 1, and further fields.
+    # Fields from the lowest bit: 64 x 64 pixels, not all default, no extra fields, float samples,
+    # selector of the bit depth, bits - 1, and what follows.
     header = 1 | (8 - 1) << 1 | 1 << 6 | 0 << 9 | 0 << 10 | 1 << 11 | selector << 12
     header |= (bits - 1 | 1 << 6) << 14
     found = _jxl_header(b"\xff\x0a" + header.to_bytes(14, "little"))

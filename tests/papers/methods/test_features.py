@@ -89,7 +89,7 @@ class TestNeighbours:
         assert_array_equal(kernel_neighbour_labels(RBF(0.3), X, y, new), plain)
 
     def test_a_polynomial_kernel_changes_the_rule(self):
-        """(x.y)^2 identifies a point with its mirror image, so a class at both ends is one."""
+        """(x.y)^2 takes a point for its mirror image, so -x gets the class of the rows near x."""
         X = np.array([[3.0, 0.1], [2.9, 0.0], [0.0, 3.0], [0.1, 2.8]])
         new = np.array([[-3.0, 0.0]])
         assert kernel_neighbour_labels(Polynomial(2), X, [1, 1, 0, 0], new, n_neighbours=2) == [1]

@@ -155,7 +155,7 @@ def _cuts(length: int, step: int) -> list[tuple[int, int]]:
 
 
 def _pieces(large: _LargePage, known: GroupDenoiser) -> Iterator[NDArray[Any]]:
-    """Yield rows of pieces of a page, each piece denoised as an image of its own."""
+    """Denoise a page piece by piece, each as its own image; yield each row of pieces as a strip."""
     page, rows = large.page, _cuts(large.page.height, ROWS)
     size = page.height, page.width
     for n, (top, bottom) in enumerate(rows):

@@ -1,1 +1,1 @@
-"""How surprising rows are: the reconstruction error of kernel PCA combined with their cells."""
+"""How surprising rows are: the error of kernel PCA combined with the surprise of their cells."""

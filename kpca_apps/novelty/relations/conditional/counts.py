@@ -288,7 +288,7 @@ class Relation:
 
     @cached_property
     def _n_others(self) -> tuple[int, int]:
-        """Number of values with one row and with two, besides the commonest of each group."""
+        """Numbers of values that occur once and twice in a group, without its commonest value."""
         is_first = self.pairs % self.n_codes == self._sums.first[self._group]
         others = (self._sums.n_rows[self._group] > 2) & ~is_first
         once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
@@ -369,7 +369,7 @@ def gain_of(
     n_cells, of_groups = int(column.counts.sum()), n_rows[given]
     own = float(counts @ column.log_q[value])
     least = max(LEAST_SHARE * column.nats * n_cells, LEAST_NATS)
-    # The likelihood of the counts themselves is an upper bound, which rules out most pairs.
+    # The in-sample likelihood is an upper bound of the leave-one-out one: it rules out most pairs.
     if float(counts @ np.log(counts / of_groups)) - own <= least:
         return None
     rest, others = of_groups - 1, counts - 1

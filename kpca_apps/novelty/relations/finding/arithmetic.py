@@ -215,7 +215,7 @@ def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
             turned = 1.0 + per * numbers.values[:, rate]
             known = turned[np.isfinite(turned)]
             low, high = np.quantile(known, [0.025, 0.975])
-            # If few rows have a rate, `products` finds the product without it.
+            # If almost all rates are 0, `products` finds the product without the rate.
             if not (0.0 < low and high <= 2.0 and np.mean(known != 1) > 1 - NEARLY):
                 continue
             others = numbers.without({name})

@@ -39,7 +39,7 @@ _FEW_VALUES = 5  # distinct values below which all rows must be in order
 _NEAR = 0.2  # largest difference near 0, relative to the median difference
 _SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of rows near 0, on a fine and a coarse scale
 _FEWEST_NEAR = 10  # least number of rows near 0
-_ACROSS = 0.1  # largest ratio of rows near 0 that are out of order to those in order
+_ACROSS = 0.1  # near 0, largest ratio of rows out of order to rows in order
 _TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, and in standard errors
 _MIN_ROWS = 20
 

@@ -71,7 +71,7 @@ def is_list_total(cells: Sequence[str]) -> bool:
 class Body:
     """The rows of a file that are no data, and its other rows."""
 
-    # kind -> first and last line of a run of lines, of the next run, ...
+    # kind -> its runs of lines, flat: first and last line of one run, then of the next, ...
     left_out: dict[str, list[int]] = field(default_factory=dict)
     title: str = ""
     header: list[str] = field(default_factory=list)  # names of the columns, which rows may repeat
