@@ -22,7 +22,7 @@ rng = np.random.default_rng(0)
 X, image = rng.normal(size=(1500, 5)), 100 + 20 * rng.standard_normal((256, 256))
 def everything():
     scores = KernelPCANovelty(n_jobs=2, random_state=0).fit(X).novelty_scores_
-    found = screen_table({str(j): X[:, j] for j in range(5)}).scores
+    found = screen_table({str(j): X[:, j] for j in range(5)}).rows.scores
     clean = denoise_kpca(image, sigma=20.0, data_range=255, quality="fast", n_jobs=2)
     return hash((scores.tobytes(), found.tobytes(), clean.tobytes()))
 def interrupted():

@@ -316,9 +316,9 @@ def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_reported(
 @pytest.mark.release
 def test_one_row_of_many_is_explained(birds: Path) -> None:
     model = fit_table(read_table(birds), OPTIONS, clean=False)[0]
-    for how in ({"row": "b411"}, {"row": "412"}, {"line": 413}):
-        whole, _ = explain_row(model, read_table(birds), **how)  # type: ignore[arg-type]
-        parted, _ = explain_row(model, in_parts(birds), **how)  # type: ignore[arg-type]
+    for row in ("b411", "412", 413):
+        whole, _ = explain_row(model, read_table(birds), row)
+        parted, _ = explain_row(model, in_parts(birds), row)
         assert parted == whole
         assert whole.row == 412
 
