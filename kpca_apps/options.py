@@ -73,7 +73,7 @@ class Options:
     quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
     dry_run: bool = general("Print what would be done, and stop.", default=False)
     config: Path | None = general(
-        "Read options from a TOML file, without the leading --: skip-rows = 2.", "FILE"
+        "Read options from a TOML file, without the leading --: quiet = true.", "FILE"
     )
 
     def __init_subclass__(cls) -> None:
