@@ -261,7 +261,7 @@ class _Rows:
             against = -relation.gain * of.log_p
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
-        log_p, log_other, log_right = _averages(sums)
+        log_p, log_other, log_right, _ = _averages(sums)
         return cls(
             columns, relations, (), cells, own, log_p.T, log_other.T, log_right.T, strongest.T,
             n_against.T, n_for.T,
@@ -420,10 +420,10 @@ class _Rows:
                 against_b = np.where(settled[:, a], 0.0, -of.log_p[active])
                 either = np.maximum(against[:, a, b], against_b)
                 against[:, a, b] = against[:, b, a] = either
-            log_p, log_other, log_right = (of.T for of in _averages(sums))
+            log_p, log_other, log_right, weight = (of.T for of in _averages(sums))
             log_p = np.where(likeness[active] < 0, log_p + likeness[active], log_right)
             is_odd = (log_p <= limits) | (log_other <= self.sure[rows[active]])
-            is_odd &= (sums[3].T > 0) & ~settled & ~is_exception[active]
+            is_odd &= (weight > 0) & ~settled & ~is_exception[active]
             is_odd &= np.isfinite(likeness[active])
             blame = (against * ~settled[:, None, :]).sum(axis=2) * ~settled
             suspect = blame.argmax(axis=1)
@@ -493,12 +493,12 @@ def _add(
         total += weight * part[rows].astype(np.float64, copy=False)
 
 
-def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Divide the sums of three log probabilities by their weights, (columns, n) each."""
+def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return means of three log probabilities and the weights of the first, (columns, n) each."""
     log_p, log_other, log_right, weight, deciding = sums
     for of, by in ((log_p, weight), (log_other, deciding), (log_right, deciding)):
         np.divide(of, by, out=of, where=by > 0)
-    return log_p, log_other, log_right
+    return log_p, log_other, log_right, weight
 
 
 def _surprise(log_p: FloatArray, n_tried: int) -> FloatArray:
