@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NewType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,13 @@ from kpca_apps.tables.table import Table
 
 # Largest number of rows of one id that a message lists.
 MAX_PLACES = 20
+Line = NewType("Line", int)  # of the file, on which a row starts; a plain number is of a row
 
 
 def explain_row(
     model: NoveltyModel,
     table: AnyTable,
-    row: str | int,
+    row: str | Line,
     *,
     by_hidden: bool = True,
     accept: Sequence[Table | Marks] = (),
@@ -41,8 +43,8 @@ def explain_row(
 ) -> tuple[RankedRow, ScreeningResult]:
     """Return a row with its rank and all its reasons, and the result for the whole table.
 
-    `row` is its text in the column that names the rows (`naming_column`), else its number from 1;
-    an integer is the line of the file on which it starts.
+    `row` is its text in the column that names the rows (`naming_column`), else its number from 1,
+    or the line of the file on which it starts.
     Unless `by_hidden`, hidden columns are not searched: a match would reveal a value.
     """
     execution = execution or Execution()
@@ -64,7 +66,7 @@ def explain_row(
     return found, redact(result, hidden)
 
 
-def _find_row(rows: Encoded, id_column: str | None, row: str | int) -> int:
+def _find_row(rows: Encoded, id_column: str | None, row: str | Line) -> int:
     """Return the position of the requested row; InputError if there is none or several."""
     name, line = rows.source.name, row if isinstance(row, int) else None
     if line is not None:

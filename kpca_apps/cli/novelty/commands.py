@@ -225,14 +225,14 @@ def explain(
     from kpca_apps.cli.novelty.documents import EXPLAINED_ROW
     from kpca_apps.cli.novelty.lines import explanation_lines, place, say_warnings
     from kpca_apps.cli.novelty.run import adjusted, running
-    from kpca_apps.novelty.explain import explain_row
+    from kpca_apps.novelty.explain import Line, explain_row
     from kpca_apps.novelty.screening.model import load_model
 
-    sought = line if row is None else row
-    if sought is None or None not in (row, line):
+    if (row is None) == (line is None):
         is_value = row is None and options.id is not None
         instead = f"; --id names a column, --row {shlex.quote(options.id or '')} a row" * is_value
         raise ConfigError(f"give the row to explain by either --row or --line{instead}")
+    sought = Line(line) if line is not None else str(row)
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table, layout=loaded.options.layout)

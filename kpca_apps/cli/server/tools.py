@@ -210,7 +210,7 @@ class Tools:
             raise ConfigError("say which row to explain: either its id or number, or its line")
         loaded, given = self._model(model), {} if id is None else {"id": id}
         opened, _, chosen = self._adjusted(loaded, self.roots.file(table), hide, None, given)
-        sought = str(row) if line is None else line
+        sought = str(row) if line is None else explain.Line(line)
         found, _ = explain.explain_row(loaded, opened, sought, by_hidden=False, options=chosen)
         return answers.brief(found, MOST_ROWS)  # type: ignore[no-any-return]
 

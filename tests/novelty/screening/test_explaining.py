@@ -7,7 +7,7 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.explain import explain_row
+from kpca_apps.novelty.explain import Line, explain_row
 from kpca_apps.novelty.run import score, screen
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
@@ -33,7 +33,7 @@ def test_a_row_is_found_by_number_line_or_id(model: NoveltyModel, new: Table) ->
     by_id = ScreeningOptions(columns=ColumnOptions(id="name"))
     rows = [
         explain_row(model, new, row="30")[0],
-        explain_row(model, new, row=31)[0],
+        explain_row(model, new, row=Line(31))[0],
         explain_row(model, new, row="bird 0029", options=by_id)[0],
     ]
     assert {(row.row, row.line, row.rank, row.score) for row in rows} == {
@@ -102,4 +102,4 @@ def test_a_number_that_is_no_id_is_the_number_of_the_row(model: NoveltyModel, ne
 
 def test_tables_without_lines_have_none_to_explain(model: NoveltyModel) -> None:
     with pytest.raises(ConfigError, match="has no lines"):
-        explain_row(model, correlated(10), row=2)
+        explain_row(model, correlated(10), row=Line(2))

@@ -16,7 +16,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.novelty.columns.parts import Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare.comparison import compare_table
-from kpca_apps.novelty.explain import explain_row
+from kpca_apps.novelty.explain import Line, explain_row
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.run import score, screen
 from kpca_apps.novelty.screening.fit import fit_table
@@ -316,7 +316,7 @@ def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_reported(
 @pytest.mark.release
 def test_one_row_of_many_is_explained(birds: Path) -> None:
     model = fit_table(read_table(birds), OPTIONS, clean=False)[0]
-    for row in ("b411", "412", 413):
+    for row in ("b411", "412", Line(413)):
         whole, _ = explain_row(model, read_table(birds), row)
         parted, _ = explain_row(model, in_parts(birds), row)
         assert parted == whole

@@ -15,7 +15,7 @@ import pytest
 
 from kpca_apps import screen_table
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.novelty.explain import explain_row
+from kpca_apps.novelty.explain import Line, explain_row
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.tables.opening import open_table
@@ -237,4 +237,4 @@ def test_files_of_one_name_are_distinguished_without_the_values_of_their_folders
     model, _ = fit_table(table, ScreeningOptions())
     each = r"3 rows start on line 3: rows 2 of x.csv #1, 62 of x.csv #2, 122 of y.csv; name one, as"
     with pytest.raises(InputError, match=each):
-        explain_row(model, table, row=3)
+        explain_row(model, table, row=Line(3))
