@@ -314,19 +314,15 @@ class Cleaned:
 def clean_image(
     image: NDArray[Any],
     options: Options,
+    given: Given = Given(),
     *,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
     mask: ArrayLike | None = None,
-    **given: Any,
 ) -> Cleaned:
-    """Denoise an image whose strength may be chosen later; skip the work if the strength is 0.
-
-    `given` are the fields of `Given`.
-    """
+    """Denoise an image whose strength may be chosen later; skip the work if the strength is 0."""
     planes, axes, data = _opened(image, channel_axis, stack_axis, mask)
-    known = Given(**given)
-    return _clean(read_picture(planes, axes, known.data_range, data), options, known)
+    return _clean(read_picture(planes, axes, given.data_range, data), options, given)
 
 
 def _opened(
@@ -480,10 +476,8 @@ def measure_noise(
     >>> 4.5 < measure_noise(noisy, data_range=255).sigma < 5.5
     True
     """
-    options = Options(strength=0.0)
-    return clean_image(
-        image, options, data_range=data_range, channel_axis=channel_axis, mask=mask
-    ).info
+    options, given = Options(strength=0.0), Given(data_range=data_range)
+    return clean_image(image, options, given, channel_axis=channel_axis, mask=mask).info
 
 
 def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[float, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.denoiser import clean_image
+from kpca_apps.denoise.denoiser import Given, clean_image
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import as_stored
 from kpca_apps.denoise.options import Options, Window
@@ -63,9 +63,8 @@ def preview(
     """
     options = replace(request.options, wanted=window)
     with listening(report):
-        cleaned = clean_image(
-            plane, options, sigma=request.sigma, channel_axis=-1 if plane.ndim == 3 else None
-        )
+        given, axis = Given(request.sigma), -1 if plane.ndim == 3 else None
+        cleaned = clean_image(plane, options, given, channel_axis=axis)
     (top, bottom), (left, right) = window
     whole = as_stored(cleaned.at(options.strength), plane.dtype)
     return whole[top:bottom, left:right], cleaned.info
@@ -88,7 +87,7 @@ def denoise_planes(
                 cleaned = clean_image(
                     piece,
                     request.options,
-                    sigma=request.sigma,
+                    Given(request.sigma),
                     channel_axis=-1 if rgb else None,
                     stack_axis=0 if request.stack else None,
                 )

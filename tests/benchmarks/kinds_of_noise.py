@@ -25,7 +25,7 @@ from photographs import grey_images, heading, psnr, row
 from skimage.io import imread
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.denoise.denoiser import clean_image
+from kpca_apps.denoise.denoiser import Given, clean_image
 from kpca_apps.denoise.options import Options
 
 COLUMNS = "noise", "requested", "quality", "noisy dB", "dB", "CPU s / MP", "of it measuring"
@@ -64,7 +64,7 @@ def measured(cases: list[Case], noise: str, quality: str) -> tuple[float, float,
         for place, strength in enumerate((1.0, 0.0)):
             options = Options(noise=noise, quality=quality, strength=strength, n_jobs=1)
             start = time.process_time()
-            cleaned = clean_image(noisy, options, data_range=255, channel_axis=axis)
+            cleaned = clean_image(noisy, options, Given(data_range=255), channel_axis=axis)
             seconds[place] += time.process_time() - start
             if strength:
                 found.append(psnr(cleaned.at(1.0), clean))

@@ -15,7 +15,7 @@ from skimage.util import random_noise
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.cli.denoise import options as denoise_options
-from kpca_apps.denoise.denoiser import Noise, clean_image, denoise_kpca, denoise_with_info
+from kpca_apps.denoise.denoiser import Given, Noise, clean_image, denoise_kpca, denoise_with_info
 from kpca_apps.denoise.options import NOISES, Options, Window
 from kpca_apps.errors import ConfigError, InputError
 from tests.quick import quick
@@ -249,9 +249,9 @@ def test_a_crop_equals_the_crop_of_the_whole_to_the_last_bit(
     image = texture if colour else texture[..., 1]
     options = Options(noise=noise, quality=quality, content=content)
     sigma = (0.2 if noise == "speckle" else 20.0) if given_sigma else None
-    known = {"sigma": sigma, "data_range": 255.0, "channel_axis": -1 if colour else None}
-    whole = clean_image(image, options, **known).at(1.0)
-    piece = clean_image(image, replace(options, wanted=window), **known).at(1.0)
+    given, axis = Given(sigma, data_range=255.0), -1 if colour else None
+    whole = clean_image(image, options, given, channel_axis=axis).at(1.0)
+    piece = clean_image(image, replace(options, wanted=window), given, channel_axis=axis).at(1.0)
     (top, bottom), (left, right) = window
     inner = np.s_[top:bottom, left:right]
     np.testing.assert_array_equal(piece[inner], whole[inner])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.denoise.denoiser import clean_image, denoise_with_info
+from kpca_apps.denoise.denoiser import Given, clean_image, denoise_with_info
 from kpca_apps.denoise.options import METHODS, Options
 from kpca_apps.errors import KpcaError
 from tests.quick import examples
@@ -188,7 +188,7 @@ def test_a_crop_of_a_draft_equals_that_of_the_whole(height, width, noise, seed, 
     options = Options(noise=noise, quality="draft")
     level = LEVEL.get(noise, 15.0)
     whole, piece = (
-        clean_image(image, opts, sigma=level, data_range=255.0).at(1.0)
+        clean_image(image, opts, Given(level, 255.0)).at(1.0)
         for opts in (options, replace(options, wanted=window))
     )
     (top, bottom), (left, right) = window

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.profile import KindNoise
-from kpca_apps.denoise.denoiser import Cleaned, clean_image
+from kpca_apps.denoise.denoiser import Cleaned, Given, clean_image
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import dtype_range, value_range
 from kpca_apps.denoise.masks import Mask, numbers_in
@@ -230,13 +230,10 @@ class GroupDenoiser(Denoiser):
         return clean_image(
             pixels,
             self.options,
-            sigma=sigma,
-            data_range=self.data_range,
+            Given(sigma, self.data_range, self.region, self.laws),
             channel_axis=-1 if has_colours else None,
             stack_axis=stack_axis,
-            laws=self.laws,
             mask=mask,
-            region=self.region,
         )
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:

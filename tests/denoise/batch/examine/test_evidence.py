@@ -11,7 +11,7 @@ from scipy.ndimage import gaussian_filter
 from skimage import data
 
 from kpca_apps.denoise.batch.examine.evidence import FLAT, RISING, WHITE, evidence_of
-from kpca_apps.denoise.denoiser import DenoiseInfo, clean_image, measure_noise
+from kpca_apps.denoise.denoiser import DenoiseInfo, Given, clean_image, measure_noise
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import Evidence
 
@@ -63,9 +63,9 @@ def test_an_unchanged_image_has_a_reason_and_an_option() -> None:
     assert not info.established and found.runner_up == ""
     assert found.why.endswith("fine texture")
     name, value = found.option.split()
-    given = {"sigma": float(value)} if name == "--sigma" else {}
-    options = Options(quality="fast", noise="auto" if given else value)
-    assert np.any(clean_image(texture, options, **given).at(1.0) != texture)
+    sigma = float(value) if name == "--sigma" else None
+    options = Options(quality="fast", noise="auto" if sigma else value)
+    assert np.any(clean_image(texture, options, Given(sigma)).at(1.0) != texture)
     faint = replace(info, sigma=0.5)
     assert evidence_of(faint).why == "is too faint to distinguish from fine texture"
     assert evidence_of(faint).option == "--sigma 0.5"
