@@ -86,7 +86,7 @@ def test_rules_are_kept_in_a_file(rules: Rules, tmp_path: Path) -> None:
     check = check_rules(tmp_path / "good.csv", path, delimiter=";")
     assert check.passed and check.table == "good.csv"
     assert repr(check) == f"0 of {len(rules.rules)} rules broken in good.csv, 298 rows"
-    with pytest.raises(RefusedError, match="exists and holds no rules"):
+    with pytest.raises(RefusedError, match="is not a file of rules"):
         rules.save(tmp_path / "good.csv")
 
 

@@ -166,7 +166,7 @@ DAMAGED = {
     ),
     "nothing marked": (
         damaged('{"format":1,"columns":[]}'),
-        r"it holds no marks; .* \(report-marked\.html\)\?",
+        r"it holds no marks; .* give report-marked\.html",
     ),
     "a report of denoising": (
         '<!DOCTYPE html><script type="application/json" id="redo">{}</script>',
@@ -193,7 +193,7 @@ def test_a_file_of_marks_is_bounded(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(b"<!DOCTYPE html>")
         file.truncate(LARGEST + 1)
-    with pytest.raises(InputError, match="a regular file of less than 64 MB"):
+    with pytest.raises(InputError, match="a plain file of less than 64 MB"):
         read_marks(path)
     with pytest.raises(InputError, match="no such file"):
         read_marks(tmp_path / "none.html")
