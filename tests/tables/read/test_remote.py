@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from kpca_apps.system.stores import buckets
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.opening import expand_each, open_table
 from kpca_apps.tables.table import PartedTable, Table
+from tests.interrupts import interrupt_after
 from tests.stores import BUCKET, SECRET, misbehaving_store, moto_store, s3_environment
 
 pytestmark = pytest.mark.release
@@ -181,9 +180,8 @@ def test_a_listing_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_interrupt_is_handled_while_a_store_stalls() -> None:
     with misbehaving_store("slow"):
-        threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
         began = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), interrupt_after(0.5):
             open_table("s3://bucket/rows.csv")
         assert time.monotonic() - began < 2.5  # the server would answer after 3 s
 
