@@ -157,7 +157,7 @@ def test_values_that_no_fit_leads_to_are_one_line(
 ) -> None:
     document, arrays = archives[0]
     write_parts(tmp_path / "bad.kpca", changed(document, ("model", *leaf), value), arrays)
-    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file .*; name a model"):
+    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file .*; name a mod"):
         load_model(tmp_path / "bad.kpca")
 
 
