@@ -12,7 +12,7 @@ from kpca_apps.report.document import Document
 
 @dataclass(frozen=True)
 class CheckedRule:
-    """A rule, and the first rows of a table that break it."""
+    """A rule, and the first rows of the table that break it."""
 
     says: str
     columns: tuple[str, ...]
