@@ -231,7 +231,7 @@ class Screening(ScreeningResult):
         keep_hidden: bool,
         more: Added = MappingProxyType({}),
     ) -> Any:
-        """Add findings to the rows at some positions, or to all rows; empty hidden columns."""
+        """Add findings to the rows at some positions, or to all rows, and clear hidden columns."""
         table, rows = self._table, self._frame
         some = slice(None) if places is None else places
         if rows is None and isinstance(table, Table):
@@ -485,9 +485,10 @@ def screen_table(
         relations between cells. "hoffmann" is the row's reconstruction error by Hoffmann (2007),
         with one RBF kernel on standardised columns.
     sigma, components : float, optional
-        For method "hoffmann": width of the kernel exp(-r^2 / (2 sigma^2)), in standard deviations
-        of the columns (by default, 2 sigma^2 is the median squared distance of two rows), and
-        number of components or share of the variance that they explain (by default 0.8).
+        For method "hoffmann". `sigma` is the width of the kernel exp(-r^2 / (2 sigma^2)), in
+        standard deviations of the columns; by default, 2 sigma^2 is the median squared distance of
+        two rows. `components` is their number, or the share of variance that they explain (default
+        0.8).
     ridge : float, optional
         For method "blocks": ridge of the Tikhonov filter, relative to the total variance.
     n_landmarks : int, optional

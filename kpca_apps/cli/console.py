@@ -97,7 +97,6 @@ def say_line(message: str) -> None:
 
 
 def _write(text: str) -> None:
-    """Write to stderr; ignore errors."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -114,7 +114,6 @@ def _run(arguments: Sequence[str] | None, signals: list[int]) -> int:
 
 
 def _require_encodable(word: str) -> str:
-    """Raise ConfigError for a word that cannot be passed on a command line."""
     with suppress(UnicodeEncodeError):
         if b"\0" not in os.fsencode(word):
             return word
@@ -159,7 +158,6 @@ def _drop_output() -> None:
 
 
 def _end(error: BaseException) -> int:
-    """Print an error in one line and return the exit code."""
     if isinstance(error, typer.Abort | KeyboardInterrupt):
         say_error("interrupted; nothing was written")
         return INTERRUPTED

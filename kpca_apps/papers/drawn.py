@@ -51,7 +51,6 @@ def _bean(rng: np.random.Generator, size: int) -> Matrix:
 
 
 def _branch(x: Matrix, a: float, c: float) -> Matrix:
-    """Return the height of the Cassini oval over x; NaN outside the oval."""
     squared = np.sqrt(a**4 + 4.0 * c**2 * x**2) - c**2 - x**2
     height: Matrix = np.sqrt(np.where(squared >= 0.0, squared, np.nan))
     return height

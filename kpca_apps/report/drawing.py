@@ -183,6 +183,5 @@ def _adapt(element: ElementTree.Element, names: Mapping[str, str]) -> None:
 
 
 def _font(match: re.Match[str]) -> str:
-    """Keep the size of a font; the page sets its family."""
     size = re.search(r"[\d.]+px", match.group())
     return f"font-size: {size.group()}" if size else "font-weight: inherit"

@@ -81,7 +81,6 @@ def _named(
 
 
 def _in_json(kind: Any, named: Named) -> dict[str, Any]:
-    """Return the schema of a declared type, in the form that `result_json.plain` writes."""
     if isinstance(kind, list):
         return {"type": "array", "items": _in_json(kind[0], named)}
     origin, parts = get_origin(kind), get_args(kind)

@@ -489,7 +489,6 @@ class _Flight(Generic[Part, Result]):
         return result
 
     def _first_done(self) -> tuple[int, Part, Any]:
-        """Return the first completed part; wait if there is none."""
         while True:
             if one := next((one for one in self.waiting if one[2].done()), None):
                 return one

@@ -355,7 +355,6 @@ def _examine(
 
 
 def _is_workbook(file: InputFile) -> bool:
-    """Whether a zip archive is a workbook, judged by its file names; the archive may be damaged."""
     try:
         source = io.BytesIO(file.contents()) if file.is_packed else file.file.path
         with zipfile.ZipFile(source) as opened:

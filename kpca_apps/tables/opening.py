@@ -227,7 +227,6 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 
 def _refuse_lost_slashes(given: str | Path) -> None:
-    """Raise InputError for the address of a database with too few slashes."""
     found = None if isinstance(given, Path) else _FEW_SLASHES.fullmatch(given)
     if found is None or os.path.lexists(given):
         return

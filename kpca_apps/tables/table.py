@@ -52,7 +52,7 @@ _PART_BYTES = 1000  # memory of a part that is not read, in bytes
 _LARGEST_BATCH = 1 << 30  # in bytes: Arrow stores the size of a column in 31 bits
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DIGITS_64 = 18  # all whole numbers of this many digits fit into 64 bits
-# Arrow's layout of an interval. As in PostgreSQL, a year has 365.25 days, any other month 30.
+# Arrow's layout of an interval. As in PostgreSQL, 12 months are 365.25 days, further months 30.
 _INTERVAL = np.dtype([("months", "i4"), ("days", "i4"), ("ns", "i8")])
 _FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # start of year 1, in seconds since 1970
 
@@ -111,7 +111,7 @@ class TablePart:
     stop: int  # number of the first row after the part
     source: SourceInfo  # source of the whole table
     load: Load = field(repr=False)
-    whole: TablePart | None = field(default=None, repr=False)  # the part with these rows, if cut
+    whole: TablePart | None = field(default=None, repr=False)  # the part containing these rows
 
     @property
     def place(self) -> str:
@@ -648,7 +648,6 @@ def _spooled(
 def _stored(
     pieces: Iterable[pa.Table], has_lines: bool, size: int
 ) -> tuple[TemporaryPath, list[Load], int]:
-    """Write rows to a temporary file; return the file, the loaders of its parts, and `n_rows`."""
     folder = copy_folder()
     path = folder.path / "rows.arrow"
     n_rows, n_parts, writer = 0, 0, None

@@ -29,7 +29,7 @@ MISSING_WORDS = frozenset(
     {"", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil", "none", "missing", "?", "-", "--", "."}
 )
 _LARGEST = 1e100
-EXACT = 2.0**53  # larger whole numbers may be rounded to the same float
+EXACT = 2.0**53  # above this, different integers may become the same float
 # If more than 500 of the first 1,000 cells differ, strip all cells before they are encoded.
 _FIRST_CELLS, _DIFFERENT = 1_000, 500
 
@@ -91,10 +91,10 @@ _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|
 _MIN_NUMBERS = 10  # columns with fewer distinct numbers are scales; "don't know" is a level
 WITH_NUMBER = r"^[^#]*\d"  # these cells cannot be a text for a missing value; "#REF!1" can
 MOST_TOKENS = 5  # largest number of different texts for missing values in a column of numbers
-_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # text in more cells is not a typing error
+_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # text in more cells (or share) is not a typing error
 _LONGEST_UNIT = 40
 READS_AS = 0.9  # least share of readable cells in a column of numbers or of dates
-DECISIVE = 2  # least number of cells that decide an order, as one may be a typing error
+DECISIVE = 2  # least number of cells that decide an order, as a single cell may be a typing error
 DAY = 86_400.0  # seconds
 # A day of clock times may begin later than at midnight, at the end of the widest gap between times.
 # That gap is at least this long, and this many times as long as the gap at midnight.
@@ -174,7 +174,7 @@ class NumberFormat:
     clock: bool = False  # whether cells like 14:05 or 14:05:30 are read as seconds
     marks: tuple[str, ...] = ()  # names of marks in `MARKS`
     tokens: tuple[str, ...] = ()  # texts that stand for a missing value
-    day_start: float = 0.0  # in seconds; clock times before it belong to the next day
+    day_start: float = 0.0  # in seconds; earlier clock times belong to the next day
 
     def validate(self) -> None:
         """Raise ValueError for a format that `infer_number_format` cannot return."""
@@ -220,9 +220,9 @@ def infer_number_format(
 ) -> NumberFormat | None:
     """Infer the format that reads most cells as numbers; ``None`` if no cell is a number.
 
-    The cells are stripped texts, distinct if they have `counts`. `prefer_comma` tells that other
-    columns have decimal commas, if both marks fit; `known` are marks and tokens of other columns. A
-    word after most numbers is their unit; numbers with another word are unreadable.
+    The cells are stripped texts, distinct if they have `counts`. If both decimal marks fit,
+    `prefer_comma` chooses the comma. `known` are marks and tokens of other columns. A word after
+    most numbers is their unit; numbers with another word are unreadable.
     """
     n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
@@ -272,7 +272,6 @@ def infer_number_format(
 
 
 def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the marks to remove from stripped, distinct cells to read numbers."""
     short = texts.filter(texts.str.contains(_ONE_NUMBER))
     short = _alike(short.filter(np.isnan(finite(short))))
     patterns = {mark: "|".join(one for one, _ in MARKS[mark]) for mark in MARKS if mark != CR_ALONE}
@@ -455,7 +454,6 @@ def _day_start(texts: pl.Series, counts: NDArray[np.int64]) -> float:
 
 
 def _clock_seconds(texts: pl.Series) -> FloatArray:
-    """Convert times like 14:05, 14:05:30 and 2:05 pm to seconds; NaN for other cells."""
     parts = texts.str.extract_groups(CLOCK_SHAPE).struct.unnest()
     hour, minute, second = (
         parts[name].str.replace(",", ".", literal=True).cast(pl.Float64).to_numpy()
@@ -469,7 +467,6 @@ def _clock_seconds(texts: pl.Series) -> FloatArray:
 
 
 def _bare(texts: pl.Series, word: str, marks: tuple[str, ...] = ()) -> pl.Series:
-    """Remove marks and units, and unify characters for minus signs, spaces and apostrophes."""
     texts = _without_marks(_alike(texts), marks)
     if word:
         texts = texts.str.replace(unit_ending(word), "$1")
@@ -503,7 +500,7 @@ class DateFormat:
     """The format of the dates of one column."""
 
     day_first: bool = False  # whether 03/04/2008 is the 3rd of April
-    decided_by: str = ""  # "cells" (a part above 12), "option", "table", "default"; "" if clear
+    decided_by: str = ""  # "cells" (a part above 12), "option", "table", "default" or ""
     has_time: bool = False  # whether some cell has a time of day
     short_years: bool = False  # whether some year has two digits
     dots_day_first: bool = True  # whether 03.04.2008 is the 3rd of April
@@ -630,7 +627,6 @@ def shapes_of(texts: pl.Series) -> pl.Series:
 
 
 def _iso_seconds(texts: pl.Series) -> FloatArray:
-    """Convert plain ISO 8601 dates and times to seconds since 1970; NaN for other cells."""
     iso = pl.select(pl.when(texts.str.contains(_ISO)).then(texts)).to_series()
     seconds = _days(iso.str.slice(0, 10), "%Y-%m-%d") * DAY
     if iso.str.contains(":", literal=True).any():
@@ -874,7 +870,7 @@ class Column:
         return format if is_decided else None
 
     def reads_otherwise(self, format: ValueFormat) -> BoolArray:
-        """Return which cells (n,) can be read only if the order of a format is swapped."""
+        """Return which cells (n,) are readable only with the other decimal mark or date order."""
         return self.read(format).unreadable & ~self.read(format.swapped).unreadable
 
     def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:

@@ -115,7 +115,7 @@ def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLA
 
 
 def neutralise(texts: pl.Series) -> pl.Series:
-    """Put an apostrophe before texts that a spreadsheet would run as formulas; ``-5`` is none."""
+    """Put an apostrophe before texts that a spreadsheet would run as formulas, unlike ``-5``."""
     text = pl.lit(texts)
     is_formula = text.str.contains(_FORMULA) & ~text.str.contains(_HARMLESS)
     safe = pl.when(is_formula).then("'" + text).otherwise(text)

@@ -29,7 +29,7 @@ _PLAIN = re.compile(r"\s*-?(?!0[0-9])[0-9.,'\u2019\s]*[0-9][0-9.,]*(?:[eE][+-]?[
 _ZONED = re.compile(r":[0-9.,]+\s*(?:[AaPp]\.?[Mm]\.?)?\s*(?:Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{0,2})$")
 # Excel treats 1900 as a leap year, so that earlier days would be off by one.
 _FIRST_SECOND = datetime(1900, 3, 1, tzinfo=UTC).timestamp()
-_LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307  # range of Excel's positive numbers
+_LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307  # positive range of Excel, as specified
 # Fixed time of creation, so that workbooks with equal cells have equal bytes.
 _CREATED = datetime(2000, 1, 1)
 _NARROWEST, _WIDEST, _MEASURED_ROWS = 6, 40, 1_000

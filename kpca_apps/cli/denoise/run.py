@@ -111,7 +111,6 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 
 
 def _hash_of_mask(path: AnyPath | None) -> str:
-    """Return the hash of a mask's file; raise InputError if the mask cannot be read."""
     if path is None:
         return ""
     label = one_line(str(path), 200)
@@ -155,7 +154,7 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
 
 
 def print_plan(batch: Batch) -> None:
-    """Print the output path of each input as data, and inputs that cannot be read."""
+    """Print the output path of each input to stdout, and report inputs that cannot be read."""
     for one in batch.planned:
         if one.refused:
             say_line(f"failed: {one_line(one.name, 200)}: {one.refused}")
@@ -416,14 +415,13 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
 
 
 def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
-    """Print a summary of a batch, without failures, which have been printed before."""
     console = batch.console
     console.say("".join(headline(result)))
     for sentence in standing_sentences(result):
         console.say("".join(sentence))
     changed = [image for image in result.images if image.status == "ok" and not is_left(image)]
     if result.mean_comparison is not None and changed:
-        # The headline then states the gain, not the noise.
+        # With clean images, the headline states the gain, not the noise.
         console.say(f"{noise_range(changed).capitalize()}.")
     n_camera = sum(
         image.noise == "camera" and "noise" not in image.own_settings for image in result.images

@@ -118,7 +118,6 @@ def _folders(paths: Sequence[str]) -> list[str]:
 
 
 def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath) -> ScreenedTable:
-    """Screen one table into its folder, and compare the result with the earlier run in `before`."""
     name = path if path == "-" else Path(path).name
     try:
         result = _screened(run.for_one(), work, path, folder, before)
@@ -200,7 +199,6 @@ def _print_plans(run: Run, work: _Work, paths: Sequence[str]) -> bool:
 
 
 def _say(run: Run, index: ScreenedTables, folder: AnyPath) -> None:
-    """Print the findings and a line for each table, or print the index as JSON."""
     console = run.console
     console.say(index_headline(index))
     for table in index.screened:

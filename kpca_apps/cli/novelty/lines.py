@@ -140,7 +140,6 @@ def summary_lines(result: ScreeningResult) -> list[str]:
 
 
 def _filled(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Remove the columns that are empty below the first row."""
     kept = [k for k in range(len(rows[0])) if any(row[k] for row in rows[1:])]
     return [tuple(row[k] for k in kept) for row in rows]
 

@@ -64,7 +64,7 @@ class Target:
     def of(
         cls, options: NoveltyOptions, out: str | None, format: RuleFormat | None, known: Path | None
     ) -> Target:
-        """Return the target that the options describe; raise contradictions before any work."""
+        """Return the target that the options describe; raise ConfigError if they conflict."""
         check_limits(ScreeningOptions(seed=options.seed, jobs=options.jobs))
         suffix = "" if out is None else Path(out).suffix.lower()
         target = cls(format or _BY_SUFFIX.get(suffix, "text"), out, options.json)

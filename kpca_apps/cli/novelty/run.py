@@ -191,7 +191,7 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
 
 
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
-    """Print the role of every column, as data."""
+    """Print the role of each column to stdout."""
     console = run.console
     columns = resolve_columns(options.columns, table, run.execution)
     sample = draw_sample(table, options.seed, run.execution)

@@ -56,7 +56,6 @@ def fetch_files(console: Console, folder: Path) -> int:
 
 
 def _is_valid(folder: Path, file: PaperFile) -> bool:
-    """Return whether an existing file is valid; print what is wrong with an invalid file."""
     try:
         read_paper_file(folder, file)
     except MissingDataError as error:
@@ -66,7 +65,6 @@ def _is_valid(folder: Path, file: PaperFile) -> bool:
 
 
 def _is_fetched(console: Console, folder: Path, file: PaperFile) -> bool:
-    """Fetch a file and return True, or print why that fails."""
     target = folder / file.path
     with made_for_use(target.parent):
         _make(target.parent)

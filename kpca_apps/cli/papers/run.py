@@ -52,7 +52,6 @@ def print_list(as_json: bool) -> None:
 
 
 def _list_lines(found: list[Experiment], width: int) -> list[str]:
-    """Return a line for each experiment, grouped by paper: name, data, wrapped title."""
     cells = {one.name: (one.name, ", ".join(one.data) or "none") for one in found}
     heads = column_lines([("name", "data"), *cells.values()])
     before = max(map(len, heads)) + INDENT + 2

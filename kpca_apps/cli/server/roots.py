@@ -110,13 +110,11 @@ class Roots:
         raise InputError(f"{_quoted(name)}: no such file in the served folders.{near}")
 
     def _places(self, name: str) -> list[Path]:
-        """Return the possible paths of a name, without accessing the disk."""
         if "\0" in name or not name.strip() or ".." in Path(name).parts:
             raise InputError(f'{_quoted(name)}: is not allowed; name a file without "..".')
         return [folder / name for folder in self.folders]
 
     def _inside(self, place: Path) -> bool:
-        """Whether a path, with links resolved, is in a served folder."""
         try:
             real = place.resolve()
         except (OSError, RuntimeError, ValueError):

@@ -78,7 +78,6 @@ async def _messages(received: Any, sent: Any) -> AsyncIterator[SessionMessage]:
 
 
 def _reason(error: ToolError, name: str) -> str:
-    """Return the message of an error, without text that the package mcp puts around it."""
     errors = getattr(error.__cause__, "errors", None)
     if errors is not None:  # some parameters have a wrong type
         each = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors()]

@@ -344,7 +344,6 @@ class Tools:
         return folder
 
     def _hidden(self, hide: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the columns to hide, by the call or by the server."""
         return tuple(dict.fromkeys([*(hide or ()), *self.hide]))
 
     def _refuse_shown(self, run: Path) -> None:
@@ -379,7 +378,6 @@ class Tools:
         accept: str | None,
         given: dict[str, Any],
     ) -> tuple[AnyTable, Table | None, ScreeningOptions]:
-        """Open a table to score; return the table, its accepted rows and the options."""
         accepted = None if accept is None else read_table(self.roots.file(accept))
         _require_columns(len(model.encoder.plan.used), "the model")
         opened = open_table(path)
@@ -389,7 +387,6 @@ class Tools:
     def _accept(
         self, table: AnyTable, rows: Sequence[int], hidden: Collection[str], target: Path
     ) -> None:
-        """Add rows of a table to a file of accepted rows, without cells of hidden columns."""
         n_rows = row_count(table)
         if not 1 <= len(rows) <= MOST_ACCEPTED or not all(1 <= row <= n_rows for row in rows):
             raise InputError(
@@ -412,7 +409,6 @@ class Tools:
 
 
 def _opened(path: Path, exclude: Sequence[str] | None = None) -> AnyTable:
-    """Open a table; raise an error if it has too many columns for one call."""
     table = open_table(path)
     excluded = set(map(name_key, exclude or ()))
     n_columns = sum(name_key(name) not in excluded for name in table.columns)

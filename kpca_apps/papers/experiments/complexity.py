@@ -1,7 +1,8 @@
 """Cost of kernel PCA: time and memory of a fit, time of a projection (VII; 1996 report, 4.4).
 
 If all terms grow alike (in p, m, and n with few components), an exponent is the slope between the
-first and last point of a curve; else between the last two, where the fastest term dominates.
+first and last point of a curve. Otherwise it uses the last two points, where the fastest term
+dominates.
 """
 
 from __future__ import annotations

@@ -148,7 +148,6 @@ def run_novelty_rates(data: PaperData) -> Outcome:
 
 
 def _beats_all(task: str, areas: dict[str, float]) -> Claim:
-    """Judge whether kernel PCA, at its best setting, has a larger AUC than each other method."""
     others = ", ".join(f"{name} {areas[name]:.4f}" for name in OTHERS)
     ours = areas[KERNEL_PCA]
     return judge(f"best {task}", ours > max(areas[name] for name in OTHERS), ours, others)

@@ -234,7 +234,6 @@ def _distance_curves(kind: str, linear: list[float], kernel: list[float]) -> Cur
 
 
 def _by_count(kind: str, flat: dict[int, Matrix], cleaned: dict[int, Matrix]) -> Pictures:
-    """Return one digit by number of components: linear PCA above kernel PCA, as in the paper."""
     images = np.full((2, len(SHOWN_COUNTS), 16, 16), np.nan)
     for row, by in enumerate((flat, cleaned)):
         for column, count in enumerate(SHOWN_COUNTS):

@@ -84,7 +84,6 @@ def _shares_table(means: Matrix, spread: Matrix) -> Table:
 
 
 def _panels(fits: dict[int, KernelSubspace], X: Matrix) -> Contours:
-    """Return the panels in the report's layout: a column by degree, a row by component."""
     nowhere = np.zeros(len(X), dtype=np.intp)
     columns = [contours("", fit, X, nowhere) for fit in fits.values()]
     none = np.full_like(columns[0].values[0], np.nan)
@@ -233,7 +232,6 @@ def _error_table(title: str, counts: tuple[int, ...], columns: dict[int, list[fl
 
 
 def _judge(paper: Matrix, ours: Matrix, plain: dict[int, list[float]]) -> tuple[Claim, ...]:
-    """Judge the errors, the advantage of nonlinear kernels, and the errors on raw pixels."""
     gap = np.abs(ours - paper)
     claims = []
     for name, columns in (("degrees 1 to 5", slice(0, 5)), ("degrees 6 and 7", slice(5, 7))):

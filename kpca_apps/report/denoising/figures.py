@@ -125,7 +125,6 @@ def law_drawings(result: DenoisingResult) -> list[Drawing]:
 
 
 def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
-    """Draw variance against brightness: measured values, and the laws with their intervals."""
     figure, (axes,) = new_axes(4.9, 2.7)
     highest = [max(1.0, law.interval[1]) * law.deviations[2] ** 2 for law in laws]
     top = 1.08 * max(
@@ -170,7 +169,6 @@ def _plot_law(axes: Axes, law: NoiseLaw, ink: str, marker: str, top: float) -> N
 
 
 def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
-    """Start a figure with a horizontal line for each image; the last image is on top."""
     named = len(images) <= MOST_NAMED
     height = max(0.8 + LINE * len(images), FEWEST_INCHES) if named else WITHOUT_NAMES
     figure, (axes,) = new_axes(5.6, height)
@@ -191,7 +189,6 @@ def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
 
 
 def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | None = None) -> None:
-    """Mark the values of each method on the lines of the images; name the methods in a legend."""
     names = labels or {}
     n_lines = len(values["noisy"])
     size = 5.0 if n_lines <= MOST_NAMED else 2.6

@@ -165,7 +165,6 @@ def _n_bytes(image: ImageOutcome) -> int:
 
 
 def _extremes(views: list[View]) -> list[tuple[str, View]]:
-    """Return the images that were changed most and least; empty for fewer than two."""
     changed = [view for view in views if not is_left(view["image"])]
     if len(changed) < 2:
         return []
@@ -325,7 +324,6 @@ def _facts(image: ImageOutcome) -> str:
 
 
 def _crop(crop: Crop, title: str) -> View:
-    """Return a crop for the template, as (label, picture) from before to after denoising."""
     pieces = {"before": crop.before, "after": crop.after, "clean": crop.reference}
     views = [(label, enlarged(piece, SMALL)) for label, piece in pieces.items() if piece]
     return {"title": title, "pieces": views}

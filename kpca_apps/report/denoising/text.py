@@ -218,7 +218,6 @@ def _range(values: Sequence[float], digits: int = 3) -> str:
 
 
 def _gain(result: DenoisingResult) -> str:
-    """State the gain in PSNR of the batch over the noisy images; empty if unknown."""
     mean = result.mean_comparison
     if mean is None or not math.isfinite(mean.noisy.psnr + mean.denoised.psnr):
         return ""

@@ -128,7 +128,6 @@ def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
 
 
 def _threshold_words(result: ScreeningResult) -> str:
-    """Describe the line of the threshold and the ticks of flagged rows."""
     n = result.distribution.n_flagged
     if not np.isfinite(result.threshold.value):
         flagged = "every row is flagged" if n else "no row is flagged for its score"
@@ -174,7 +173,6 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
 
 
 def _elsewhere(result: ScreeningResult) -> str:
-    """State the thresholds that would flag about half as many and twice as many rows."""
     value, found = result.threshold.value, result.distribution
     n_flagged, scores = found.n_flagged, found.scores.tolist()
     if n_flagged == 0:

@@ -115,7 +115,6 @@ def render_screening(
 
 
 def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) -> int:
-    """Return the number of first rows that fit into the page's size."""
     left = BUDGET - len(block(work["usual"]).encode())
     for place, row in enumerate(rows):
         # Count markup and texts, with quotes and brackets escaped.
@@ -277,7 +276,6 @@ def _shared(
 
 
 def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
-    """Return an odd cell, its row, and the other positions of the same text in the column."""
     others = cell.more_rows if cell.more_lines is None else cell.more_lines
     places = [count(place) for place in others[:N_PLACES]]
     if n_left := cell.n_cells - 1 - len(places):
@@ -317,7 +315,6 @@ def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
 
 
 def _lines(group: RepeatedRows, files: Mapping[int, str]) -> str:
-    """List the lines of repeated rows, with the file of each if there are several files."""
     return ", ".join(
         f"{cut(files[row], 40)} {count(line)}" if row in files else count(line)
         for row, line in zip(group.rows, group.lines or (), strict=True)

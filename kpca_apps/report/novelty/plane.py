@@ -140,7 +140,6 @@ def _plane_words(
     is_beyond: NDArray[np.bool_],
     places: NDArray[np.float64],
 ) -> str:
-    """Describe the figure, and state which rows are not drawn or drawn at the rim."""
     parts = {column.name: column.reason_share for column in result.columns}
     names = [one.name for one in (plane.x, plane.y) if one is not None]
     # Isolate names: a right-to-left name must not reorder the surrounding words.

@@ -16,7 +16,7 @@ MAX_STRETCH = 1.0  # largest extension of the axis to reach a value, in widths o
 
 
 class Mark(NamedTuple):
-    """A value on a strip: its position, and -1 (1) if it is beyond the left (right) end."""
+    """A value on a strip: its position, and -1 or 1 beyond the left or right end, else 0."""
 
     x: float
     y: float

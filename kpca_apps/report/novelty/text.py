@@ -273,7 +273,6 @@ def _baselines(evaluation: Evaluation, area: str) -> list[list[Curves]]:
 
 
 def _place(name: str, evaluation: Evaluation, area: str) -> str:
-    """State our rank among the baselines; name each baseline with its area."""
     ahead, level, behind = (
         [f"{baseline.name} ({getattr(baseline, area):.3f})" for baseline in group]
         for group in _baselines(evaluation, area)

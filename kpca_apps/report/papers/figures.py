@@ -56,7 +56,6 @@ def draw(figure: Figure, name: str) -> Drawing:
 
 
 def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
-    """Draw rows as points, with a mark and colour for each group, and directions as arrows."""
     figure, (axes,) = new_axes(*size)
     draw_dots(axes, content.points, content.labels, MAX_POINTS, float(np.ptp(content.points[:, 0])))
     axes.autoscale_view()
@@ -74,7 +73,6 @@ def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
 
 
 def _curves(content: Curves, name: str, size: Size) -> Drawing:
-    """Draw several series over a common axis, with the rows to which they were fitted."""
     figure, (axes,) = new_axes(*size)
     if len(content.points):
         nowhere = np.full(len(content.points), COLOURS.index("ink"))
@@ -180,7 +178,6 @@ def _contours(content: Contours, name: str, size: Size) -> Drawing:
 
 
 def _panels(n: int, size: Size) -> tuple[Canvas, list[Axes]]:
-    """Start a figure with `n` panels of the same shape, in rows."""
     across, down = panels_of(n)
     figure = Canvas(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()

@@ -67,8 +67,8 @@ def work_of(paper: str) -> tuple[str, str]:
 def cell(value: float | str, tolerance: float | None, *, known: bool = False) -> str:
     """Format a value of a claim with the decimals that its tolerance requires; texts stay.
 
-    For a `known` value, quoted from a paper, its own decimals suffice if they are fewer, and at
-    least those of the tolerance.
+    A `known` value, quoted from a paper, keeps its own decimals if they are fewer, with zeros up to
+    the magnitude of the tolerance.
 
     >>> cell(0.03809, 0.005), cell(3.0, 0.0), cell(4.44e-15, 1e-10), cell("nicely", None)
     ('0.0381', '3', '4.4e-15', 'nicely')

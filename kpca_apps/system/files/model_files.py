@@ -369,7 +369,6 @@ def _opened(path: Path, label: str) -> IO[bytes]:
 
 
 def _is_model(path: Path) -> bool:
-    """Return whether a file is a model of this or another version."""
     try:
         with zipfile.ZipFile(path) as archive:
             _audited(archive, path.stat().st_size)

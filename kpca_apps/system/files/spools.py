@@ -97,7 +97,7 @@ def allocate(
 def require_disk(folder: Path, n_bytes: int, label: str = "", *, written: int = 0) -> None:
     """Raise InputError if a disk has no room for a number of bytes.
 
-    For a copy of unknown length, `written` is the number of bytes so far; as many must stay free.
+    For a copy of unknown length, as many bytes as were `written` so far must stay free, too.
     """
     try:
         free = shutil.disk_usage(folder).free

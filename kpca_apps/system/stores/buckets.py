@@ -115,7 +115,7 @@ class Place:
             if not recursive and "/" in name:
                 name, is_folder = name.partition("/")[0], True
             if is_folder and name in items:
-                continue  # an object that marks a folder was listed as well
+                continue  # already listed, as a folder or as an object of the same name
             modified = 0.0 if is_folder else (info.mtime_ns or 0) / 1e9
             items[name] = Item(name, is_folder, modified, 0 if is_folder else info.size or 0)
         return sorted((info for info in items.values() if info.name), key=lambda info: info.name)

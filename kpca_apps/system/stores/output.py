@@ -84,7 +84,6 @@ class BucketFolder(ResultFolder):
             self._refuse_earlier(self._written())
 
     def _written(self) -> list[str]:
-        """Return the names of the objects in the folder, except those that mark active runs."""
         there = [item.name for item in self.place.items(recursive=True) if not item.is_folder]
         return [name for name in there if not name.startswith(f"{RUNS}/")]
 

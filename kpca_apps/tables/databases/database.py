@@ -46,7 +46,7 @@ class Cell:
     """The SQL expression that selects a column, and a remark on the column's conversion."""
 
     expression: str
-    remark: str = ""  # "seconds" of intervals; "rounded" floats; "finite" dates only
+    remark: str = ""  # "seconds": interval; "rounded": float; "finite": date
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Database(ABC):
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
-    """Return the columns of a SELECT; the last sums the expression `count` over any dates."""
+    """Return the columns of a SELECT, and the sum of the expression `count` over dates, if any."""
     parts = [cell.expression for cell in cells]
     pairs = zip(cells, aliases, strict=True)
     dates = [count.format(alias) for cell, alias in pairs if cell.remark == "finite"]
@@ -203,7 +203,6 @@ def errors_in_one_line(kind: str) -> Iterator[None]:
 
 
 def _sentence(kind: str, text: str) -> str:
-    """Return an error message of a database as one line, with advice on passwords."""
     if text.startswith("Could not decode to UTF-8"):
         return f"{kind} holds text that is not UTF-8; cast it to a blob in --query."
     if text == "string or blob too big":

@@ -101,7 +101,6 @@ class DuckDB(Database):
 
 
 def _cell(alias: str, kind: str) -> Cell:
-    """Return how to select a column of a type, as text if Arrow lacks the type."""
     nested = kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
     if kind.startswith(_DATES) and not nested:
         return Cell(f"CASE WHEN isfinite({alias}) THEN {alias} END", "finite")

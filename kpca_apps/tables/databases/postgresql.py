@@ -110,7 +110,6 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
 
 
 def _with_patience(uri: str) -> str:
-    """Add a timeout to an address, unless the address or the environment sets one."""
     try:
         options = parse_qsl(urlsplit(uri).query)
     except ValueError:  # the error's message may contain the password
@@ -128,7 +127,6 @@ def _literal(text: str) -> str:
 
 
 def _cell(alias: str, kind: str) -> Cell:
-    """Return how to select a column of a type, as text if the driver would return bytes."""
     if kind in _PLAIN or kind == "bytea":
         return Cell(alias)
     if kind in _DATES:

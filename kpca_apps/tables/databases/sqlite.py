@@ -96,7 +96,6 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _cell(alias: str, kinds: set[str]) -> tuple[Cell, pa.DataType]:
-    """Return how to select a column whose cells have some types, and its Arrow type."""
     if not kinds:
         return Cell(alias), pa.null()
     if kinds <= {"integer", "long"}:

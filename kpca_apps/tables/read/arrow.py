@@ -214,7 +214,6 @@ class _FlatTable:
 
 
 def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
-    """Check the buffers of a batch, and rename its columns to `names`."""
     validate_cells(batch)
     for column in batch.columns:
         if pa.types.is_run_end_encoded(column.type):

@@ -40,7 +40,7 @@ _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 _MARK = b"\xef\xbb\xbf"
 _IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 _WAIT = 1 << 23  # bytes read without the end of a row, after which rows are read one by one
-_MOST_LINES = 100  # most lines of a row if bad lines are skipped; longer: unclosed quote
+_MOST_LINES = 100  # if bad lines are skipped, a longer row has an unclosed quote
 _PIECE_CELLS = 1 << 18  # number of cells in each piece when rows are read one by one
 _MOST_TITLE = 50  # largest number of lines, of one cell each, that may be a title
 _OPEN_QUOTE = "opens a quote that is never closed"
@@ -386,7 +386,6 @@ def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
 
 
 def _cut_cause(error: str) -> tuple[str, str]:
-    """Return the fault in a row for an error of the standard library's reader, and advice."""
     if "field larger than" in error:
         size = csv.field_size_limit()
         advice = "shorten it, or look for a quote that is never closed"

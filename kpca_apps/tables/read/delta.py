@@ -78,7 +78,6 @@ def _read(folder: Folder) -> Table | PartedTable:
 
 
 def _load_version(table: Any, as_of: int | datetime) -> None:
-    """Load a version by its number, or the latest version at a given time."""
     latest = table.version()
     if isinstance(as_of, int) and as_of > latest:
         raise InputError(f"there is no version {as_of} yet; the latest is {latest}.")
@@ -145,7 +144,6 @@ def _without_views(rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def _errors_in_one_line(place: AnyPath) -> Iterator[None]:
-    """Convert errors of the library, coloured and of several lines, to an InputError."""
     try:
         yield
     except KpcaError:

@@ -173,7 +173,6 @@ def _serve(source: IO[bytes], target: IO[bytes]) -> None:
 
 
 def _bound_memory(n_bytes: int) -> None:
-    """Limit the memory that this process may allocate from now on, if the system can."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -276,7 +275,6 @@ def _refuse_long_cells(frame: pl.DataFrame) -> None:
 
 
 def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None) -> int:
-    """Return the position of a sheet by its name or number; by default, the first visible one."""
     names = workbook.sheet_names
     if sheet is None:
         shown = (k for k in range(len(names)) if _outline(workbook, k).visible == "visible")

@@ -86,7 +86,6 @@ def folder_values(paths: Sequence[Path]) -> list[dict[str, str | None]]:
 
 
 def _value_of(name: str) -> tuple[str, str | None] | None:
-    """Return the column and value that a folder's name states; None for other folders."""
     if (named := _NAME.fullmatch(name)) is None or _UNREADABLE.search(unquote(name)):
         return None
     return unquote(named[1]), None if named[2] == _MISSING else unquote(named[2])

@@ -34,7 +34,7 @@ _NO_TEXT = re.compile("[\udc80-\udcff]")  # decoded bytes that are not UTF-8
 _INT64 = range(-(2**63), 2**63)
 # Most rows, cells and bytes of a batch, and least rows, as each column of a batch has a cost.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
-# Number of brackets from which the depth is checked, and levels left below Python's limit.
+# Number of brackets from which the depth is checked; levels kept below the recursion limit.
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MOST_SHOWN = 100  # most characters of the keys in a message

@@ -64,7 +64,6 @@ _MOST_TEXT = 1 << 30  # bytes; a dictionary of two long texts may expand to giga
 
 
 def _folder_files(path: Path) -> tuple[list[Path], pl.DataFrame]:
-    """Return the Parquet files of a folder, and a frame with the partition values of each file."""
     found = [item for item in unhidden(path) if item.suffix.lower() in PARQUET_SUFFIXES]
     if not found and is_partitioned(path):
         named = partitioned_files(path, PARQUET_SUFFIXES)
@@ -262,7 +261,6 @@ def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
 
 
 def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -> None:
-    """Raise UnlikeFilesError if the columns of a file differ from those of the first file."""
     files = "the files of a folder make one table and"
     model = one_line(model, 200)
     require_same_columns(columns, first, model, files)

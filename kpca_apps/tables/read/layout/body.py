@@ -34,7 +34,7 @@ from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
 
 _MOST_FOOT = 100  # largest number of rows of a footer
 _LEAST_ROWS = 2  # least number of rows that a total of several columns sums up
-_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # least blocks; least rows above a footer or total
+_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # least number of blocks, and of rows above a footer or total
 _SUM = "(?:gesamt|zwischen|end)-?(?:summe|ergebnis|saldo)|closing balance"
 _WORD = (
     rf"(?:(?:grand|sub|over-?all|general)?[ -]?totals?|{_SUM}"
@@ -57,8 +57,8 @@ _WORDS, _NUMBERS = (
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
 _MOST_REMARKS = 10_000  # largest number of possible remarks, to bound memory
-_MOST_ALIKE, _FIRST_PAGES = 3, 2  # most rows with the text of a remark; largest first page
-_RUN_BYTES = 300  # bytes, with copies, of a run of lines that are no data
+_MOST_ALIKE, _FIRST_PAGES = 3, 2  # most rows with a remark's text; largest number of a first page
+_RUN_BYTES = 300  # bytes per run of lines that are no data, with copies; measured on 1,000,000
 
 
 def is_list_total(cells: Sequence[str]) -> bool:
@@ -126,7 +126,7 @@ class Body:
         return True
 
     def refuse_short(self) -> list[int]:
-        """Raise InputError for a line of data with too few cells, or return these lines as bad."""
+        """Return lines of data with too few cells; raise InputError if bad lines are errors."""
         lines = np.array([*self.short], np.int64)
         refused: list[int] = lines[~_are_in(lines, self._runs())].tolist()
         for line in refused:

@@ -15,7 +15,7 @@ from kpca_apps.tables.values import MISSING_WORDS, is_number_like, shapes_of
 
 # Words that are data and cannot be names. Pandas writes an empty name for the index.
 _NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
-HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # sampled rows; most rows above a header
+HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # number of rows in the sample; most rows above a header
 _COMMENTS = ("#", "%", "//")
 # A header's least share of filled cells, largest share of numbers, least share of distinct cells.
 _LEAST_FILLED, _MOST_NUMBERS, _LEAST_APART = 0.8, 0.2, 0.8
@@ -140,7 +140,7 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row describes the columns: it has words only, and several above most numbers.
+    """Whether a row describes the columns: all cells are words, above numbers mostly phrases.
 
     Its first cell differs in form from those below. Otherwise it may be a row of missing values.
     """
@@ -257,7 +257,7 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
     is_title = True
     for place in full[:_MOST_ABOVE]:
         row, is_short = rows[place], is_sparse(rows[place], width)
-        # Skip remarks, unless the row may be a header whose first name begins with the same sign.
+        # Skip remarks, although a row of names may begin with a remark's sign, too.
         if len(row) != width and next(filter(None, row)).startswith(_COMMENTS):
             continue
         is_joined = place > full[0] and _joined_names(rows[place:]) is not None
@@ -288,6 +288,6 @@ def _names_columns(cells: Sequence[str], width: int) -> bool:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Whether few cells are numbers or dates, or all are years, months or days in order."""
+    """Whether few cells are numbers or dates, or such cells are years, months or days in order."""
     measures = [*filter(is_measure, cells)]
     return len(measures) <= _MOST_NUMBERS * len(cells) or are_periods(measures)

@@ -133,7 +133,6 @@ def _agreement(rows: Sequence[str], delimiter: str) -> float:
 
 
 def _cut_by_spaces(rows: Sequence[str]) -> bool:
-    """Whether all rows have the same number of words, most of which are numbers."""
     words = [row.split() for row in rows]
     width = len(words[0])
     if width < 2 or any(len(row) != width for row in words):
