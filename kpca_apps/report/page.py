@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_SENTENCE = 400  # most characters of a warning or setting
 LONGEST_WORD = 20  # length of a word in a title up to which it fits on a phone
-PART = ".kpca-screening"  # class to which the style of a part of another page is limited
+PART = ".kpca-screening"  # CSS class of a part in another page; the style applies only inside
 # How Jupyter, VS Code, Colab and documentation sites mark a light or dark theme.
 LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'
 DARK = (

@@ -85,7 +85,7 @@ def n_cores() -> int:
 
 
 def give_back() -> None:
-    """Return unused memory held by glibc and Arrow to the system."""
+    """Give unused memory of glibc and Arrow back to the system."""
     import ctypes  # imported here: the command's help must start quickly
 
     if (arrow := sys.modules.get("pyarrow")) is not None:

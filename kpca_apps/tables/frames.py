@@ -86,9 +86,9 @@ def read_frame(
 ) -> Frame:
     """Convert a data frame of any library to a table; messages call the frame `name`.
 
-    An index of pandas that is named, or does not just count the rows, becomes the first column,
-    unless `by_index` is False or `id` names a column (`id` may also name a level of the index). An
-    Arrow stream of more than `in_memory_rows` rows is written to parts on disk.
+    An index of pandas becomes the first column, unless it is unnamed and only counts the rows,
+    `by_index` is False, or `id` names a column. `id` may also name a level of the index. An Arrow
+    stream of more than `in_memory_rows` rows is written to parts on disk.
     """
     notes: list[str] = []
     with about(name):

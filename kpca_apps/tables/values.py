@@ -1042,7 +1042,7 @@ def _stripped(cells: pl.Series) -> pl.Series:
 
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
-    """Return the levels of texts, or of the cells that `codes` map to these texts."""
+    """Return the levels of texts or, with `codes`, of cells given by positions in these texts."""
     texts, places = _encoded(cells)
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 

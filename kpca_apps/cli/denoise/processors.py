@@ -17,7 +17,7 @@ _START_UP = 100_000  # number of values that are denoised in the time that a wor
 
 
 def processors(jobs: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
-    """Return the number of worker processes for images of some sizes, and of threads for each."""
+    """Return the numbers of worker processes, and of threads for each, for image sizes."""
     jobs = jobs or joblib.cpu_count()
     # Denoise one stack at a time, as a stack needs much memory, checked when its size is known.
     return (1, jobs) if stack else share_processors(jobs, samples, available_bytes())

@@ -125,7 +125,7 @@ def _hash_of_mask(path: AnyPath | None) -> str:
 
 
 def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:
-    """Return the images and the denoiser of a run; raise errors of inputs before any work."""
+    """Return the images and the denoiser of a run; raise for invalid inputs before any work."""
     denoiser = chosen_denoiser(context, options)
     baselines: tuple[str, ...] = ()
     if options.compare:

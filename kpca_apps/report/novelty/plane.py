@@ -1,4 +1,4 @@
-"""The figure outside folded sections: rows by the two columns with most share in the reasons."""
+"""The figure outside folded sections: rows by the two columns with the largest share of reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ YEARS = (-719_162.0, 2_932_896.0)  # range of dates (years 1 to 9999), in days s
 
 
 def column_plane(result: ScreeningResult) -> Drawing | None:
-    """Draw rows by the two columns with most share in the reasons, with flagged rows on top."""
+    """Draw rows by the two columns with the largest share of reasons, flagged rows on top."""
     plane = result.pictures.plane
     if plane is None:
         return None

@@ -36,7 +36,7 @@ COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
 # Cap style of a short line, and the line's length as a share of the panel's width. The results,
 # dots, squares and dashes, distinguish groups without colour.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
-FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # inches: of the page, of one of three in a row
+FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # page and figure widths in inches; a row has three figures
 SQUARISH = 1.18
 FEWEST_PANELS = 3  # smallest number of panels that take the whole width
 FLATTEST, TALLEST = 0.35, 1.5  # limits of the height over the width of panels with contours

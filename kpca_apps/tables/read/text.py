@@ -14,7 +14,7 @@ from kpca_apps.system import limits
 from kpca_apps.system.files.texts import decoded, marked_encoding
 from kpca_apps.tables.input_file import InputFile
 
-_HEAD_BYTES = 1 << 20  # number of first bytes, from which the layout is detected
+_HEAD_BYTES = 1 << 20  # number of bytes at the start from which the layout is detected
 _MARK = codecs.BOM_UTF8
 _LISTED = 10  # largest number of bad lines that a note lists
 
