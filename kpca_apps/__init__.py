@@ -1,6 +1,6 @@
 """Kernel PCA at work: novelty detection in tables and denoising of images, on one engine.
 
-The public names are loaded when first used, so that ``import kpca_apps`` costs nothing.
+The public names are loaded when they are first used, so that ``import kpca_apps`` is fast.
 """
 
 from __future__ import annotations

@@ -71,11 +71,11 @@ from kpca_apps.tables.read.uri import scheme_of, with_file
 from kpca_apps.tables.table import PartedTable, Table
 from kpca_apps.tables.write import Added
 
-# Any: frames of other libraries are recognised by their interface.
+# `Any` stands for frames of other libraries, which are recognised by their methods.
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 
-# Options of a call, except tables and workers.
+# Options that are keywords of a call, except tables and workers.
 OPTION_NAMES = {one.name for one in fields(NoveltyOptions)} - {
     *("accept", "marks", "workers", "scheduler", "work_dir")
 }
@@ -85,16 +85,16 @@ REASONS = {
     "share": pl.Float64,
     **dict.fromkeys(("together", "hints"), pl.String),
 }
-# Most rows that `repr` shows, and most characters of each.
+# Largest number of rows that `repr` shows, and of characters in a row.
 SHOWN, WIDTH = 4, 79
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class Screening(ScreeningResult):
-    """The result of a screening, with the rows it was found in and the model that found it.
+    """The result of a screening, with the screened rows and the fitted model.
 
-    Its attributes hold all that `repr` and a notebook show; `to_frame` and `flagged` return it as
-    data frames, `save_report` writes it as a page.
+    The attributes hold all that `repr` and a notebook show. `to_frame` and `flagged` return data
+    frames, and `save_report` writes a page.
 
     Attributes
     ----------
@@ -104,15 +104,15 @@ class Screening(ScreeningResult):
     threshold : ThresholdInfo
         The score above which rows are flagged, and the rule that set it.
     ranked : tuple of RankedRow
-        The oddest rows with their reasons, by rank.
+        The highest-ranked rows with their reasons, in order of rank.
     findings : Findings
         `odd_cells`, `rules` between columns, `patterns`, `duplicates` and `moved` columns.
     columns : tuple of ColumnProfile
-        What each column was taken as, and why.
+        How each column was interpreted, and why.
     lists : RowLists
         Flagged, accepted and marked rows.
     run : ScreeningRun
-        `warnings` to read before believing the list, `settings`, `versions`, `command`.
+        `warnings` to read before trusting the list, `settings`, `versions` and `command`.
     model : NoveltyModel
         For `score_table` and `save_model`.
 
@@ -129,32 +129,32 @@ class Screening(ScreeningResult):
 
     model: NoveltyModel
     _table: AnyTable
-    _frame: Any  # the data frame that was given; None for a path or a table
+    _frame: Any  # the data frame that was passed; None for a path or a table
 
     def to_frame(self, *, keep_hidden: bool = False) -> Any:
-        """Return all rows in input order: their columns, and the findings on each.
+        """Return all rows in input order, with the findings on each row as further columns.
 
         Parameters
         ----------
         keep_hidden : bool
-            Whether the cells of hidden columns stay; by default they are empty, and a hidden index
-            counts the rows.
+            Whether to keep the cells of hidden columns. By default these cells are empty, and a
+            hidden index is replaced by row numbers.
 
         Returns
         -------
         DataFrame
-            Of pandas, with its index, or of pyarrow where the table was one, else of polars. Cells
-            of a text file are text as it stands there.
+            A pandas frame with its index, or a pyarrow table, if the input was one, else a polars
+            frame. Cells of a text file are text, unchanged.
 
         Raises
         ------
         MemoryLimitError
-            If the rows of a table that is read in parts do not fit into memory.
+            If a table that is read in parts does not fit into memory.
         """
         return self._beside(None, keep_hidden)
 
     def flagged(self, *, keep_hidden: bool = False) -> Any:
-        """Return the rows that are flagged or have an odd cell, oddest first, as listed.
+        """Return the rows that are flagged or have an odd cell, by rank.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class Screening(ScreeningResult):
         Returns
         -------
         DataFrame
-            As of `to_frame`, and row, line and hint of each; without rows where none is listed.
+            As from `to_frame`, with the columns row, line and hint; empty if no row is listed.
         """
         places = np.flatnonzero(self.rows.ranks <= self.n_listed)
         places = places[np.argsort(self.rows.ranks[places])]
@@ -180,13 +180,13 @@ class Screening(ScreeningResult):
         return self._beside(places, keep_hidden, added)
 
     def odd_cells_frame(self) -> Any:
-        """Return all cells that are odd by themselves, one in each row, the clearest first.
+        """Return all cells that are odd by themselves, a cell in each row, the clearest first.
 
         Returns
         -------
         DataFrame
-            Of the library of the table, as of `to_frame`, with the columns file, line, row, id,
-            column, reads, suggestion and why; without rows where no cell is odd.
+            A frame of the same library as from `to_frame`, with the columns file, line, row, id,
+            column, reads, suggestion and why; empty if no cell is odd.
 
         Examples
         --------
@@ -198,15 +198,15 @@ class Screening(ScreeningResult):
         return frame_like(self._frame, odd_cell_columns(self._table, self))
 
     def reasons_frame(self) -> Any:
-        """Return all reasons of the explained rows, one in each row, the oddest first.
+        """Return all reasons of the explained rows, a reason in each row, by rank.
 
         Returns
         -------
         DataFrame
-            Of the library of the table, as of `to_frame`, with the columns rank, row, line, id,
-            column, seen, expected, share, together and hints. `together` joins the columns that
-            are odd as a set with this one by ", "; `hints` are of the row. A row without reasons
-            has one, of hints alone.
+            A frame of the same library as from `to_frame`, with the columns rank, row, line, id,
+            column, seen, expected, share, together and hints. `together` lists, joined by ", ", the
+            columns that are odd only in combination with this column. `hints` are about the whole
+            row. A row without reasons is listed once, with its hints.
 
         Examples
         --------
@@ -231,7 +231,7 @@ class Screening(ScreeningResult):
         keep_hidden: bool,
         more: Added = MappingProxyType({}),
     ) -> Any:
-        """Add findings to the rows at some positions, or to all rows; empty hidden columns."""
+        """Add findings to the rows at some positions, or to all rows, and clear hidden columns."""
         table, rows = self._table, self._frame
         some = slice(None) if places is None else places
         if rows is None and isinstance(table, Table):
@@ -258,29 +258,29 @@ class Screening(ScreeningResult):
         flagged: FlaggedFormat = "csv",
         keep_hidden: bool = False,
     ) -> tuple[str, ...]:
-        """Write the scored table, the flagged rows and the odd cells, as the command does.
+        """Write the scored table, the flagged rows and the odd cells, as the screen command does.
 
         Parameters
         ----------
         folder : str or Path
-            Where to; made where there is none. Files of these names are replaced.
+            Folder for the files, created if it does not exist. Existing files are replaced.
         format : {"csv", "parquet", "same"}
-            Of the scored table. ``"same"`` gives all three the delimiter and decimal sign of a text
-            file, and the scored table of a Parquet file its format.
+            Format of the scored table. With ``"same"``, it is Parquet if the input is, and all
+            three files have the delimiter and decimal sign of an input that is a text file.
         flagged : {"csv", "xlsx"}
-            Of the list of flagged rows; a workbook holds the odd cells, too.
+            Format of the list of flagged rows; a workbook also has a sheet of odd cells.
         keep_hidden : bool
-            As for `to_frame`, in the scored table.
+            As for `to_frame`; applies to the scored table.
 
         Returns
         -------
         tuple of str
-            Sentences on what had to be changed, such as the name of a column.
+            Sentences on necessary changes, such as renamed columns.
 
         Raises
         ------
         ConfigError
-            If a format is none of these; nothing is written then.
+            If a format is unknown; then nothing is written.
         """
         with _in_python():
             check_limits(SimpleNamespace(format=format, flagged=flagged))
@@ -291,7 +291,7 @@ class Screening(ScreeningResult):
         return write_tables(path, self._table, result, plan, format=format, keep_hidden=keep_hidden)
 
     def save_scores(self, uri: str, table_name: str, *, force: bool = False) -> None:
-        """Write score and reason of each row into a new table of a database.
+        """Write the score and reasons of each row into a new table of a database.
 
         Parameters
         ----------
@@ -299,17 +299,17 @@ class Screening(ScreeningResult):
             The database: ``"postgresql://ada@host/shop"``, ``"sqlite:///shop.db"`` or
             ``"duckdb:///shop.duckdb"``.
         table_name : str
-            The table, by its name or as ``schema.name``. It has the number of the row, the primary
-            key and the column that names the rows, and what `to_frame` adds.
+            Name of the table, or ``schema.name``. The table gets the number of each row, its
+            primary key, the column that names the rows, and the columns that `to_frame` adds.
         force : bool
-            Whether a table of scores of that name is replaced.
+            Whether to replace an existing table of scores.
 
         Raises
         ------
         InputError
-            If the database cannot be reached or written to; nothing is written then.
+            If the database cannot be reached or written to; then nothing is written.
         RefusedError
-            If there is such a table already.
+            If the table already exists.
 
         Examples
         --------
@@ -334,14 +334,14 @@ class Screening(ScreeningResult):
         Parameters
         ----------
         path : str or Path
-            A file that ends in ``.html``; replaced if it exists.
+            A file whose name ends in ``.html``; replaced if it exists.
 
         Raises
         ------
         ConfigError
-            If the path ends otherwise.
+            If the path has another suffix.
         InputError
-            If it cannot be written.
+            If the file cannot be written.
         """
         if Path(path).suffix.lower() not in (".html", ".htm"):
             name = one_line(str(path), 200)
@@ -355,7 +355,7 @@ class Screening(ScreeningResult):
         Returns
         -------
         str
-            A page of HTML.
+            The page, as HTML.
         """
         from kpca_apps.report.novelty.page import render_screening
 
@@ -382,7 +382,6 @@ def _reason_cells(reason: Reason | None) -> tuple[Any, ...]:
 
 
 def _line(row: RankedRow) -> str:
-    """Name a row with its first reason."""
     place = f"{row.rank}. {''.join(row_name(row))}"
     if not row.reasons:
         return place
@@ -434,98 +433,100 @@ def screen_table(
     Parameters
     ----------
     table : DataFrame, dict, array, str, Path, list of paths, Table or PartedTable
-        The table, of at least 3 rows; more than 100,000 rows are processed in parts. In memory: a
+        The table, with at least 3 rows; more than 100,000 rows are processed in parts. In memory: a
         frame of pandas, polars (also lazy), pyarrow or another library with Arrow's stream
-        interface; a dict of columns; a structured array, or one of shape (rows, columns). On disk:
-        the path of a file or of a folder of files, a pattern or a list of paths. The URI of a
-        database, such as ``"sqlite:///shop.db"``, with `query` or `table_name`. Or the result of
-        `open_table`.
+        interface; a dict of columns; a structured array, or an array (rows, columns). On disk: the
+        path of a file or of a folder of files, a pattern, or a list of paths. In a database: a URI
+        such as ``"sqlite:///shop.db"``, with `query` or `table_name`. Or what `open_table` returns.
     reference : as `table`, optional
-        Rows known to be normal. Without it the table itself is learned from, outliers and all.
+        Rows known to be normal, from which the model is learned. By default, the model is learned
+        from the table itself, including its outliers.
     accept : DataFrame, dict, str, Path or Table, optional
-        Rows judged fine, such as some of `flagged`. Rows of the table that equal one of them in all
-        shared columns are learned as normal (with a `reference`, as part of it) and not flagged. A
-        missing cell accepts a missing value.
+        Rows judged to be fine, for example some of `flagged`. Rows of the table that equal an
+        accepted row in all shared columns are learned as normal (with a `reference`, as part of it)
+        and not flagged. A missing cell matches a missing value.
     marks : str, Path, DataFrame or dict, optional
-        What was marked in the report of an earlier run: the saved page, or the list it wrote. Rows
-        that are fine are learned as normal, fine and known ones are not flagged, and wrong ones
-        are, and rank first.
+        Marks that a user set in the report of an earlier run: the saved page, or the list that the
+        page wrote. Rows marked as fine are learned as normal. Rows marked as fine or known are not
+        flagged; rows marked as wrong are flagged and ranked first.
     share : float, optional
-        Share of the table to flag, in (0, 1); .01 without any rule and without a
-        reference. At most one of `share`, `count`, `alpha` and `fdr` may be given.
+        Share of the rows to flag, in (0, 1). At most one of `share`, `count`, `alpha` and `fdr` may
+        be given; with none and no reference, the share is .01.
     count : int, optional
         Number of rows to flag.
     alpha : float, optional
-        False-alarm rate on rows like the reference, in (0, 1); needs one, and is .05 by default.
+        False-alarm rate on rows like the reference, in (0, 1). Needs a reference; by default .05.
     fdr : float, optional
-        Expected share of false discoveries on the list, in (0, 1); needs a reference.
+        Expected share of false discoveries among flagged rows, in (0, 1); needs a reference.
     id : str, optional
-        Column that names the rows in what is shown. By default the index of a pandas frame, unless
-        it just counts the rows, or else an identifier that differs in every row.
+        Column that names the rows in the results. By default, the index of a pandas frame, unless
+        the index just counts the rows, or else a column of identifiers that differ in every row.
     label : str, optional
-        Column of known labels: kept out of the model, and used to judge it.
+        Column of known labels, which the model does not see; used to evaluate the model.
     positive : str, optional
         Label that means outlier.
     exclude, categorical, numeric : str or sequence of str
-        Columns to leave out of the model (their values still show: see `hide`), to take as
-        categories, and to take as numbers.
+        Columns to leave out of the model (`hide` also hides their values), to treat as categories,
+        and to treat as numbers.
     by : str or sequence of str
-        Columns whose groups are judged among themselves: each of 50 rows or more by a model of its
-        own, the others by that of the whole table.
+        Columns whose values divide the rows into groups. A group of 50 rows or more gets a separate
+        model; smaller groups are judged by the model of the whole table.
     hide : str or sequence of str
-        Columns that are used, but whose values are neither shown nor in the result; only the
-        model, and `to_frame` on request, has them.
+        Columns that the model uses, but whose values are not in the result. Only the model, and on
+        request `to_frame`, contains these values.
     dayfirst : bool, optional
-        Order of day and month where the cells of a column leave it open: True as ``--dayfirst``,
-        False as ``--monthfirst``; by default what the other dates say.
+        Order of day and month in columns whose cells do not decide it: True as ``--dayfirst``,
+        False as ``--monthfirst``. By default, the order of dates in other columns.
     explain : int
-        Oddest rows that get reasons, beside all flagged ones up to 500; 0 for none at all.
+        Number of highest-ranked rows that get reasons, in addition to flagged rows (up to 500 of
+        them); with 0, no row gets reasons.
     method : {"blocks", "hoffmann"}
-        What the score is: p-values of the row, its cells and the relations between them, joined;
-        or, of Hoffmann (2007), the reconstruction error of the row alone, by one RBF kernel on
-        standardised columns.
+        How rows are scored. "blocks" combines p-values of the row, of its cells and of the
+        relations between cells. "hoffmann" is the row's reconstruction error by Hoffmann (2007),
+        with one RBF kernel on standardised columns.
     sigma, components : float, optional
-        Of method "hoffmann". Width of the kernel exp(-r^2 / (2 sigma^2)) in standard deviations of
-        the columns; by default 2 sigma^2 is the median squared distance of two rows. Number of
-        components, or the share of the variance that they explain, by default 0.8.
+        For method "hoffmann". `sigma` is the width of the kernel exp(-r^2 / (2 sigma^2)), in
+        standard deviations of the columns; by default, 2 sigma^2 is the median squared distance of
+        two rows. `components` is their number, or the share of variance that they explain (default
+        0.8).
     ridge : float, optional
-        Of method "blocks": ridge of the Tikhonov filter, in units of the total variance.
+        For method "blocks": ridge of the Tikhonov filter, relative to the total variance.
     n_landmarks : int, optional
-        Landmarks of the Nystrom approximation.
+        Number of landmarks of the Nystrom approximation.
     calibration : {"auto", "leave-one-out", "split"}
-        What the threshold is calibrated on; needs a reference.
+        Scores that set the threshold: leave-one-out, or of a held-out part; needs a reference.
     learn_from : {"sample", "all"}
-        Whether a table of more than 100,000 rows is learned from 100,000 of them, drawn with the
-        seed, or from all; all rows are scored.
+        Whether to learn a table of more than 100,000 rows from a random sample of 100,000 rows or
+        from all rows. All rows are scored.
     seed : int
-        Of every random draw.
+        Seed of all random draws.
     jobs : int, optional
-        Threads, processes or Dask workers; changes no number.
+        Number of threads, processes or Dask workers; does not change any result.
     workers : {"threads", "processes", "dask"}, optional
-        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
+        Kind of workers for a table that is read in parts; ``"dask"`` starts a local cluster.
     scheduler : str or distributed.Client, optional
-        Address of a Dask scheduler, or a client of one, which is left open. Its workers need not
-        see the files: what they cannot read is sent to them.
+        Address of a Dask scheduler, or a Dask client, which is not closed. Files that its workers
+        cannot read are sent to them.
     work_dir : str or Path, optional
-        Folder that all workers of Dask see, or the address of one in a store. Text is converted
-        into it once, so that workers read it themselves. A call that was killed resumes with the
-        finished parts.
+        Folder that all Dask workers see, or the address of a folder in a store. Text is converted
+        into this folder once, so that workers can read it. If a call is killed, the next call
+        resumes with the finished parts.
     execution : Execution, optional
-        Instead of these: workers that are kept from one call to the next, and progress.
+        In place of `workers`, `scheduler` and `work_dir`: open workers, and a progress callback.
     **reading
-        How a file or a database is read, where a path or the URI of one is given: `delimiter` and
-        the others of `read_table`. A `reference` in a database names its table behind a ``#``.
+        Options of `read_table`, such as `delimiter`, for a table given by a path or URI. The URI of
+        a `reference` in a database names its table after a ``#``.
 
     Returns
     -------
     Screening
-        In a notebook it shows itself. `to_frame` gives all rows with what was found, `flagged`
-        those that stand out, `save_report` writes the report; `model` scores further tables.
+        The result, shown as a summary in a notebook. `to_frame` returns all rows with the findings,
+        `flagged` the flagged rows; `save_report` writes the report; `model` scores further tables.
 
     Raises
     ------
     ConfigError
-        If options contradict each other or the table, or ask for a rate without a reference.
+        If options contradict each other or the table, or `alpha` or `fdr` lacks a reference.
     InputError
         If a table cannot be used.
 
@@ -544,7 +545,7 @@ def screen_table(
         opened = _opened(table, id, given)
         clean = None
         if reference is not None:
-            # Options that choose rows of a database apply to the table only, not to the reference.
+            # Options that choose rows of a database apply to the table, but not to the reference.
             kept = (*OF_FILES, *["timeout"] * is_database(reference))
             of_reference = {name: value for name, value in given.items() if name in kept}
             clean = _opened(reference, opened.id, of_reference, name="reference", by_index=False)
@@ -595,25 +596,25 @@ def fit_model(
     execution: Execution | None = None,
     **reading: Unpack[Reading],
 ) -> NoveltyModel:
-    """Fit a model to a table, for scoring others.
+    """Fit a model to a table, to score other tables.
 
     Parameters
     ----------
     table : DataFrame, dict, array, str, Path, Table or PartedTable
-        The reference, as for `screen_table`. Of more than 100,000 rows it is learned from 100,000
-        drawn with the seed, unless `learn_from` says otherwise.
+        The table to learn from, as for `screen_table`. With more than 100,000 rows, a random sample
+        of 100,000 rows is used, unless `learn_from` is "all".
     clean : bool
-        Whether its rows are known to be normal.
+        Whether the rows are known to be normal.
     share, count, alpha, fdr : float, optional
-        What flags the rows of tables scored later; see `screen_table`.
+        Rule that flags the rows of tables scored later; see `screen_table`.
     id, label, exclude, categorical, numeric, by, hide, dayfirst : optional
-        What its columns are; see `screen_table`.
+        Roles of the columns; see `screen_table`.
     explain, method, sigma, components, ridge, n_landmarks, calibration, learn_from
         See `screen_table`.
     seed, jobs
         See `screen_table`.
     workers, scheduler, work_dir, execution : optional
-        Who works on a table that is read in parts; see `screen_table`.
+        Workers for a table that is read in parts; see `screen_table`.
     **reading
         How a file or a database is read; see `read_table`.
 
@@ -626,7 +627,7 @@ def fit_model(
     ConfigError
         If the options contradict each other or the table.
     InputError
-        If the table cannot be used: too few rows, no usable column.
+        If the table has too few rows or no usable column.
 
     Examples
     --------
@@ -668,21 +669,21 @@ def score_table(
     Parameters
     ----------
     model : NoveltyModel
-        The model, as of `fit_model`, of `load_model`, or of another screening.
+        The model, from `fit_model`, `load_model`, or another screening.
     table : DataFrame, dict, array, str, Path, Table or PartedTable
-        As for `screen_table`, with at least the columns the model uses, in any order.
+        As for `screen_table`; must have all columns that the model uses, in any order.
     accept : DataFrame, dict, str, Path or Table, optional
-        Rows judged fine, as for `screen_table`; they are not flagged, and the model stays as it is.
+        Rows judged to be fine, as for `screen_table`; not flagged. The model does not change.
     marks : str, Path, DataFrame or dict, optional
-        Rows marked in a report, as for `screen_table`; the model stays as it is.
+        Marks set in a report, as for `screen_table`. The model does not change.
     share, count, alpha, fdr : float, optional
-        What flags rows, instead of the rule of the model; see `screen_table`.
+        Rule that flags rows, in place of the model's rule; see `screen_table`.
     id, label, positive, explain, jobs : optional
-        As for `screen_table`; by default those of the model.
+        As for `screen_table`; the defaults are the model's options.
     hide : str or sequence of str, optional
-        Columns to hide beside those that the model hides; see `screen_table`.
+        Columns to hide in addition to the columns that the model hides; see `screen_table`.
     workers, scheduler, work_dir, execution : optional
-        Who works on a table that is read in parts; see `screen_table`.
+        Workers for a table that is read in parts; see `screen_table`.
     **reading
         How a file or a database is read; see `read_table`.
 
@@ -707,7 +708,7 @@ def score_table(
         if reading.get("layout") is None and _is_path(table):
             reading["layout"] = keywords["layout"] = model.options.layout
         opened = _opened(table, id, _reading(score_table, reading, table))
-        # Columns named when the model was fitted take precedence over an index.
+        # The column that named the rows of the fitted table takes precedence over an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
         options = inherit_options(
             model,
@@ -748,28 +749,28 @@ def find_rules(
     Parameters
     ----------
     table : DataFrame, dict, array, str, Path, Table or PartedTable
-        The table, as for `screen_table`. Of more than 100,000 rows, rules are found in 100,000
-        drawn with the seed, and verified on all.
+        The table, as for `screen_table`. With more than 100,000 rows, rules are found in a random
+        sample of 100,000 rows, and verified on all rows.
     id : str, optional
         Column that names the rows; see `screen_table`.
     exclude, categorical, numeric : str or sequence of str
-        Columns to leave out, to take as categories, and to take as numbers.
+        Columns to leave out, to treat as categories, and to treat as numbers.
     hide : str or sequence of str
-        Columns whose values are not shown: rules that quote them are left out.
+        Columns whose values are not shown; rules that contain their values are left out.
     dayfirst : bool, optional
         Order of day and month; see `screen_table`.
     seed : int
-        Of every random draw.
+        Seed of all random draws.
     execution : Execution, optional
-        Who works on a table that is read in parts.
+        Workers for a table that is read in parts, and progress.
     **reading
         How a file or a database is read; see `read_table`.
 
     Returns
     -------
     Rules
-        `sentences` says them, `save` keeps them for `check_rules`, `to_sql`, `to_pandera` and
-        `to_dqx` take them elsewhere.
+        The rules. `sentences` describes them, `save` writes them for `check_rules`; `to_sql`,
+        `to_pandera` and `to_dqx` export them.
 
     Raises
     ------
@@ -812,28 +813,28 @@ def check_rules(
     Parameters
     ----------
     table : DataFrame, dict, array, str, Path, Table or PartedTable
-        The table, as for `screen_table`, with at least the columns of the rules, in any order. Its
-        cells are read as those were that the rules were found in.
+        The table, as for `screen_table`; must have all columns of the rules, in any order. Cells
+        are read in the formats of the table in which the rules were found.
     rules : Rules, str or Path
-        As of `find_rules`, or a file that their `save` wrote.
+        The rules from `find_rules`, or the path of a file written by their `save`.
     id : str, optional
-        Column that names the rows; by default that of the rules.
+        Column that names the rows; by default, the same as for the rules.
     hide : str or sequence of str
         Columns whose values are not shown.
     execution : Execution, optional
-        Who works on a table that is read in parts.
+        Workers for a table that is read in parts, and progress.
     **reading
         How a file or a database is read; see `read_table`.
 
     Returns
     -------
     RuleCheck
-        `passed`, and `to_frame` with the rows that break a rule.
+        The result: `passed`, and `to_frame` for the rows that break a rule.
 
     Raises
     ------
     ConfigError
-        If an option names a column that the table does not have.
+        If an option names a column that the table lacks.
     InputError
         If the file of rules or the table cannot be used, or a column of the rules is missing.
 
@@ -865,7 +866,6 @@ def _fields_of(kind: type[HeldRules] | type[ScreeningResult], found: object) -> 
 
 
 def _require_model(model: object) -> None:
-    """Raise ConfigError for a path or an estimator in place of a model."""
     if not isinstance(model, NoveltyModel):
         kind = type(model).__name__
         raise ConfigError(f"model= takes a fitted model, such as load_model returns, not {kind}.")
@@ -891,7 +891,7 @@ def _judged(
         if isinstance(given, str | Path):
             found.append(read_table(given) if name == "accept" else read_marks(given))
         elif given is not None:
-            # The index of judged rows names them only if that of the table names its rows.
+            # The index of judged rows names them only if the table's index names its rows.
             table = given
             if not isinstance(given, Table):
                 table = read_frame(given, name=name, by_index=by_index, in_memory_rows=inf).table
@@ -903,7 +903,7 @@ def _judged(
 def _reading(
     function: Callable[..., Any], keywords: Mapping[str, Any], *tables: TableLike
 ) -> dict[str, Any]:
-    """Return reading options; raise if no table is a path."""
+    """Return the reading options; raise an error if reading options are given but no path."""
     if unknown := [name for name in keywords if name not in READING]:
         near = suggest(unknown[0], [*READING, *(function.__kwdefaults__ or {})])
         raise TypeError(f"{function.__name__} has no keyword argument {unknown[0]!r}.{near}")
@@ -914,13 +914,11 @@ def _reading(
 
 
 def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:
-    """Whether a table is given as a path or several paths."""
     several = given if isinstance(given, list) and given else [given]
     return all(isinstance(path, str | Path) for path in several)
 
 
 def _names(option: str, given: Columns | None) -> tuple[str, ...]:
-    """Return the column names given to an option; a string is one name."""
     if given is None:
         return ()
     if not isinstance(given, Iterable):
@@ -931,7 +929,7 @@ def _names(option: str, given: Columns | None) -> tuple[str, ...]:
 def _options(
     keywords: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
 ) -> ScreeningOptions:
-    """Combine options; columns that are categories in the frame stay so by default."""
+    """Combine the options; columns that are categories in the frame remain so by default."""
     names = {name: _names(name, keywords[name]) for name in LISTS}
     label = None if keywords["label"] is None else column_name(keywords["label"])
     spoken_for = {*names["exclude"], *names["numeric"], *names["categorical"], *names["by"]}
@@ -959,7 +957,7 @@ def _call(
 
 
 def _path_name(path: str | Path) -> str:
-    """Return a path without its folder, which is private."""
+    """Return a path without its folder, which may be private."""
     if scheme_of(path) is None:
         return Path(path).name
     return with_file(str(path), lambda file: Path(file).name)
@@ -973,7 +971,7 @@ def _working(
     scheduler: str | Any | None,
     work_dir: str | Path | None,
 ) -> Iterator[Execution]:
-    """Start the requested workers, and stop them at the end."""
+    """Yield the requested workers, and stop them at the end."""
     if execution is not None:
         if not (kind is scheduler is work_dir is None):
             raise ConfigError(
@@ -988,11 +986,11 @@ def _working(
         yield Execution(workers, finished=finished)
 
 
-_screened_in: list[int] = []  # the process that screened tables first
+_screened_in: list[int] = []  # the process that screened a table first
 
 
 def _refuse_forked() -> None:
-    """Raise rather than wait for threads that a fork left behind."""
+    """Raise RefusedError in a forked process, which lacks the threads that polars waits for."""
     if not _screened_in:
         _screened_in.append(os.getpid())
     if _screened_in != [os.getpid()]:
@@ -1007,7 +1005,7 @@ def _refuse_forked() -> None:
 def _in_python() -> Iterator[None]:
     """Name options in errors as keywords, not flags; compute with the commands' numpy settings.
 
-    The caller's numpy error state stays in effect for the caller's own arithmetic.
+    The caller's numpy error state is restored afterwards.
     """
     _refuse_forked()
     try:

@@ -1,4 +1,4 @@
-"""The errors that users see, each with its exit code.
+"""The errors that users see, and the exit code of each.
 
 ::
 
@@ -15,7 +15,7 @@
      +- StoppedError        130   interrupted work that the same call resumes
 
 A message is one line: what is wrong and where (file, row, column), then what to do. Readers
-describe the fault; `about` puts the file's name in front. System errors get the same form.
+describe the fault, and `about` adds the file's name. System errors get the same form.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from typing import Any
 
 from kpca_apps.names import one_line, reason_of, suggest, without_passwords
 
-_MAX_PLACE = 300  # most characters of a path and a name in an archive
-# Polars errors contain the system's error number only in their text.
+_MAX_PLACE = 300  # largest number of characters of a path, and of a name in an archive
+# Errors of polars contain the system's error number only as text.
 _RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
@@ -42,7 +42,7 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 class KpcaError(Exception):
-    """Base of all errors raised on purpose; `args` are the message and its place (a file)."""
+    """Base class of the toolkit's errors; `args` are the message and its place, such as a file."""
 
     exit_code = 1
 
@@ -51,7 +51,7 @@ class KpcaError(Exception):
         return f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle an error by its arguments; Dask's own way fails for memory errors."""
+        """Pickle an error by its arguments, as Dask's own way fails for memory errors."""
         return type(self), self.args, self.__dict__ or None
 
 
@@ -75,7 +75,7 @@ class OptionError(ConfigError):
     sentence : str
         What is wrong. The message begins with the option's flag, such as ``--landmarks``.
     place : str or Path
-        What the message is about, such as a file.
+        Place to which the message applies, such as a file.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class OptionError(ConfigError):
 
 
 class ParameterError(OptionError):
-    """A parameter is invalid; commands convert the error to an `OptionError`.
+    """A parameter is invalid; commands convert this error to an `OptionError`.
 
     >>> str(ParameterError("n_components", "is 0; give a whole number >= 1"))
     'n_components is 0; give a whole number >= 1'
@@ -113,7 +113,7 @@ def flag_of(field: str) -> str:
 
 
 def install_extra(name: str) -> str:
-    """Return the command that installs an extra from the checkout.
+    """Return the command that installs an extra from a checkout of the repository.
 
     >>> install_extra("lake")
     'pip install ".[lake]" in the checkout'
@@ -122,7 +122,7 @@ def install_extra(name: str) -> str:
 
 
 def require_library(module: str, extra: str, what: str, label: str = "") -> None:
-    """Raise ConfigError if a library that belongs to an extra is not installed."""
+    """Raise ConfigError if the library of an extra is not installed."""
     if importlib.util.find_spec(module) is None:
         where = f"{label}: " if label else ""
         raise ConfigError(
@@ -141,7 +141,7 @@ class ModelFileError(InputError):
 
 
 class UnlikeFilesError(InputError):
-    """A file cannot be joined with others to one table: its columns or its kind differ."""
+    """A file cannot be joined with others to one table, as its columns or its kind differ."""
 
 
 class UnreachableError(InputError):
@@ -166,7 +166,7 @@ class StoppedError(KpcaError):
 
 @contextmanager
 def about(place: str | PurePath) -> Iterator[None]:
-    """Put the place of an error, such as a file, before its message, unless it has one."""
+    """Add a place, such as a file, to an error that has none; messages begin with the place."""
     try:
         yield
     except KpcaError as error:
@@ -177,7 +177,7 @@ def about(place: str | PurePath) -> Iterator[None]:
 
 @contextmanager
 def opening(place: str | PurePath, path: Path | None = None) -> Iterator[None]:
-    """Convert system errors on opening a file; with a `path`, suggest a name for a missing one."""
+    """Convert system errors on opening a file; with `path`, suggest names for a missing file."""
     try:
         yield
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def opening(place: str | PurePath, path: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def storage_named(place: str | Path) -> Iterator[None]:
-    """Convert errors that a full or failing disk causes to an InputError that names the place."""
+    """Convert errors of a full or failing disk to an InputError with the place."""
     try:
         yield
     except Exception as error:
@@ -204,7 +204,7 @@ def storage_named(place: str | Path) -> Iterator[None]:
 
 
 def storage_error(error: BaseException | None, place: str | Path) -> InputError | None:
-    """Return the InputError for an error that a full or failing disk caused, else ``None``."""
+    """Return the InputError for an error of a full or failing disk; ``None`` for other errors."""
     while isinstance(error, InputError):
         error = error.__cause__
     number = error.errno if isinstance(error, OSError) else None
@@ -228,7 +228,7 @@ def _near(path: Path) -> str:
 
 
 def warn_caller(sentence: str) -> None:
-    """Warn, with the calling line outside this package as the source."""
+    """Warn; the warning's source is the line outside this package that led here."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

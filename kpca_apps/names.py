@@ -1,4 +1,4 @@
-"""Make names from files safe to show, compare and use."""
+"""Make names from files safe to show, to compare and to use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
-# Suffixes of tables: all such files of a folder are read as one table.
+# Suffixes of tables: a folder is read as one table of all its files with these suffixes.
 TABLE_SUFFIXES = (
     ".csv", ".tsv", ".tab", ".txt", ".dat", ".data", ".parquet", ".pq", ".jsonl", ".ndjson",
     ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".arrow", ".feather", ".ipc", ".gz", ".bz2",
@@ -16,39 +16,39 @@ TABLE_SUFFIXES = (
 )  # fmt: skip
 _MAX_STEM = 50
 _MAX_NOTES = 20
-_LISTED = 5  # most names quoted in one sentence
+_LISTED = 5  # largest number of names quoted in one sentence
 MISSING = "(missing)"  # text shown for an empty cell
-_CELL, _BEFORE = 40, 6  # most characters of a cell, and of those before a difference
+_CELL, _BEFORE = 40, 6  # most characters of a shown cell; most shown before its first difference
 _WORDS = re.compile(r'[^\W\d_]|"')
-_SHOWN, _REASON = 40, 120  # most characters of an invalid value, and of a reason
+_SHOWN, _REASON = 40, 120  # most characters of a shown invalid value; most characters of a reason
 _OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
 
-# Characters that break, reorder or hide in a one-line message: controls, bidirectional and
-# zero-width marks, line separators, lone surrogates, private and unassigned code points, and
-# letters and marks without width.
+# Categories of characters that break, reorder or vanish in a one-line message: controls,
+# bidirectional and zero-width marks, line separators, lone surrogates, private and unassigned code
+# points; and letters and marks that have no width.
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-# Names look the same if they differ only in these characters, controls, formats or separators:
-# white space, variation selectors, letters without width and ignorable code points.
+# Names that differ only in these characters, controls, formats or separators look the same: white
+# space, variation selectors, letters without width and ignorable code points.
 _UNSEEN = re.compile(
     r"[\s\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
     r"\U000e0000-\U000e0fff]"
 )
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 _AROUND_NAMES = "\"'`\u00b4\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e\u2039\u203a:"
-# Languages put up to three marks on a letter; more would overlap other lines.
+# Some languages put up to three marks on a letter; more marks would overlap other lines.
 _MOST_MARKS = 3
 _NOT_PLAIN = re.compile(r"[^ -~]+")
 _NOT_PLAIN_JSON = re.compile(r"[^\n -~]+")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a Path would join two slashes
-# User and password of an address. The user may contain an @; a host in brackets is no user.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a Path would merge the slashes
+# User and password of an address. A user's name may contain an @; text in brackets is a host.
 _PASSWORD = re.compile(
     r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+:/{1,2}"
     r"(?:(?!\[)[^/?#@:]*:|[^/?#]*:(?=[^/?#]*[@\uff20\ufe6b])|[^/?#\[]*:(?!\d+(?:[/?#,]|\Z))))"
-    r".*[@\uff20\ufe6b]",  # urlsplit takes wide and small forms for an @
+    r".*[@\uff20\ufe6b]",  # urlsplit also accepts wide and small forms of @
     re.DOTALL,
 )
-# Without a user, a port follows the colon; anything else is a password whose host is missing.
+# Without a user, the colon precedes a port; other text is a password whose host is missing.
 _NO_PORT = re.compile(
     r"\A((?:--[\w-]+=)?\s*postgres(?:ql)?:/{1,2}[^/?#@\[]*:)(?!\d*(?:[/?#,]|\Z))[^/?#@]*(?![^/?#]*@)",
     re.I,
@@ -56,7 +56,7 @@ _NO_PORT = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Escape characters that cannot be seen or that change how others are shown.
+    r"""Escape characters that are invisible or that change how other characters are shown.
 
     >>> print(visible("a\u200bb\u202ec"))
     a\u200bb\u202ec
@@ -65,7 +65,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""Escape the characters that `visible` does, in JSON, which decodes to the same texts.
+    r"""Escape the same characters as `visible` in JSON text; its decoded texts do not change.
 
     >>> print(visible_json('{"a": "b\u202ec"}'))
     {"a": "b\u202ec"}
@@ -84,7 +84,7 @@ def _written_out(text: str, escaped: Callable[[str], str]) -> str:
 
 
 def one_line(text: str, limit: int = 80) -> str:
-    """Return any text as one escaped line of at most `limit` characters, 4 or more."""
+    """Return any text as one line of escaped text, cut to `limit` (at least 4) characters."""
     shown = visible(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
 
@@ -95,9 +95,9 @@ def quoted(name: str) -> str:
 
 
 def quoted_cell(text: str) -> str:
-    r"""Quote a cell for a sentence; cells without letters, such as numbers, need no quotes.
+    r"""Quote a cell for a sentence; cells without letters, such as numbers, get no quotes.
 
-    Quotes in the cell are escaped, so that it cannot end the quotation.
+    Quotes in the cell are escaped, so that they cannot end the quotation.
 
     >>> print(quoted_cell("3.5 %"), quoted_cell('6" pipe'), quoted_cell("(missing)"))
     3.5 % "6\" pipe" (missing)
@@ -109,7 +109,7 @@ def quoted_cell(text: str) -> str:
 
 
 def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
-    """Cut two long texts to one line each that shows their first difference.
+    """Shorten two long texts to one line each, around their first difference.
 
     >>> cut_apart("Pump of the second line, north", "Pump of the second line, south", 20)
     ('...line, north', '...line, south')
@@ -124,13 +124,13 @@ def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Quote the first names, and add the number of other names."""
+    """Quote the first names, and add the number of further names."""
     first = ", ".join(quoted(name) for name in names[:_LISTED])
     return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 def shown(value: object, *, whole: bool = False) -> str:
-    """Show an invalid value in a few characters, without passwords.
+    """Format an invalid value in a few characters, without passwords.
 
     With `whole`, floats keep their decimal point.
 
@@ -141,7 +141,7 @@ def shown(value: object, *, whole: bool = False) -> str:
         return f"{value:g}"
     try:
         return one_line(without_passwords(repr(value)), _SHOWN)
-    except ValueError:  # Python writes no more than 4,300 digits
+    except ValueError:  # Python does not write integers of more than 4,300 digits
         return "a number of thousands of digits"
 
 
@@ -162,7 +162,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return ``' Did you mean "x"?'`` for the nearest known name, or nothing if none is near."""
+    """Return ``' Did you mean "x"?'`` for the most similar known name; '' if none is similar."""
     by_key: dict[str, str] = {}
     for candidate in known:
         by_key.setdefault(candidate.strip().casefold(), candidate)
@@ -171,7 +171,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def safe_stem(filename: str) -> str:
-    """Convert a path to part of a folder name: letters, digits, ``-``, ``_`` and inner dots."""
+    """Convert a path to a part of a folder's name: letters, digits, ``-``, ``_``, inner dots."""
     if filename == "-":
         return "stdin"
     stem = re.split(r"[/\\]", unicodedata.normalize("NFC", filename))[-1]
@@ -182,7 +182,7 @@ def safe_stem(filename: str) -> str:
 
 
 def is_pattern(name: str) -> bool:
-    """Whether polars reads a name as a regular expression of names.
+    """Whether polars would treat a column name as a regular expression.
 
     >>> is_pattern("^(a|b)$"), is_pattern("^a")
     (True, False)
@@ -191,10 +191,10 @@ def is_pattern(name: str) -> bool:
 
 
 def name_key(name: str) -> str:
-    r"""Return a key that column names share if they look the same.
+    r"""Return a key that is equal for column names that look the same.
 
-    It ignores case, how accents are composed, white space, characters without width, and quotes or
-    a colon around the name; a name of nothing else is its own key.
+    The key ignores case, the encoding of accents, white space, characters without width, and quotes
+    or a colon around the name. If nothing is left, the key is the name.
 
     >>> name_key(" Cle\u0301\u200b:") == name_key('"CL\u00c9"')
     True
@@ -207,8 +207,8 @@ def name_key(name: str) -> str:
 def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, str]]:
     """Make column names distinct and not empty: ``x_2`` for a second ``x``, ``column_3`` for "".
 
-    Returns the names, a note for each change, and the original of each changed name. Names that
-    polars would read as patterns get an underscore at the end, null characters become underscores.
+    Returns the names, a note for each change, and the original of each changed name. A name that
+    polars would treat as a pattern gets an underscore; null characters become underscores.
     """
     given = list(names)
     taken = set(given)
@@ -218,10 +218,10 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
     notes: list[str] = []
     renamed: dict[str, str] = {}
     for position, name in enumerate(given, 1):
-        plain = name.replace("\0", "_")  # Arrow panics on null characters
+        plain = name.replace("\0", "_")  # null characters make Arrow panic
         final = f"{plain}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
-            # Resume the last search for a number after this name: thousands of names may repeat.
+            # Continue the last search for a free number, as thousands of names may repeat.
             number = counters.get(final, 2)
             while f"{final}_{number}" in taken:
                 number += 1
@@ -248,8 +248,8 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
 def without_password(text: str) -> str:
     """Replace the password of an address, at the start of a word or after ``--option=``, by dots.
 
-    Any text between a colon and a later ``@`` counts as a password, even if it could be a port; in
-    PostgreSQL addresses also a port that is not a number.
+    Text between a colon and a later ``@`` counts as a password, even if it could be a port. In
+    PostgreSQL addresses, a port that is not a number counts as a password, too.
 
     >>> without_password("postgresql://ada:12/abc@db/shop"), without_password("--a=x://b@c:1/d")
     ('postgresql://ada:...@db/shop', '--a=x://b@c:1/d')

@@ -1,6 +1,6 @@
 """Options, each declared once for the commands, config files and Python functions.
 
-A field of an options class declares the type, default, limits and help of one option.
+A field of an options class states the type, default, limits and help of one option.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ LayoutName = Literal["auto", "off"]
 FlaggedFormat = Literal["csv", "xlsx"]
 RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 
-# A smaller ridge is lost in rounding, a larger one exceeds the variance; floats count exactly up to
-# 2**53; numpy's generators take seeds up to 2**32 - 1.
+# A smaller ridge is lost in rounding, and a larger ridge exceeds the variance. Floats represent
+# integers exactly up to 2**53. numpy's generators accept seeds up to 2**32 - 1.
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
-MOST_SKIPPED = 10_000  # most lines above a header, held in memory until the header is found
+MOST_SKIPPED = 10_000  # largest number of lines above a header, as these lines are held in memory
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines", "layout")
 READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")
-THRESHOLD = "Threshold (give one)"  # help panel of mutually exclusive options
+THRESHOLD = "Threshold (give one)"  # help panel of options that exclude each other
 
 
 def panel(title: str) -> Callable[..., Any]:
-    """Return a function that declares options under a title of the help."""
+    """Return a function that declares options in a panel of the help."""
 
     def option(
         help: str,
@@ -52,8 +52,8 @@ def panel(title: str) -> Callable[..., Any]:
     ) -> Any:
         """Declare a field as an option ``--its-name``, or with other `flags`.
 
-        Numbers must lie `within` inclusive limits (integers if the lower limit is one), or
-        strictly `between` two.
+        Numbers must be in the closed interval `within`, or in the open interval `between`. They
+        must be integers if the lower limit of `within` is an integer.
         """
         more |= {"help": help, "metavar": metavar, "rich_help_panel": title}
         own = {"flags": flags, "option": more, "within": within, "between": between}
@@ -67,7 +67,7 @@ files, general = panel("Reading and writing"), panel("General")
 
 @dataclass_transform(frozen_default=True)
 class Options:
-    """Base of all options classes, with the options that most commands share."""
+    """Base class of all options, with the options that most commands share."""
 
     json: bool = general("Print the result as JSON on stdout.", default=False)
     quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
@@ -88,7 +88,7 @@ _model, _work = panel("Model"), panel("Parallel work")
 
 
 class NoveltyOptions(Options):
-    """Options of screening, of which each command and function uses a part."""
+    """Options of screening; each command and function uses some of them."""
 
     share: float | None = _rule(
         "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
@@ -290,7 +290,7 @@ class NoveltyOptions(Options):
     dry_run: bool = general("Print how each column would be used, and stop.", default=False)
 
     def given(self, kind: Any) -> dict[str, Any]:
-        """Return the fields of an options class that are not None, lists as tuples."""
+        """Return the options of a class `kind` that are not None, with lists as tuples."""
         values = {each.name: getattr(self, each.name, None) for each in fields(kind)}
         return {
             name: tuple(value) if name in LISTS else value
@@ -299,25 +299,25 @@ class NoveltyOptions(Options):
         }
 
 
-# Options that name any number of columns.
+# Options that take any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 _OF_COMMANDS = "out force each to_send write_to junit fail_on_flagged json quiet dry_run config"
-KEYWORDS = {  # keyword of the Python functions, by flag
+KEYWORDS = {  # flag -> keyword of the Python functions
     flag_of(name): f"{name}="
     for name in ("reference", *(each.name for each in fields(NoveltyOptions)))
     if name not in _OF_COMMANDS.split()
 }
 
 
-_FLAG = re.compile(r"(?<![^ (])--[\w-]+(?=[).,;:]*(?: |\Z))")  # a word that is an option
-# A quotation; it may contain quotes inside words.
+_FLAG = re.compile(r"(?<![^ (])--[\w-]+(?=[).,;:]*(?: |\Z))")  # a word that looks like an option
+# A quotation; inside words it may contain quotes.
 _QUOTED = re.compile(r"""((?<![^\s(\[])".*?"(?=[\s.,;:?!)\]]|$))""", re.DOTALL)
 
 
 def in_keywords(sentence: str, keywords: Mapping[str, str] = KEYWORDS) -> str:
     """Replace flags outside quotations by keywords: ``--landmarks`` by ``n_landmarks=``.
 
-    Sentences, also those in model files, are written for the command line.
+    Sentences name options by their flags, also in model files, and are converted for Python.
     """
     parts = _QUOTED.split(sentence)
     parts[::2] = [_FLAG.sub(lambda flag: keywords.get(flag[0], flag[0]), p) for p in parts[::2]]
@@ -367,7 +367,7 @@ def _check_method(values: Any) -> None:
 
 @cache
 def _choices(kind: Any) -> dict[str, tuple[str, ...]]:
-    """Return the allowed values of each option that is a Literal."""
+    """Return the allowed values of each option whose type is a Literal."""
     hints = get_type_hints(kind).items()
     kinds = {name: (hint, *get_args(hint)) for name, hint in hints}
     return {n: get_args(k) for n, of in kinds.items() for k in of if get_origin(k) is Literal}
@@ -376,7 +376,7 @@ def _choices(kind: Any) -> dict[str, tuple[str, ...]]:
 def is_number(
     value: object, low: float = -math.inf, high: float = math.inf, *, whole: bool = False
 ) -> bool:
-    """Whether a value is a finite number between two bounds, inclusive; a boolean is not.
+    """Whether a value is a finite number within two limits; a boolean is not a number.
 
     >>> is_number(2, 1, 3), is_number(True), is_number(10**400), is_number(2.0, whole=True)
     (True, False, False, False)
@@ -391,7 +391,7 @@ def is_number(
 
 
 def check_jobs(name: str, value: object) -> None:
-    """Raise ParameterError for an impossible number of workers, in joblib's convention."""
+    """Raise ParameterError for an invalid number of workers, in joblib's convention (-1: all)."""
     if value is not None and not (is_number(value, -MOST_JOBS, MOST_JOBS, whole=True) and value):
         raise ParameterError(
             name,
@@ -401,7 +401,7 @@ def check_jobs(name: str, value: object) -> None:
 
 
 def _require_within(name: str, value: Any, low: float, high: float) -> None:
-    """Raise OptionError for a number outside its range, or a fraction if `low` is an integer."""
+    """Raise OptionError for a number out of range, or for a fraction if `low` is an integer."""
     whole = isinstance(low, int)
     if is_number(value, low, high, whole=whole):
         return

@@ -1,8 +1,8 @@
 """Command lines shown in a report: one that reproduces the report, and next steps.
 
-They work when pasted in the folder where the command ran: paths stand as typed. Reports are shared,
-so an absolute path outside that folder is cut to its name, and the sentence beside the command says
-what is missing.
+The commands work when pasted in the folder where the first command ran: paths are shown as typed.
+As reports are shared, an absolute path outside that folder is cut to its name, and the sentence
+next to the command says what is missing.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from kpca_apps.tables.read.uri import scheme_of, with_file
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import ScreeningResult
 
-PIPED = "TABLE.csv"  # name that stands for a table from standard input
+PIPED = "TABLE.csv"  # stands for a table from standard input
 _IN_RUNS = ("model.kpca", "report-marked.html")
-# Options that change no number in a result are left out of the command that reproduces it.
+# Options that do not affect results are left out of the command that reproduces them.
 _NO_NUMBER = frozenset(
     "force to_send junit fail_on_flagged json quiet config dry_run preview jobs workers scheduler "
     "work_dir".split()
@@ -36,9 +36,9 @@ _PATHS = frozenset("table reference accept marks model per_image out inputs data
 def reproduce(
     context: typer.Context, params: Mapping[str, Any] | None = None, *, replacing: bool = False
 ) -> str:
-    """Return the command of a run, with options from its config file; `params` replace them all.
+    """Return the command of a run, with options from its config file; `params` replace all of them.
 
-    With `replacing`, it overwrites the result it reproduces.
+    With `replacing`, the command overwrites the result that it reproduces.
     """
     params = context.params if params is None else params
     words, options = context.command_path.split(), list[str]()
@@ -64,9 +64,9 @@ def reproduce(
 def next_steps(
     context: typer.Context, result: ScreeningResult, *, folder: str, saved: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """Return the next commands for a reader, each with a sentence.
+    """Return commands for the next steps, each with a sentence.
 
-    `folder` is where the result was written, `saved` the name of the model file in it, if any.
+    `folder` contains the result, and `saved` is the name of the model file in it, if any.
     """
     from kpca_apps.novelty.redact import masked
 
@@ -86,7 +86,7 @@ def next_steps(
         changed |= {"exclude": [*(params["exclude"] or ()), odd], "out": beside, "write_to": None}
         sentence = "Screen again without the column that made the first row odd"
         steps[sentence + _missing(*table, beside)] = reproduce(context, params | changed)
-    # `--row` looks for a row with this id before one with this number.
+    # `--row` first looks for a row with this id, then for a row with this number.
     is_named = top.id and [row.id for row in result.ranked].count(top.id) == 1
     row = str(top.id) if is_named else str(top.row)
     words = ["kpca", "novelty", "explain", portable(model), *map(portable, table)]
@@ -95,7 +95,7 @@ def next_steps(
     for name in READING:
         if params[name] != getattr(NoveltyOptions, name):
             words += [flag_of(name), str(params[name])]
-    if saved is None:  # a saved model lacks these options
+    if saved is None:  # a saved model has these options
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
     judged = {flag_of(name): params[name] for name in ("accept", "marks") if params[name]}
@@ -111,13 +111,12 @@ def next_steps(
 
 
 def command_line(words: list[str]) -> str:
-    """Join words so that a shell reads them back, without passwords and control characters."""
+    """Join words so that a shell parses them again, without passwords and control characters."""
     words = list(map(without_password, words))
     return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
 
 
 def _escaped(word: str) -> str:
-    """Quote a word with unprintable characters for bash and zsh."""
     quoted = re.sub(r"[\\']", r"\\\g<0>", word)
     escapes = {
         char: "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
@@ -148,7 +147,6 @@ def _is_cut(path: str) -> bool:
 
 
 def _missing(*paths: str) -> str:
-    """Return a note on the paths that were cut to names and on standard input."""
     shown = [portable(path) for path in paths if _is_cut(path)]
     cut = dict.fromkeys(path if scheme_of(path) else path.partition("/")[0] for path in shown)
     missing = f"; put the full path of {' and of '.join(cut)} in place of the name" if cut else ""

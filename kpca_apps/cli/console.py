@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 MAX_LINE = 2_000
 MOST_FAILURES = 5
-SPEED_PERIOD = 300.0  # seconds over which the remaining time is estimated
+SPEED_PERIOD = 300.0  # length of the period whose speed predicts the remaining time, in seconds
 
 
 @dataclass(frozen=True)
 class Console:
-    """Output of a command; with `quiet`, only errors and data."""
+    """Output of a command; `quiet` suppresses everything except errors and data."""
 
     quiet: bool = False
 
@@ -43,7 +43,7 @@ class Console:
             _write("".join(f"{line}\n" for line in wrapped(text) or [""]))
 
     def lines(self, lines: list[str]) -> None:
-        """Write lines with a layout of their own to stderr."""
+        """Write lines that already have a layout to stderr."""
         if not self.quiet:
             _write("".join(f"{one_line(line, terminal_width())}\n" for line in lines))
 
@@ -69,7 +69,7 @@ class Console:
 
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:
-        """Show the elapsed time while the block runs, on a terminal only."""
+        """On a terminal, show the elapsed time while the block runs."""
         if not self.shows_progress:
             yield
             return
@@ -77,7 +77,7 @@ class Console:
 
         bar = _bar(TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         bar.add_task(one_line(text, terminal_width() - 12), total=None)
-        with suppress(OSError):  # a closed terminal does not end the work
+        with suppress(OSError):  # if the terminal was closed, the work continues
             bar.start()
         try:
             yield
@@ -97,12 +97,11 @@ def say_line(message: str) -> None:
 
 
 def _write(text: str) -> None:
-    """Write to stderr; continue silently if that fails."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
     except OSError:
-        # The buffer is flushed again at exit, which would fail again.
+        # Python would flush the buffer again at exit, and fail again.
         with suppress(OSError), open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
             os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
@@ -121,12 +120,12 @@ def column_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def terminal_width() -> int:
-    """Return the largest number of characters in a line, 40 to 100."""
+    """Return the largest length of a line, from 40 to 100 characters."""
     return max(40, min(shutil.get_terminal_size((80, 24)).columns, 100))
 
 
 def wrapped(text: str, indent: str = "", hanging: str = "") -> list[str]:
-    """Escape and wrap a text to fit the terminal, with `hanging` before all lines but the first."""
+    """Escape a text and wrap it to the terminal, with `hanging` before all lines but the first."""
     shown, width = one_line(text, MAX_LINE), terminal_width()
     return textwrap.wrap(
         shown,
@@ -139,7 +138,7 @@ def wrapped(text: str, indent: str = "", hanging: str = "") -> list[str]:
 
 @contextmanager
 def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-    """Show the progress of a pass; yield a function to call with the number of newly done rows."""
+    """Show the progress of a pass; yield a function to call with the number of new rows done."""
     if not console.shows_progress:
         yield lambda n_done: None
         return
@@ -147,7 +146,7 @@ def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """Rows per second, with two digits."""
+        """Number of rows per second, with two digits."""
 
         def render(self, task: Task) -> Text:
             return Text(f"{float(f'{task.speed:.2g}'):,.0f} rows/s" if task.speed else "")
@@ -164,8 +163,8 @@ def image_progress(
 ) -> Iterator[tuple[Callable[[ImageOutcome], None], Callable[[str, float], None] | None]]:
     """Show the progress of a batch: images count by their weight, resumed images do not count.
 
-    Yields a function to call with the outcome of each finished image, and one to call from any
-    thread with the name of an image and its finished share; None without a terminal.
+    Yields a function to call with the outcome of each finished image, and another to call, from any
+    thread, with an image's name and finished share (None if not on a terminal).
     """
     if not console.shows_progress:
         yield lambda o: say_line(f"failed: {o.reason}") if o.status == "failed" else None, None
@@ -186,7 +185,7 @@ def image_progress(
         task = bar.add_task("", total=sum(weight.values()), n_done=0)
 
         def within(name: str, share: float) -> None:
-            if name in done:  # a file added after the planning has no weight
+            if name in done:  # a file added after planning has no weight
                 done[name] = max(done[name], share)
                 worked = sum(share * weight[name] for name, share in done.items())
                 bar.update(task, completed=worked, total=sum(weight.values()), n_done=n_done)
@@ -208,7 +207,7 @@ def image_progress(
 
 
 def _bar(*columns: ProgressColumn) -> Progress:
-    """Return a progress bar on stderr that vanishes at its end; messages appear above it."""
+    """Return a progress bar on stderr that disappears at the end; messages are printed above it."""
     from rich import progress
     from rich.console import Console as Terminal
 

@@ -1,4 +1,4 @@
-"""The console script; a signal ends it at any time, even during imports."""
+"""The console script, which a signal ends at any time, even during imports."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from contextlib import suppress
 
 from kpca_apps.system.interrupts import ENDING
 
-# Threshold of the garbage collector: with CPython's 700, collecting the many objects of imports and
-# figures takes a tenth of the time of a command on a small table.
+# Threshold of the garbage collector. With CPython's default (700), collecting the objects of
+# imports and figures takes a tenth of the time of a command on a small table.
 NEW_OBJECTS = 1_000_000
-# Seconds from a signal until the process ends in any case, and seconds for its exit handlers.
+# Seconds from a signal until the process is killed; seconds for its exit handlers.
 PATIENCE, FAREWELL = 1.2, 0.4
 
 
@@ -28,7 +28,7 @@ def main() -> int:
     from kpca_apps.cli.main import main as run
 
     codes.append(run())
-    # Skip the collections at exit, which take a fifth of the time of a command on a small table.
+    # Skip the collections at exit, which take a fifth of a command's time on a small table.
     gc.freeze()
     # A signal during exit would disturb the shutdown of workers.
     for number in ENDING if threading.current_thread() is threading.main_thread() else ():
@@ -37,18 +37,18 @@ def main() -> int:
 
 
 def _handle_signals(codes: list[int]) -> None:
-    """End at once on a signal during imports, later within `PATIENCE`.
+    """End at once at a signal during imports, and later within `PATIENCE` seconds.
 
-    Ignored signals stay ignored, as ``nohup`` and background jobs of shells need it.
+    Signals that are ignored remain ignored, as required by ``nohup`` and background jobs.
     """
     for number in ENDING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end_at_once)
     if not hasattr(signal, "pthread_sigmask"):
         return
-    # The caller's thread may have blocked these signals.
+    # The parent may have blocked these signals in this process.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-    # An interrupted run of papers writes its finished experiments, which takes longer.
+    # An interrupted ``kpca papers`` first writes its finished experiments, which takes longer.
     if sys.argv[1:2] != ["papers"]:
         receiver, sender = os.pipe()
         os.set_blocking(sender, False)
@@ -57,7 +57,6 @@ def _handle_signals(codes: list[int]) -> None:
 
 
 def _kill_after_patience(receiver: int, codes: list[int]) -> None:
-    """Kill the process if it still runs `PATIENCE` seconds after a signal."""
     while (number := os.read(receiver, 1)[0]) not in ENDING:
         pass
     time.sleep(PATIENCE)
@@ -74,6 +73,6 @@ def _end_at_once(number: int, _: object) -> None:
 
 
 def _say(message: bytes) -> None:
-    """Write an error without locks, which other threads may hold; restore a terminal's cursor."""
+    """Write an error without taking locks, which other threads may hold; show the cursor again."""
     with suppress(OSError):
         os.write(2, b"\r\x1b[K\x1b[?25h" * os.isatty(2) + b"error: %b\n" % message)

@@ -1,8 +1,8 @@
 """The ``kpca`` command and its exit codes.
 
 0 done, 1 a bug, 2 usage, 3 bad input, 4 refused, 5 finished but some items failed, 130 interrupted;
-after a signal, 128 plus its number. If the reader of the output closes the pipe, as `head` does,
-the rest is dropped and the code is 0.
+for other signals, 128 plus the signal's number. If the reader of the output closes the pipe, as
+`head` does, further output is dropped and the code is 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
 class _Commands(TyperGroup):
-    """Command groups in the order of their declaration, then `schema` and `mcp`."""
+    """Groups of commands in the order of their declaration, then `schema` and `mcp`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
@@ -77,7 +77,7 @@ def _root(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, by default with the arguments of the process, and return its exit code.
 
-    An error is one line on stderr; ``KPCA_DEBUG=1`` shows the traceback.
+    An error is printed as one line on stderr; with ``KPCA_DEBUG=1``, with its traceback.
     """
     signals = list[int]()
     code = _run(arguments, signals)
@@ -86,23 +86,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None, signals: list[int]) -> int:
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # this stream was closed by the caller
+        if getattr(sys, name) is None:  # the parent process closed this stream
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123
-    os.environ["MPLBACKEND"] = "agg"  # figures are files; ignore the user's backend
+    os.environ["MPLBACKEND"] = "agg"  # figures are files, so ignore the backend
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
         words = None if arguments is None else [_require_encodable(word) for word in arguments]
         for word in sys.argv[1:] if words is None else words:
-            refuse_password(word)  # refuse a password before a message quotes it
+            refuse_password(word)  # before an error message quotes the password
         with _first_signal_interrupts(signals):
             code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
         sys.stdout.flush()
-        # After an interrupt, some versions of typer return this code, others raise Abort.
+        # After an interrupt, some versions of typer return this code, other versions raise Abort.
         return _end(KeyboardInterrupt()) if code == INTERRUPTED else code
     except (BrokenPipeError, SystemExit) as error:
-        # Typer and rich convert a closed pipe to SystemExit.
+        # Typer and rich convert the error of a closed pipe to SystemExit.
         if not any(isinstance(e, BrokenPipeError) for e in (error, error.__context__)):
             raise
         _drop_output()
@@ -114,7 +114,6 @@ def _run(arguments: Sequence[str] | None, signals: list[int]) -> int:
 
 
 def _require_encodable(word: str) -> str:
-    """Raise ConfigError for a word that no command line can hold."""
     with suppress(UnicodeEncodeError):
         if b"\0" not in os.fsencode(word):
             return word
@@ -122,12 +121,12 @@ def _require_encodable(word: str) -> str:
 
 
 class _InterruptError(KeyboardInterrupt):
-    """Raised at a signal; after a plain KeyboardInterrupt in ``exec``, Python ends by SIGINT."""
+    """Raised at a signal. A plain KeyboardInterrupt would make Python end by SIGINT in ``exec``."""
 
 
 @contextmanager
 def _first_signal_interrupts(signals: list[int]) -> Iterator[None]:
-    """Raise an interrupt at the first signal, which is recorded; ignore later ones."""
+    """Record signals; raise an interrupt at the first, and ignore later ones."""
 
     def handle(number: int, _: object) -> None:
         signals.append(number)
@@ -147,7 +146,7 @@ def _first_signal_interrupts(signals: list[int]) -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Redirect pending output to the null device: Python flushes it once more at exit."""
+    """Redirect pending output to the null device, as Python flushes the streams again at exit."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
         for stream in (sys.__stdout__, sys.__stderr__):
             if stream is None:
@@ -159,7 +158,6 @@ def _drop_output() -> None:
 
 
 def _end(error: BaseException) -> int:
-    """Print an error in one line and return the exit code."""
     if isinstance(error, typer.Abort | KeyboardInterrupt):
         say_error("interrupted; nothing was written")
         return INTERRUPTED
@@ -167,24 +165,24 @@ def _end(error: BaseException) -> int:
         say_error(str(error))
         return error.exit_code
     if isinstance(error, UsageError):
-        # Without a command, some versions of click raise an error that holds the help.
+        # If the command is missing, some versions of click raise an error that contains the help.
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()  # type: ignore[attr-defined]
             return USAGE
         if message := error.format_message():  # type: ignore[attr-defined]
             context = getattr(error, "ctx", None)
             command = "kpca" if context is None else context.command_path
-            # Remove a prefix that some versions of typer add.
+            # Some versions of typer add this prefix.
             message = message.replace("Value error, ", "", 1)
             place = f"{name}: " if (name := config_at_fault(context, message)) else ""
             say_error(f"{place}{message} ({command} --help)")
         return USAGE
     if isinstance(error, OSError):
-        # Errors of files are InputErrors, so this error is of stdout or stderr.
+        # Errors of input and result files are InputErrors, so this is an error of stdout or stderr.
         say_error(f"output cannot be written: {error.strerror or error}")
         _drop_output()
         return UNWRITABLE
-    # Python raises a RuntimeError if the stack of a thread cannot be allocated.
+    # Python raises RuntimeError if it cannot allocate the stack of a thread.
     if isinstance(error, MemoryError) or str(error) == "can't start new thread":
         say_error("not enough memory on this machine: use fewer rows, examples or --landmarks")
         return REFUSED

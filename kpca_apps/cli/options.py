@@ -26,7 +26,7 @@ MAX_CONFIG_BYTES = 1_000_000
 SOME_FAILED = 5  # exit code
 
 _CONFIG = "kpca_apps.config"
-# Typer may contain its own copy of click: find the base of its usage errors through its exports.
+# Typer may contain a copy of click, so take the base of usage errors from typer itself.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
@@ -50,7 +50,7 @@ def whole_number(text: object) -> int:
 
 
 def count_or_share(text: object) -> float:
-    """Parse a whole number, or a share below 1; raise for 1.0, which could be either."""
+    """Parse a whole number, or a share below 1; refuse 1.0, which could be either."""
     with suppress(ValueError):
         return int(str(text))
     if (value := number(text)) < 1:
@@ -66,7 +66,7 @@ _PARSERS: dict[frozenset[type], Callable[[object], float]] = {
 
 
 class CarefulCommand(TyperCommand):
-    """A command that refuses empty words, and an option where a value is due."""
+    """A command that refuses empty words, and an option in place of a value."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words after the command's name in the usage line."""
@@ -74,7 +74,7 @@ class CarefulCommand(TyperCommand):
         return ["[OPTIONS]", *(str(one.metavar) for one in arguments)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raise ConfigError for a missing value, such as that of an unset variable."""
+        """Parse words; raise ConfigError for a missing value, as that of an unset variable."""
         if ctx.resilient_parsing:  # shell completion of an unfinished line
             return super().parse_args(ctx, args)
         options: dict[str, Any] = {
@@ -83,8 +83,8 @@ class CarefulCommand(TyperCommand):
             for flag in (*parameter.opts, *parameter.secondary_opts)
             if flag.startswith("-")
         }
-        waiting = ""  # option that takes the next word as its value
-        given: dict[str, str] = {}  # flags given so far, of options that have an opposite
+        waiting = ""  # option whose value is the next word
+        given: dict[str, str] = {}  # flags given so far of options with an opposite
         for word in args:
             flag, sign, value = word.partition("=")
             if not word or (sign and not value and flag in options):
@@ -112,7 +112,7 @@ class CarefulCommand(TyperCommand):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an error about an option of the config file names that file."""
+        """Run the command; add the name of the config file to an error about one of its options."""
         try:
             return super().invoke(ctx)
         except KpcaError as error:
@@ -122,19 +122,19 @@ class CarefulCommand(TyperCommand):
 
 
 def _reconcile(ctx: Any) -> None:
-    """Let a threshold on the command line replace the config file's, and --hide add columns."""
+    """Let a threshold on the command line replace the config file's, and add up --hide columns."""
     config = ctx.default_map or {}
     typed = [n for n in ctx.params if ctx.get_parameter_source(n).name == "COMMANDLINE"]
     panels = {one.name: getattr(one, "rich_help_panel", None) for one in ctx.command.params}
     if any(panels[name] == THRESHOLD for name in typed):
         ctx.params |= {n: None for n in config if panels[n] == THRESHOLD and n not in typed}
     if "hide" in typed:
-        hidden = map(str, config.get("hide", ()))  # column names in the config file may be numbers
+        hidden = map(str, config.get("hide", ()))  # TOML may give column names as numbers
         ctx.params["hide"] = [*dict.fromkeys([*hidden, *ctx.params["hide"]])]
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Read default options from a TOML file; options on the command line override them."""
+    """Read default options from a TOML file, which options on the command line override."""
     if path is None:
         return None
     name = one_line(path.name)
@@ -180,7 +180,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
 
 
 def config_at_fault(context: Any, message: str) -> str:
-    """Return the name of the config file if it sets an option that a message names, else ``""``."""
+    """Return the name of the config file if it sets an option that a message names, or else ""."""
     flags = {*re.findall(r"--[\w-]+", message)}
     for one in [] if context is None else context.command.params:
         source = context.get_parameter_source(one.name)
@@ -197,8 +197,8 @@ def command(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function with a parameter ``options``, an `Options`, as a command.
 
-    The command has the options named in `only`, or all but those in `without`; the other fields are
-    None. A parameter of the function with the name of a field replaces that option.
+    The command has the options named in `only`, or all except those in `without`; other fields are
+    None. A parameter of the function with the same name as a field replaces that option.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
@@ -232,7 +232,7 @@ def command(
             options = kind(**{one.name: values.get(one.name) for one in every})
             function(**{name: values[name] for name in own}, options=options)
 
-        # Typer reads the parameters of a command from its signature and annotations.
+        # Typer reads the parameters of a command from the signature and the annotations.
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
         app.command(function.__name__, help=paragraphs(function), cls=CarefulCommand)(run)
@@ -242,6 +242,6 @@ def command(
 
 
 def paragraphs(function: Callable[..., None]) -> str:
-    """Return the docstring of a function, each paragraph as one line, which the terminal wraps."""
+    """Return the docstring of a function, a line per paragraph, for the terminal to wrap."""
     parts = inspect.cleandoc(function.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(part.split()) for part in parts)

@@ -1,4 +1,4 @@
-"""The result folder of a run: report, data, figures, and times in a file of their own."""
+"""The folder of a run's results: report, data, figures, and the times in ``run.json``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kpca_apps.report.result_json import Result
 
 REPORT_FILE = "report.html"
-# Details of a run that only some commands have.
+# Details that only some commands record.
 _DETAILS: dict[str, Any] = {
     "seconds of images": dict[str, float],
     "version of the table": str,
@@ -42,7 +42,7 @@ RUN = Document(
 
 @dataclass
 class Clock:
-    """Everything that differs between equal runs: times and details, written to ``run.json``."""
+    """What differs between equal runs: times and details, written to ``run.json``."""
 
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: dict[str, float] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Clock:
     _last: float = field(default_factory=time.perf_counter)
 
     def lap(self, name: str) -> None:
-        """Record the time since the last lap under a name."""
+        """Record the time since the last lap under `name`."""
         now = time.perf_counter()
         self.seconds[name] = round(now - self._last, 3)
         self._last = now
@@ -62,7 +62,7 @@ class Clock:
         run = {
             **RUN.head,
             "started": self.started.isoformat(timespec="seconds"),
-            # Do not use the current time: the clock may have been set back during the run.
+            # Do not use the current time, as the clock may have been set back during the run.
             "finished": (self.started + elapsed).isoformat(timespec="seconds"),
             "host": platform.node(),
             "platform": platform.platform(),
@@ -73,14 +73,14 @@ class Clock:
 
 
 def near(path: AnyPath) -> AnyPath:
-    """Return a path below the working folder as a relative one."""
+    """Return a path relative to the working folder if it is below, else the path itself."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 @contextmanager
 def made_for_use(folder: AnyPath) -> Iterator[None]:
-    """Remove a folder that was created in the block if it is still empty at the end."""
+    """At the end of the block, remove a folder that the block created and left empty."""
     if isinstance(folder, StorePath) or os.path.lexists(folder):
         yield
         return
@@ -99,7 +99,7 @@ def write_result(
     clock: Clock,
     data: str = "result.json",
 ) -> None:
-    """Write a result into the folder of a run: data, pages and figures, and last the run times."""
+    """Write data, pages and figures into the folder of a run, and finally the run times."""
     from kpca_apps.report.result_json import result_to_json
 
     def write(name: str, content: str | bytes) -> None:

@@ -1,1 +1,1 @@
-"""Reproductions of papers on kernel PCA: each published number beside ours."""
+"""Reproductions of papers on kernel PCA: each published number next to ours."""

@@ -1,7 +1,7 @@
-"""Judge the claims of ``tables/claims.csv`` against measured values.
+"""Judge the claims of ``tables/claims.csv`` by measured values.
 
 The texts of a claim are format strings for the measured values. A claim with a tolerance is a
-number, any other a statement. A condition is an assumption that the paper does not state.
+number, any other claim a statement. A condition is an assumption that the paper does not state.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kpca_apps.papers.tables import read_table
 
 
 def judge(claim: str, holds: bool | np.bool, *values: object) -> Claim:
-    """Return a statement's verdict; ``values`` fill the placeholders of its texts."""
+    """Return the verdict on a statement; ``values`` fill the placeholders of its texts."""
     texts = _filled(claim, values)
     return Claim(texts["what"], texts["paper"], texts["ours"], None, *_verdict(holds, texts))
 
 
 def compare(claim: str, ours: float, *values: object) -> Claim:
-    """Return a number's verdict, by the paper's value and tolerance; ``values`` fill the texts."""
+    """Return the verdict on a number, by the paper's value and tolerance; ``values`` fill texts."""
     texts = _filled(claim, values)
     paper, tolerance = (json.loads(texts[name]) for name in ("paper", "tolerance"))
     verdict = _verdict(abs(ours - paper) <= tolerance, texts)
@@ -34,7 +34,6 @@ def _filled(claim: str, values: tuple[object, ...]) -> dict[str, str]:
 
 
 def _verdict(holds: bool | np.bool, texts: dict[str, str]) -> tuple[Verdict, str, str]:
-    """Return the verdict, its reason or condition, and the source."""
     if not holds:
         return "not reproduced", texts["reason"] or texts["condition"], texts["source"]
     condition = texts["condition"]

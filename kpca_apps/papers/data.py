@@ -1,6 +1,6 @@
 """The papers' data files in the data folder, checked by SHA-256.
 
-``kpca papers fetch`` downloads them; they are not redistributed, as none states a licence.
+``kpca papers fetch`` downloads the files; they are not redistributed, as none states a licence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.papers.tables import read_table
 from kpca_apps.system.arrays import Matrix
 
-MOST_BYTES = 20_000_000  # all files of the papers are smaller
+MOST_BYTES = 20_000_000  # bytes; all files of the papers are smaller
 
 Labels = NDArray[np.intp]
 
@@ -31,7 +31,7 @@ class MissingDataError(InputError):
 
 @dataclass(frozen=True)
 class PaperFile:
-    """A file of the data folder, with the address of a permanent public copy."""
+    """A file of the data folder, and the address of a permanent public copy."""
 
     path: str
     sha256: str
@@ -45,7 +45,7 @@ FILES: dict[str, tuple[PaperFile, ...]] = {
 
 
 def read_paper_file(folder: Path, file: PaperFile) -> bytes:
-    """Return the content of a data file; raise if it is missing, unreadable or another file.
+    """Return the content of a data file; raise an error if it is missing or has other content.
 
     Pipes, devices and files larger than `MOST_BYTES` are not read.
     """
@@ -77,7 +77,7 @@ def read_paper_file(folder: Path, file: PaperFile) -> bytes:
 
 @dataclass(frozen=True)
 class PaperData:
-    """The data folder given by ``--data``, or None."""
+    """The data folder given by ``--data``; None if there is none."""
 
     folder: Path | None
 

@@ -1,4 +1,4 @@
-"""Random data sets of the papers, drawn by the papers' recipes.
+"""Random data sets, drawn by the recipes of the papers.
 
 The papers' random numbers are not available, so only statistics can be compared.
 """
@@ -23,7 +23,7 @@ def three_clusters(
 
 
 def cassini(rng: np.random.Generator, n: int = 500) -> tuple[Matrix, Labels]:
-    """Draw the cassini problem: two beans, below (0) and above (1), and a disc between (2)."""
+    """Draw the cassini problem: two beans, below (0) and above (1), and a disc in between (2)."""
     # A bean is bounded by an inner branch of the Cassini oval a = 1, c = 0.97 and the outer branch
     # of one with c^2 = (1 + 0.97^2) / 3, a = c sqrt(2), both shifted by 1.1; the circle has radius
     # 0.6; beans hold 2/5 of the rows each. Aguilera and Antonanzas (2019), Figs. 2 and 3;
@@ -37,7 +37,6 @@ def cassini(rng: np.random.Generator, n: int = 500) -> tuple[Matrix, Labels]:
 
 
 def _bean(rng: np.random.Generator, size: int) -> Matrix:
-    """Draw rows of the lower bean, by rejection from a rectangle."""
     c = 0.97
     outer_c = np.sqrt((1.0 + c**2) / 3.0)
     half = np.sqrt(1.0 + c**2)
@@ -52,14 +51,13 @@ def _bean(rng: np.random.Generator, size: int) -> Matrix:
 
 
 def _branch(x: Matrix, a: float, c: float) -> Matrix:
-    """Return the height of the Cassini oval over x; NaN outside the oval."""
     squared = np.sqrt(a**4 + 4.0 * c**2 * x**2) - c**2 - x**2
     height: Matrix = np.sqrt(np.where(squared >= 0.0, squared, np.nan))
     return height
 
 
 def half_moons(rng: np.random.Generator, size: int = 200) -> tuple[Matrix, Labels]:
-    """Draw a sine over (0, pi] and a cosine over (pi/2, 3 pi/2], with noise of 0.2 in height."""
+    """Draw a sine over (0, pi] and a cosine over (pi/2, 3 pi/2], with vertical noise of sd 0.2."""
     # Aguilera and Antonanzas (2019), Fig. 4.
     step = np.arange(1, size + 1) / size
     x = np.concatenate([step * np.pi, (step + 0.5) * np.pi])

@@ -1,4 +1,4 @@
-"""Figures and tables of an experiment as arrays and text, without drawing."""
+"""Figures and tables of an experiment as arrays and text; nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Contours:
     x: Matrix  # (w,)
     y: Matrix  # (h,)
     values: Matrix  # (q, h, w), projections at the grid points
-    points: Matrix  # (n, 2), drawn over the contours, coloured by label
+    points: Matrix  # (n, 2), drawn over the contours in the colours of their labels
     labels: Labels
-    captions: tuple[str, ...]  # one for each component
-    threshold: float | None = None  # highlighted contour, such as that of the novelty threshold
+    captions: tuple[str, ...]  # a caption for each component
+    threshold: float | None = None  # level of a highlighted contour, such as the novelty threshold
     threshold_words: str = ""
 
 
@@ -47,7 +47,7 @@ class Curves:
     series: dict[str, tuple[Matrix, Matrix]]
     log_x: bool = False
     log_y: bool = False
-    points: Matrix = field(default_factory=lambda: np.empty((0, 2)))  # data that were fitted
+    points: Matrix = field(default_factory=lambda: np.empty((0, 2)))  # data that the curves fit
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """Kernels of the papers for images (resampled, smoothed, by region), and feature maps.
 
-A row holds the pixels of one image, row by row. `sampled` and `smoothed` are linear maps, so any
-kernel of mapped rows is a kernel of images. Equations refer to Scholkopf, Smola and Muller (1996),
-MPI technical report 44.
+A row contains the pixels of an image, row by row. `sampled` and `smoothed` are linear maps, so a
+kernel of mapped rows is again a kernel of images. Equations refer to Scholkopf, Smola and Muller
+(1996), MPI technical report 44.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kpca_apps.system.blas import one_blas_thread
 def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
     """Return images (n, height width) resampled at q x q points, ``(n, q^2)``.
 
-    Inner products keep their size as q changes; for height = width = q they are those of pixels.
+    Inner products keep their size as q changes; for height = width = q, they are those of pixels.
     """
     # A row becomes a function f on the unit square, linear between pixel centres. The inner product
     # is the midpoint sum of the integral, and Polynomial(d) is (f_x.f_y)^d:
@@ -35,11 +35,11 @@ def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
 def smoothed(X: Matrix, height: int, width: int, sigma: float) -> Matrix:
     """Return images whose inner products x.y are sum_uv x_u c(u, v) y_v of the given images.
 
-    ``sigma`` is the standard deviation of c in pixels; filtering the images with a Gaussian of
-    width s first corresponds to sigma = s sqrt(2).
+    ``sigma`` is the standard deviation of c in pixels. To filter the images with a Gaussian of
+    width s corresponds to sigma = s sqrt(2).
     """
-    # c is a Gaussian of the distance between pixels u and v, scaled so that a pixel's weights sum
-    # to 1 far from the border (eq. 70).
+    # c is a Gaussian of the distance between pixels u and v, scaled so that the weights of a pixel
+    # sum to 1 far from the border (eq. 70).
     return _mapped(X, _smoothing_root(height, sigma), _smoothing_root(width, sigma))
 
 
@@ -48,7 +48,7 @@ def over_regions(
 ) -> Matrix:
     """Return the sum of a kernel over square regions, k = sum_i k(x_i, z_i), shape ``(n, m)``.
 
-    `Polynomial(d)` then correlates d pixels within a region only (eq. 71-72).
+    `Polynomial(d)` then correlates d pixels only within a region (eq. 71-72).
     """
     pixels = np.arange(height * width).reshape(height, width)
     windows = np.lib.stride_tricks.sliding_window_view(pixels, (size, size))[::step, ::step]
@@ -69,15 +69,15 @@ def iterated(kernel: Kernel, points: Matrix, X: Matrix, Z: Matrix) -> Matrix:
 def iterated_gaussian(gamma: float, n_features: int) -> Scaled:
     """Return exp(-gamma |x - y|^2) iterated over all of R^d: a Gaussian with half the gamma.
 
-    The factor in front does not change components and scales projections by its root.
+    The factor in front does not change components; it scales projections by its square root.
     """
     # int exp(-g |x - z|^2) exp(-g |z - y|^2) dz = (pi / (2 g))^(d/2) exp(-g/2 |x - y|^2), eq. 73.
-    # Over the rows' own distribution, as in `iterated`, the result is not Gaussian.
+    # Iterated over the distribution of rows, as in `iterated`, the result is not Gaussian.
     return Scaled((np.pi / (2.0 * gamma)) ** (0.5 * n_features), RBF(0.5 * gamma))
 
 
 def _mapped(X: Matrix, rows: Matrix, columns: Matrix) -> Matrix:
-    """Turn each image F into R F C', with R (r, height) and C (c, width)."""
+    """Map each image F to R F C', with R (r, height) and C (c, width)."""
     images = X.reshape(len(X), rows.shape[1], columns.shape[1])
     mapped: Matrix = (rows @ images @ columns.T).reshape(len(X), -1)
     return mapped
@@ -86,7 +86,7 @@ def _mapped(X: Matrix, rows: Matrix, columns: Matrix) -> Matrix:
 def _sampling(side: int, q: int) -> Matrix:
     """Return weights (q, side) of linear interpolation at q midpoints, times sqrt(side / q).
 
-    Beyond the centres of the outermost pixels the image is constant.
+    Outside the centres of the outermost pixels, the image is constant.
     """
     places = (np.arange(q) + 0.5) * side / q - 0.5
     weights = [np.interp(places, np.arange(side), pixel) for pixel in np.eye(side)]
@@ -95,7 +95,7 @@ def _sampling(side: int, q: int) -> Matrix:
 
 
 def _smoothing_root(side: int, sigma: float) -> Matrix:
-    """Return the symmetric root (side, side) of exp(-(i - j)^2 / (2 sigma^2)) over its mass."""
+    """Return the symmetric root (side, side) of exp(-(i - j)^2 / (2 sigma^2)) over its sum."""
     reach, lag = np.arange(-200, 201), np.arange(side, dtype=np.float64)
     mass = np.exp(-0.5 * (reach / sigma) ** 2).sum()
     with one_blas_thread():
@@ -105,7 +105,7 @@ def _smoothing_root(side: int, sigma: float) -> Matrix:
 
 
 def ordered_products(X: Matrix, degree: int) -> Matrix:
-    """Return C_d: the products of d entries in every order, shape ``(n, N^d)``."""
+    """Return C_d, the products of d entries in all orders, shape ``(n, N^d)``."""
     # (x.y)^d = C_d(x).C_d(y) = c_d(x).c_d(y). The kernel avoids these maps: at N = 256 and d = 5
     # there are C(N + d - 1, d) = 9,525,431,552 monomials. Eq. 19-22 and B.1.
     chosen = product(range(X.shape[1]), repeat=degree)
@@ -113,9 +113,9 @@ def ordered_products(X: Matrix, degree: int) -> Matrix:
 
 
 def monomials(X: Matrix, degree: int) -> Matrix:
-    """Return c_d: each monomial of degree d, weighted, shape ``(n, C(N + d - 1, d))``."""
-    # sqrt(d! / (n_1! ... n_N!)) x_1^n_1 ... x_N^n_N over all n_1 + ... + n_N = d; under the root is
-    # the number of orders of the factors.
+    """Return c_d, each monomial of degree d with its weight, shape ``(n, C(N + d - 1, d))``."""
+    # For n_1 + ... + n_N = d, the weight of x_1^n_1 ... x_N^n_N is sqrt(d! / (n_1! ... n_N!)), the
+    # root of the number of orders of the factors.
     columns = []
     for factors in combinations_with_replacement(range(X.shape[1]), degree):
         repeats = math.prod(math.factorial(count) for count in Counter(factors).values())
@@ -139,12 +139,12 @@ class MercerCheck:
 
     @property
     def negative_share(self) -> float:
-        """Share of negative eigenvalues in the sum of absolute eigenvalues, in [0, 1]."""
+        """Sum of the absolute negative eigenvalues over that of all eigenvalues, in [0, 1]."""
         size = np.abs(self.eigenvalues)
         return float(size[self.eigenvalues < 0.0].sum() / size.sum())
 
     def describe(self) -> str:
-        """Return the verdict in one line."""
+        """Return the result of the check in one line."""
         rows = f"on these {len(self.eigenvalues)} rows"
         if self.is_psd:
             return f"positive semi-definite {rows}"

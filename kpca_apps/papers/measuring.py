@@ -19,7 +19,7 @@ from kpca_apps.papers.figures import Contours, Curves
 from kpca_apps.system.arrays import Matrix
 
 GRID = 60  # number of grid points along each side
-SMOOTHING = 0.75  # pixels; gives USPS digits the variance that Mika et al. (1998) state
+SMOOTHING = 0.75  # pixels; gives USPS digits the pixel variance that Mika et al. (1998) state
 
 
 def components(kernel: Kernel, X: Matrix, n_components: int | None = None) -> KernelSubspace:
@@ -28,7 +28,7 @@ def components(kernel: Kernel, X: Matrix, n_components: int | None = None) -> Ke
 
 
 def centred(K: Matrix) -> Matrix:
-    """Return a copy of a Gram matrix, centred."""
+    """Return a centred copy of a Gram matrix."""
     gram = K.copy()
     centre_in_place(gram)
     return gram
@@ -45,7 +45,7 @@ def contours(title: str, subspace: KernelSubspace, X: Matrix, labels: Labels) ->
 
 
 def scree(title: str, name: str, subspace: KernelSubspace) -> Curves:
-    """Return the variances of a subspace by component number."""
+    """Return the variances of a subspace, by number of component."""
     series = {name: (np.arange(1.0, subspace.n_components + 1.0), subspace.variances)}
     return Curves(title, "component", "variance in feature space", series)
 
@@ -59,7 +59,7 @@ def plane_grid(X: Matrix, *, side: int = GRID) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def smoothed_digits(X: Matrix) -> Matrix:
-    """Return smoothed 16 x 16 images, as if surrounded by white paper (-1)."""
+    """Return smoothed 16 x 16 images, as if on white paper (-1)."""
     images = X.reshape(-1, 16, 16)
     filtered = gaussian_filter(images, (0.0, SMOOTHING, SMOOTHING), mode="constant", cval=-1.0)
     smooth: Matrix = filtered.reshape(len(X), 256)
@@ -67,12 +67,12 @@ def smoothed_digits(X: Matrix) -> Matrix:
 
 
 def nearest_mean_accuracy(T: Matrix, labels: Labels) -> float:
-    """Return the share of rows whose nearest group mean is their own group's."""
+    """Return the share of rows for which the nearest group mean is that of their own group."""
     return float(NearestCentroid().fit(T, labels).score(T, labels))
 
 
 def line_accuracy(T: Matrix, labels: Labels) -> float:
-    """Return the share of rows on the correct side, 0 or 1, of the least-squares line."""
+    """Return the share of rows on the correct side, 0 or 1, of a least-squares line."""
     fitted = LinearRegression().fit(T, labels).predict(T)
     return float(np.mean((fitted > 0.5) == labels))
 
@@ -88,12 +88,12 @@ def within_share(T: Matrix, labels: Labels) -> Matrix:
 def best_threshold_accuracy(values: Matrix, labels: Labels) -> float:
     """Return the largest share of rows that thresholds on one coordinate classify correctly.
 
-    There is one threshold between neighbouring groups (0 to k - 1), in any order of groups;
-    thresholds lie between distinct values.
+    Groups 0 to k - 1 may have any order along the coordinate. One threshold, between distinct
+    values, separates each pair of neighbouring groups.
     """
     order = np.argsort(values, kind="stable")
     k = int(labels.max()) + 1
-    hits = np.zeros((len(values) + 1, k))  # counts of each group's rows before each threshold
+    hits = np.zeros((len(values) + 1, k))  # number of rows of each group before each threshold
     hits[1:] = np.cumsum(labels[order][:, None] == np.arange(k), axis=0)
     hits = hits[np.concatenate([[True], np.diff(values[order]) != 0.0, [True]])]
 

@@ -1,4 +1,4 @@
-"""Find experiments by name and run them; missing data stop only their own experiment."""
+"""Find experiments by name and run them; missing data stop only the experiments that need them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def all_experiments() -> dict[str, Experiment]:
     for row in read_table("experiments"):
         name, data = row["name"], tuple(row["data"].split())
         module = vars(import_module(f"{experiments.__name__}.{row['module']}"))
-        method = row["method"].format_map(module)  # the text refers to constants of the module
+        method = row["method"].format_map(module)  # uses constants of the module
         run = module[f"run_{name.replace('-', '_')}"]
         by_name[name] = Experiment(name, row["paper"], row["title"], data, run, method)
     return by_name
 
 
 def chosen_experiments(name: str) -> list[Experiment]:
-    """Return the named experiment, or all of them for "all"."""
+    """Return the experiment of that name as a list, or all experiments for "all"."""
     known = all_experiments()
     if name == "all":
         return list(known.values())
@@ -53,7 +53,7 @@ def chosen_experiments(name: str) -> list[Experiment]:
 
 
 def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
-    """Return the result of an experiment, or why it did not run."""
+    """Return the result of an experiment, or a result that says why it did not run."""
     try:
         for name in experiment.data:
             data.require(name)

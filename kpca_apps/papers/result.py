@@ -21,14 +21,13 @@ class Claim:
 
     what: str
     paper: float | str  # the paper's value
-    ours: float | str  # the measured value
-    tolerance: float | None  # largest difference that counts as equal; None for statements
+    ours: float | str  # the value that we measured
+    tolerance: float | None  # largest difference that counts as equal; None for a statement
     verdict: Verdict
     why: str = ""  # the condition, or the reason why the claim does not hold
     source: str = ""  # the text, such as "1996 report, B.2", if not the experiment's own paper
 
     def __post_init__(self) -> None:
-        """Require a condition if the verdict has one."""
         if self.verdict == "reproduced with a condition" and not self.why:
             raise ValueError(f"{self.what}: which condition?")
 
@@ -105,7 +104,7 @@ class GalleryResult:
     reproductions: tuple[Reproduction, ...]
     command: str = ""  # the command that reproduces the result
     versions: dict[str, str] = field(default_factory=dict)
-    elsewhere: tuple[Place, ...] = ()  # parts that no experiment shows; empty for a partial run
+    elsewhere: tuple[Place, ...] = ()  # parts not shown; empty for a partial run
     references: tuple[Reference, ...] = ()
 
     @property

@@ -1,1 +1,1 @@
-"""Reports: HTML, figures and JSON, each a pure function of a result object."""
+"""Reports: HTML, figures and JSON, computed only from a result object."""

@@ -1,7 +1,7 @@
 """Matplotlib in the house style: one figure serves light and dark pages, and paper.
 
-Figures are drawn with the colours of the light theme. In a page each of those colours becomes the
-CSS variable of the same name, so the page sets the colours.
+Figures are drawn in the colours of the light theme. In a page, each of these colours becomes the
+CSS variable of the same name, so that the page's theme sets the colours.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ STYLE: dict[Any, Any] = {
     "ytick.color": PALETTE["rule"],
     "ytick.labelcolor": PALETTE["muted"],
 }
-PNG = {"compress_level": 2}  # half the time of the default for a tenth more bytes
+PNG = {"compress_level": 2}  # half the time of the default level, for files a tenth larger
 NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")
 AROUND = re.compile(r"\s*([A-Za-z])\s*")
@@ -71,19 +71,19 @@ class Drawing:
 
     name: str  # file name without suffix, and prefix of the ids inside the SVG
     title: str
-    caption: str  # what to see in it, understandable without the figure
+    caption: str  # what the figure shows, understandable without the figure
     figure: Figure
 
     def __post_init__(self) -> None:
-        """Compute the layout once: SVG and PNG use it as it is."""
+        """Compute the layout once, for both SVG and PNG."""
         settle(self.figure)
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw and save in the house style, whatever the user's own matplotlib settings."""
+    """Draw and save in the house style, regardless of the user's matplotlib settings."""
     with mpl.rc_context(), warnings.catch_warnings():
-        # Names from tables may use scripts the drawing font lacks; browsers have other fonts.
+        # The font may lack characters of names in tables, but browsers fall back to other fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         mpl.rcdefaults()
@@ -99,11 +99,11 @@ def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Fi
 
 
 def settle(figure: Figure) -> None:
-    """Compute the layout of a figure once: half the cost of drawing it."""
+    """Compute the layout of a figure once, which is half the cost of drawing."""
     if (engine := figure.get_layout_engine()) is None:
         return
     engine.execute(figure)
-    # With "none" a placeholder remains, which makes saving draw everything twice.
+    # The engine "none" would leave a placeholder that makes saving draw everything twice.
     figure.set_layout_engine(None)
 
 
@@ -115,12 +115,12 @@ def plain_ticks(*axes: Axis) -> None:
 
 
 def drawable(name: str, length: int = 40) -> str:
-    """Make text from a table safe to draw: one short line without control characters."""
+    """Convert text from a table to one short line without control characters, for drawing."""
     return "".join(c if c.isprintable() else "\ufffd" for c in writable(cut(name, length)))
 
 
 def to_png(drawing: Drawing) -> bytes:
-    """Render at twice the screen resolution, on the light theme's background."""
+    """Render at twice the screen resolution, on the background of the light theme."""
     buffer = io.BytesIO()
     with house_style():
         drawing.figure.savefig(
@@ -130,15 +130,15 @@ def to_png(drawing: Drawing) -> bytes:
 
 
 def to_files(*groups: Iterable[Drawing]) -> dict[str, bytes]:
-    """Render groups of drawings: file names without suffix, and PNGs."""
+    """Render groups of drawings; return the PNGs by file name without suffix."""
     return {drawing.name: to_png(drawing) for drawing in chain.from_iterable(groups)}
 
 
 def to_svg(drawing: Drawing) -> Markup:
     """Convert a drawing to SVG for embedding in a page.
 
-    Colours become CSS variables, ids are prefixed with the drawing's name, coordinates keep two
-    decimals, and the page's font is used.
+    Colours become CSS variables, ids get the drawing's name as prefix, coordinates have two
+    decimals, and the page sets the font.
     """
     buffer = io.BytesIO()
     with house_style():
@@ -160,7 +160,7 @@ def to_svg(drawing: Drawing) -> Markup:
 
 
 def _adapt(element: ElementTree.Element, names: Mapping[str, str]) -> None:
-    """Adapt one SVG element to a page; keep only the ids that are referred to."""
+    """Adapt an SVG element to a page; remove ids that nothing refers to."""
     element.tag = NAMESPACE.sub("", element.tag)
     attributes = {NAMESPACE.sub("", key): value for key, value in element.attrib.items()}
     if attributes.get("id") not in names:
@@ -183,6 +183,5 @@ def _adapt(element: ElementTree.Element, names: Mapping[str, str]) -> None:
 
 
 def _font(match: re.Match[str]) -> str:
-    """Keep the size of a font; its family comes from the page."""
     size = re.search(r"[\d.]+px", match.group())
     return f"font-size: {size.group()}" if size else "font-weight: inherit"

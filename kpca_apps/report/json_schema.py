@@ -1,7 +1,7 @@
-"""JSON schemas of the documents, made from the types that they are written from.
+"""JSON schemas of the documents, derived from the types that are written.
 
-A schema names every key and allows no others; an object is described by the docstring of its type.
-It is made on demand, so it always agrees with the types.
+A schema names all keys and allows no others. The description of an object is the docstring of its
+type. Schemas are made on demand, so they always agree with the types.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kpca_apps.denoise.result import Preview
 from kpca_apps.report.document import LEFT_OUT, Document, Fields, Part
 from kpca_apps.system.arrays import scalar_of
 
-# Objects with a name in a schema: what each is, and its schema.
+# Named objects in a schema: the type of each object, and the object's schema.
 Named = dict[str, tuple[Any, dict[str, Any]]]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -34,7 +34,7 @@ _NUMBER = {
 
 
 def schema_of(document: Document) -> dict[str, Any]:
-    """Return the JSON schema (draft 2020-12) that every document of a kind follows."""
+    """Return the JSON schema (draft 2020-12) that all documents of a kind match."""
     head = {key: {"const": value} for key, value in document.head.items()}
     named: Named = {}
     types = _keys(document.of, document.added, named)
@@ -49,7 +49,6 @@ def schema_of(document: Document) -> dict[str, Any]:
 
 
 def _object(types: Mapping[str, Any], optional: Collection[str] = ()) -> dict[str, Any]:
-    """Return the schema of an object with these keys and no others."""
     return {
         "type": "object",
         "properties": dict(types),
@@ -59,7 +58,7 @@ def _object(types: Mapping[str, Any], optional: Collection[str] = ()) -> dict[st
 
 
 def _keys(of: Fields, added: Mapping[str, Any], named: Named) -> dict[str, Any]:
-    """Return schemas by key: of some fields, without pictures, and of added keys."""
+    """Return schemas by key: of the fields in `of` (without pictures), and of added keys."""
     types = {}
     for kind, left_out in of:
         hints = get_type_hints(kind)
@@ -72,9 +71,9 @@ def _keys(of: Fields, added: Mapping[str, Any], named: Named) -> dict[str, Any]:
 def _named(
     name: str, kind: Any, what: str, of: Fields, added: Mapping[str, Any], named: Named
 ) -> dict[str, Any]:
-    """Return a reference to the schema of an object, adding it to the named ones."""
+    """Return a reference to the schema of an object, which is added to the named schemas."""
     if name not in named:
-        named[name] = (kind, {})  # ends the recursion of objects that contain their own kind
+        named[name] = (kind, {})  # ends the recursion of types that contain themselves
         named[name] = (kind, {"description": what} | _object(_keys(of, added, named)))
     if named[name][0] is not kind:
         raise TypeError(f"two objects of the name {name}")
@@ -82,7 +81,6 @@ def _named(
 
 
 def _in_json(kind: Any, named: Named) -> dict[str, Any]:
-    """Return the schema of a declared type, as `result_json.plain` writes it."""
     if isinstance(kind, list):
         return {"type": "array", "items": _in_json(kind[0], named)}
     origin, parts = get_origin(kind), get_args(kind)

@@ -1,4 +1,4 @@
-"""Self-contained pages: template, style and script in one file."""
+"""Self-contained pages: markup, style and script in one file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural,
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_SENTENCE = 400  # characters of one warning or setting
-LONGEST_WORD = 20  # characters of a word of a title that fit on a phone
-PART = ".kpca-screening"  # class that limits the style of a part of another page
-# How Jupyter, VS Code, Colab and documentation sites mark their theme.
+MAX_SENTENCE = 400  # most characters of a warning or setting
+LONGEST_WORD = 20  # length of a word in a title up to which it fits on a phone
+PART = ".kpca-screening"  # CSS class of a part in another page; the style applies only inside
+# How Jupyter, VS Code, Colab and documentation sites mark a light or dark theme.
 LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'
 DARK = (
     ':is([data-jp-theme-light="false"], .vscode-dark, .vscode-high-contrast, [theme="dark"], '
@@ -30,9 +30,9 @@ DARK = (
 
 
 def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> str:
-    """Render a template with some style sheets and scripts besides those of every page.
+    """Render a template, with style sheets and scripts in addition to those of all pages.
 
-    The HTML can be written as UTF-8, and is the same bytes for the same context.
+    The HTML can be written as UTF-8; the same context gives the same bytes.
     """
     script = "".join(_asset(name) for name in ("report.js", *parts) if name.endswith(".js"))
     style = "".join(_asset(name) for name in ("report.css", *parts) if name.endswith(".css"))
@@ -46,13 +46,13 @@ def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> 
 
 
 def make_part(template: str, **context: Any) -> str:
-    """Render a template as a part of another page, such as a notebook, without script.
+    """Render a template without script, as a part of another page, such as a notebook.
 
-    The style of the pages is limited to the part, and follows the theme of the notebook. There are
-    no ids, which other parts of the page may use; if styles are stripped, drawings keep their size.
+    The style applies to this part only and follows the notebook's theme. The part has no ids, as
+    other parts of the page may use the same ids. If styles are removed, drawings keep their size.
     """
     html = _environment().get_template(template).render(style=Markup(_bound_style()), **context)
-    # Text of a table is never taken for an attribute: its quotes are escaped.
+    # Text of a table is never mistaken for an attribute, as its quotes are escaped.
     html = re.sub(r' (?:id|aria-labelledby)="[^"]*"', "", html)
     html = re.sub(r'viewBox="0 0 ([0-9]+) ([0-9]+)"', r'\g<0> width="\1" height="\2"', html)
     return writable(html)
@@ -60,9 +60,9 @@ def make_part(template: str, **context: Any) -> str:
 
 @cache
 def _bound_style() -> str:
-    """Nest the style of the pages in the class of a part, which replaces their root.
+    """Limit the style of pages to the class of a part, which takes the place of the page's root.
 
-    It has priority over the style of a notebook, which is meant for other tables and lists.
+    The class is repeated, to take priority over a notebook's style of tables and lists.
     """
     style = _asset("report.css")
     light, dark = re.findall(r":root \{([^}]*)\}", style)[:2]
@@ -78,13 +78,13 @@ padding: 0.6rem 0.8rem; border-radius: 4px;
 
 
 def block(content: Any) -> Markup:
-    """Write data for a script as JSON, in which no text can close its element."""
+    """Format data for a script as JSON in which no text can close the script element."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))
 
 
 def setting_text(value: object) -> str:
-    """Write a setting exactly, so that it can be repeated."""
+    """Format a setting exactly, so that a user can repeat it."""
     if value is None:
         return "not set"
     if isinstance(value, bool):
@@ -116,9 +116,9 @@ def _environment() -> jinja2.Environment:
 
 
 def _sentence(parts: list[str]) -> Markup:
-    """Join the parts of a sentence, isolating the text direction of foreign parts.
+    """Join the parts of a sentence; isolate the text direction of parts from a table.
 
-    Short foreign words, such as dates, stay on one line.
+    A short `Verbatim` part without spaces, such as a date, is not broken over lines.
     """
     whole = Markup('<bdi class="unbroken">{}</bdi>'), Markup("<bdi>{}</bdi>")
     return Markup("").join(
@@ -130,12 +130,11 @@ def _sentence(parts: list[str]) -> Markup:
 
 
 def _svg(drawing: Drawing) -> Markup:
-    """Return a drawing as SVG; pages without drawings do not import matplotlib."""
+    """Return a drawing as SVG; import matplotlib only if there is a drawing."""
     from kpca_apps.report.drawing import to_svg
 
     return to_svg(drawing)
 
 
 def _asset(name: str) -> str:
-    """Read a file of this package's templates folder."""
     return resources.files("kpca_apps.report").joinpath("templates", name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Results as JSON: the content of the report, for programs to read."""
+"""Results as JSON: the content of the report, for programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COMPONENTS = Part(
     "The leading kernel components.",
     ((ComponentMap, ("x", "y", "rank", "flagged", "n_rows")),),
 )
-# An experiment and its outcome together.
+# An experiment, together with its outcome.
 EXPERIMENT = Part(
     "Experiment",
     "An experiment that was run, or was not, and what it came to.",
@@ -57,9 +57,10 @@ Result = (
     | GalleryResult
 )
 
-Added = dict[str, tuple[Any, Callable[[Any], Any]]]  # type and function of each added field, by key
-# Content of `result.json` by the type of the result: its kind, its description, the fields that are
-# left out, and the keys that are added.
+# Key of an added field -> the field's type, and a function from the result to its value.
+Added = dict[str, tuple[Any, Callable[[Any], Any]]]
+# Content of `result.json` by type of the result: the kind and description of the document, the
+# fields that are left out, and the keys that are added.
 _RESULTS: dict[type, tuple[str, str, Collection[str], Added]] = {
     ScreeningResult: (
         "novelty screening",
@@ -134,9 +135,9 @@ DOCUMENTS: dict[type, Document] = {
 
 
 def result_to_json(result: Result) -> str:
-    """Write a result as JSON with sorted keys, the same bytes for the same result.
+    """Format a result as JSON with sorted keys; the same result gives the same bytes.
 
-    Times, host and resumption are left out. NaN is ``null``, infinity is ``"inf"``.
+    Times, the host and resumed images are left out. NaN is ``null``, infinity is ``"inf"``.
     """
     of = next(kind for kind in DOCUMENTS if isinstance(result, kind))
     added = {key: make(result) for key, (_, make) in _RESULTS[of][-1].items()}
@@ -144,15 +145,15 @@ def result_to_json(result: Result) -> str:
 
 
 def to_json(document: Document, content: Mapping[str, Any]) -> str:
-    """Write a document of a kind as JSON, preceded by its header."""
-    # Indent with msgspec: json with an indent writes long lists in slow Python.
+    """Format a document of a kind as JSON, preceded by its header."""
+    # Indent with msgspec, as the json module would write long lists in slow Python.
     found = plain({**document.head, **content})
     text = json.dumps(found, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return visible_json(msgspec.json.format(writable(text), indent=1)) + "\n"
 
 
 def _fields(of: Fields, *values: Any) -> dict[str, Any]:
-    """Return fields of several objects as one dict, without some fields and without pictures."""
+    """Return fields of several objects as one dict, without left-out fields and pictures."""
     return {
         one.name: plain(getattr(value, one.name))
         for (kind, left_out), value in zip(of, values, strict=True)
@@ -162,8 +163,8 @@ def _fields(of: Fields, *values: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Convert result objects, arrays and numbers to JSON types: NaN is null."""
-    if isinstance(value, float):  # most are
+    """Convert result objects, arrays and numbers to JSON types; NaN becomes None."""
+    if isinstance(value, float):  # most values are floats
         return float(value) if math.isfinite(value) else None if math.isnan(value) else f"{value}"
     if isinstance(value, (str, int)) or value is None:
         return value

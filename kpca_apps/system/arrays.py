@@ -27,5 +27,5 @@ def scalar_of(kind: Any) -> Any:
     """
     if get_origin(kind) not in (np.ndarray, NDArray):
         return None
-    parts = get_args(kind)  # from numpy 2.5 on, NDArray[X] is an alias with the argument X alone
+    parts = get_args(kind)  # From numpy 2.5, NDArray[X] is an alias whose only argument is X.
     return (get_args(parts[-1]) or parts)[0]

@@ -14,8 +14,8 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from kpca_apps.system.interrupts import interrupts_held
 
-# These libraries have one thread count per process, whichever thread sets it. So the limit is also
-# one per process: it holds while any caller, listed with its thread, is inside.
+# The libraries have one thread count per process, so the limit applies to the whole process, until
+# all callers have left. Each caller is listed with its thread.
 _LOCK, _LIMIT = Lock(), list[Any]()
 _INSIDE: dict[object, int] = {}
 
@@ -24,14 +24,14 @@ _INSIDE: dict[object, int] = {}
 def one_blas_thread() -> Iterator[None]:
     """Limit the linear algebra libraries to one thread, so that sums have a fixed order.
 
-    The limit holds for the whole process until the last caller of any thread has left; then the
-    original thread count is restored.
+    The limit holds for the whole process. When no thread is inside the block any more, the original
+    thread count is restored.
     """
     me = object()
     try:
         with _LOCK:
             if not _LIMIT:
-                # An interrupt while the limit is set would leave it set for good.
+                # An interrupt between these lines would leave the limit set forever.
                 with interrupts_held():
                     _let_any_thread_set()
                     _LIMIT.append(_linear_algebra().limit(limits=1, user_api="blas"))
@@ -41,7 +41,9 @@ def one_blas_thread() -> Iterator[None]:
     finally:
         try:
             _leave(me)
-        except BaseException:  # interrupted while leaving; blocking interrupts would cost too much
+        # An interrupt arrived while leaving; deferring interrupts on every call would cost too
+        # much.
+        except BaseException:
             _leave(me)
             raise
 
@@ -53,7 +55,6 @@ def _leave(me: object) -> None:
 
 
 def _lift() -> None:
-    """Restore the original thread count if no caller is inside."""
     with interrupts_held(), _LOCK:
         if _LIMIT and not _INSIDE:
             _let_any_thread_set()
@@ -62,7 +63,7 @@ def _lift() -> None:
 
 
 def _keep_own_thread() -> None:
-    """Drop callers of other threads in a forked child, which has only the forking thread."""
+    """Drop the callers of other threads: a forked child has only the thread that forked it."""
     _LOCK.release()
     for caller, thread in [*_INSIDE.items()]:
         if thread != get_ident():
@@ -79,9 +80,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _let_any_thread_set() -> None:
-    """Allow any thread to set the thread count."""
-    # Newer versions of threadpoolctl let only the first caller's thread restore the count, but the
-    # last to leave may be another thread.
+    # Newer versions of threadpoolctl let only the thread that set the limit lift it, but the last
+    # caller to leave may run in another thread.
     release = getattr(OpenBLASController, "clear_controlling_thread", None)
     if release is not None:
         release(force=True)
@@ -89,5 +89,5 @@ def _let_any_thread_set() -> None:
 
 @cache
 def _linear_algebra() -> ThreadpoolController:
-    """Return the loaded libraries of numpy and scipy; searching for them is slow."""
+    """Return the loaded libraries of numpy and scipy, whose search is slow."""
     return ThreadpoolController()

@@ -16,20 +16,18 @@ from kpca_apps.system.interrupts import interrupts_held
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-# These flags allow vectorised sums. Their order is fixed at compile time, so every thread and every
-# run on one machine adds in the same order. NaN and infinity keep their meaning.
+# These flags let the compiler reorder and vectorise sums. The order is fixed at compile time, so
+# all threads and runs on one machine agree. NaN and infinity keep their meaning.
 REASSOCIATING = {"reassoc", "contract", "nsz"}
 
 
 def compiled(function: Function) -> Function:
     """Compile loops over arrays on the first call; the compiled code releases the GIL.
 
-    Machine code is cached for later runs. If neither the package's nor the user's cache folder is
-    writable, each process compiles again: a slower start, with the same results.
+    Machine code is cached on disk; without a writable folder, each process compiles again.
     """
-    # Force-inline each function into its callers. Otherwise the copy that runs, and with it the
-    # order of sums, would depend on whether this process compiled the code or read it from the
-    # cache: the first run after an installation had other last bits than later ones.
+    # Force-inline each function into its callers. Otherwise the order of sums would depend on
+    # whether this process compiled the code or read it from the cache.
     return _dispatcher(function, forceinline=True)
 
 
@@ -44,7 +42,7 @@ def compiled_as_written(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Inline a function into its only caller before the caller is compiled.
 
-    It is then compiled once, not also by itself. Called from Python, it behaves as if `compiled`.
+    A call from Python behaves as with `compiled`.
     """
     return _dispatcher(function, inline="always")
 
@@ -60,7 +58,7 @@ def _dispatcher(function: Function, **how: Any) -> Function:
     try:
         dispatcher: Any = njit(cache=True, **options)(function)
     except RuntimeError:
-        # numba raises a RuntimeError if there is no place for its cache.
+        # numba raises RuntimeError if no cache folder is writable.
         dispatcher = njit(**options)(function)
     dispatcher.compile = _uninterrupted(dispatcher.compile)
     cache = getattr(dispatcher._cache, "_cache_file", None)
@@ -70,10 +68,10 @@ def _dispatcher(function: Function, **how: Any) -> Function:
 
 
 def _stamp(function: Function, own: object) -> str:
-    """Return a stamp that changes when code compiled for a function is out of date.
+    """Return a stamp that changes when the cached machine code of a function is out of date.
 
-    numba's `own` stamp covers the function's file only, but compiled code also includes functions
-    and numbers from other modules, and the instructions in `registers.py`.
+    numba's `own` stamp covers only the function's file, but the machine code also includes
+    functions and numbers of other modules, and the instructions in `registers.py`.
     """
     here = Path(__file__)
     files = [path.stat() for path in (here, here.with_name("registers.py"))]
@@ -88,7 +86,7 @@ def _stamp(function: Function, own: object) -> str:
 
 
 def _uninterrupted(compile_for: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Defer interrupts during compilation, where LLVM's callbacks would lose them."""
+    """Defer interrupts during compilation: an exception inside LLVM's callbacks would be lost."""
 
     @functools.wraps(compile_for)
     def compile_uninterrupted(signature: Any) -> object:

@@ -62,7 +62,6 @@ def dask_client(n_workers: int | None, scheduler: str | Any | None, opened: Exit
 def _opened_client(
     distributed: Any, n_workers: int | None, scheduler: str | None, opened: ExitStack
 ) -> tuple[Any, str]:
-    """Open a client of a scheduler or of a new local cluster; return it with its name."""
     cluster: Any = scheduler
     if scheduler is None:
         cluster = _local_cluster(distributed, n_workers, opened)
@@ -78,7 +77,7 @@ def _opened_client(
 
 
 def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -> Any:
-    # Workers leave files behind, so their folder is removed with the cluster.
+    # Workers leave files behind, so the cluster gets a temporary folder that is removed with it.
     try:
         scratch = private_path("kpca-dask", folder=True)
         opened.callback(scratch.close)
@@ -88,7 +87,7 @@ def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -
             cluster = distributed.LocalCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
-                # Without a host, the dashboard would listen on every network interface.
+                # With the default address, the dashboard would listen on every network interface.
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
@@ -102,7 +101,7 @@ def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -
 
 
 def _greet(distributed: Any, scheduler: str) -> None:
-    """Raise RefusedError unless a scheduler answers; a client would wait forever."""
+    """Raise RefusedError unless a scheduler answers in time; a client would wait forever."""
 
     async def greet() -> None:
         secured = distributed.Security().get_connection_args("client")
@@ -110,12 +109,12 @@ def _greet(distributed: Any, scheduler: str) -> None:
         spoken = await asyncio.wait_for(answer, ANSWER_SECONDS)
         spoken.abort()
 
-    # Greet in another thread, as a notebook runs an event loop in this one.
+    # Use another thread: in a notebook, this thread already runs an event loop.
     with ThreadPoolExecutor(max_workers=1) as aside:
         try:
             aside.submit(asyncio.run, greet()).result()
         except Exception as error:
-            # The address may be invalid, or that of any other server.
+            # The address may be invalid, or belong to a server of another kind.
             raise _no_answer(scheduler) from error
 
 

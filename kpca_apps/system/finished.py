@@ -1,10 +1,10 @@
 """Results of finished parts in a folder that all workers see, for resuming a run.
 
-Each part of a table leaves its result in a file whose name is a hash of everything the result
-depends on: the table, the rows, the computation and the toolkit's version. A file is therefore
-either what would be computed again, or ignored. Files are MessagePack without pickle, and removed
-when the run completes; those of a killed run are removed by the first run to complete 30 days
-later. A bucket holds the same objects; its store controls who may write.
+Each part of a table has a file named by a hash of everything its result depends on: the table, the
+rows, the computation and the toolkit's version. A changed input therefore never finds an outdated
+result. Files are MessagePack without pickle, and removed when the run completes. Files of a killed
+run are removed by the first run that completes 30 days later. In a bucket, each file is an object,
+and the store controls who may write.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from kpca_apps.system.stores.buckets import Place, place_of
 Result = TypeVar("Result")
 _FINISHED = "kpca-finished"
 _COPIES = "kpca-rows-"  # prefix of a run's folder for table copies in a store
-_KEPT_FOR = 30 * 86400.0  # seconds until leftovers of a killed run are removed
-_DIGEST = 32  # bytes of SHA-256 before the content
-# Names of files that runs store; a first dot marks unfinished files on disk.
+_KEPT_FOR = 30 * 86400.0  # seconds until files of a killed run are removed
+_DIGEST = 32  # bytes of the SHA-256 hash stored before the content
+# File names that runs write; a leading dot marks an unfinished file.
 _KEPT = re.compile(r"[0-9a-f]{64}\.msgpack|\.[0-9a-f]{40}\.[0-9a-f]{16}-[0-9a-f]{16}\.partial")
 _COPY_FOLDER, _COPY = re.compile(rf"{_COPIES}[0-9a-f]{{16}}"), re.compile(r"[0-9a-f]{16}\.arrow")
 
 
 @dataclass
 class FinishedParts:
-    """Files of finished parts, in a folder of their own."""
+    """Files of finished parts, in a separate folder."""
 
     folder: Path
     used: set[Path] = field(default_factory=set)
@@ -73,14 +73,14 @@ class FinishedParts:
                     file.write(content)
                 return
             except InputError:
-                # Another run that completed may have removed the empty folder.
+                # Another run may have removed the empty folder when it completed.
                 if self.folder.is_dir():
                     raise
 
     def require_private(self) -> None:
-        """Raise InputError unless the folder is this user's alone, as its content is trusted.
+        """Raise InputError if other users may write to the folder, as its content is trusted.
 
-        It must not be a link, another user's, or writable by others.
+        A link, and a folder owned by another user, are refused, too.
         """
         with suppress(FileNotFoundError):
             folder_stat = self.folder.lstat()
@@ -92,14 +92,14 @@ class FinishedParts:
                 )
 
     def remove(self) -> None:
-        """Remove this run's files, and then the folder if nothing is left in it."""
+        """Remove this run's files, then the folder if it is empty."""
         for path in self.used:
             path.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()
 
     def remove_old(self) -> None:
-        """Remove old leftovers of killed runs."""
+        """Remove files of runs that were killed more than 30 days ago."""
         with suppress(OSError):
             for path in self.folder.iterdir():
                 with suppress(OSError):
@@ -122,7 +122,7 @@ class FinishedObjects(FinishedParts):
     def __init__(self, place: Place) -> None:
         super().__init__(Path(_FINISHED))
         self._place = place
-        # One listing is faster than a query per part.
+        # List the folder once, which is faster than a query for each part.
         self._there = {item.name for item in place.inside(_FINISHED).items()}
 
     def remove(self) -> None:
@@ -132,7 +132,7 @@ class FinishedObjects(FinishedParts):
                 self._object(path).remove()
 
     def remove_old(self) -> None:
-        """Remove old leftovers of killed runs, and their copies of tables."""
+        """Remove objects and table copies of runs that were killed more than 30 days ago."""
         for one in self._place.items():
             ours = _KEPT if one.name == _FINISHED else _COPY
             if one.is_folder and (ours is _KEPT or _COPY_FOLDER.fullmatch(one.name)):
@@ -157,10 +157,10 @@ class FinishedObjects(FinishedParts):
 
 @dataclass(frozen=True)
 class FinishedPass(Generic[Result]):
-    """Stored results of one pass over the parts of a table."""
+    """Stored results of one computation over the parts of a table."""
 
     parts: FinishedParts
-    key: str  # hash of everything that the parts have in common
+    key: str  # hash of everything that all parts depend on
     kind: type[Result]
 
     def get(self, start: int, stop: int) -> Result | None:
@@ -170,7 +170,7 @@ class FinishedPass(Generic[Result]):
             return None
         try:
             return msgspec.msgpack.decode(content, type=self.kind, dec_hook=_made_of)
-        except Exception:  # libraries raise anything on damaged bytes
+        except Exception:  # libraries raise various errors on damaged bytes
             return None
 
     def put(self, start: int, stop: int, result: Result) -> None:
@@ -180,7 +180,6 @@ class FinishedPass(Generic[Result]):
 
 
 def _plain(value: Any) -> Any:
-    """Convert arrays and frames to bytes, and numpy scalars to Python numbers."""
     if hasattr(value, "write_ipc"):
         value.write_ipc(file := io.BytesIO())
         return file.getvalue()
@@ -188,7 +187,6 @@ def _plain(value: Any) -> Any:
 
 
 def _made_of(kind: Any, value: Any) -> Any:
-    """Return the array or frame that `_plain` converted."""
     import numpy as np  # imported here: the command's help must start quickly
     import polars as pl
 
@@ -200,10 +198,10 @@ def _made_of(kind: Any, value: Any) -> Any:
 
 @contextmanager
 def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[FinishedParts | None]:
-    """Yield a store of finished parts in a folder that all workers see; put table copies there.
+    """Yield a store of finished parts and table copies, in a folder that all workers see.
 
-    The folder may be an address in a store. Its files are kept if the block raises. Raises
-    ConfigError without Dask workers, InputError if the folder does not exist.
+    The folder may be an address in a store. Files stay if the block raises. Raises ConfigError
+    without Dask workers, and InputError if the folder does not exist.
     """
     if folder is None:
         yield None
@@ -237,10 +235,10 @@ def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[Fini
     finally:
         COPIES_IN.reset(token)
         if copies is not None:
-            # A later run removes objects that cannot be removed now.
+            # If removal fails now, a later run removes the copies.
             with suppress(InputError):
                 copies.remove_folder()
-    # Remove old files last, as this run's own may look old if the clock was changed.
+    # Remove old files first: if the clock was changed, this run's files may look old, too.
     for remove in (finished.remove_old, finished.remove):
         with suppress(InputError):
             remove()

@@ -1,4 +1,4 @@
-"""Signals that end a program: deferred around process starts, noticed during library waits."""
+"""Defer signals that end a program, and notice them while a library waits for a network."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ ENDING = tuple(
     if hasattr(signal, name)
 )
 """Signals by which a user, a terminal or a batch system asks a program to end."""
-# New processes ignore these signals, but not SIGTERM, by which their owner may end them.
+# Signals that child processes ignore, since their parent ends them with SIGTERM.
 OF_TERMINALS = frozenset(ENDING) - {signal.SIGTERM}
-_STEP = 0.1  # seconds between two checks
+_STEP = 0.1  # seconds between two checks for signals
 
 
 @contextmanager
 def interrupts_held(*, drop: bool = False) -> Iterator[None]:
     """Defer signals that have a handler to the end of the block; with `drop`, ignore them.
 
-    Processes started in the block ignore signals of a terminal: their owner ends them.
+    Child processes started in the block ignore a terminal's signals: their parent ends them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
     held: list[int] = []
-    # New processes inherit the mask; threads of libraries may still receive signals.
+    # Child processes inherit the mask. Threads of libraries may still receive the signals.
     for number in before:
         signal.signal(number, signal.SIG_IGN if drop else lambda number, _: held.append(number))
     has_mask = hasattr(signal, "pthread_sigmask")
@@ -57,8 +57,9 @@ def heard_while(
 ) -> T:
     """Call a function that waits for a network in a thread, so that interrupts end the wait.
 
-    Python handles signals only between its own instructions. `look` is called before and during
-    the wait and may end it by raising. `give_up` receives the pending call of an ended wait.
+    Without a thread, Python would handle a signal only after the library returns. `look` is called
+    before and during the wait, and may end the wait by raising an error. `give_up` receives the
+    pending call if the wait ends early.
     """
     from concurrent.futures import Future, wait  # slow; the command's help must start quickly
 
@@ -72,12 +73,13 @@ def heard_while(
         except BaseException as error:
             call.set_exception(error)
 
-    # Do not use a pool: the interpreter waits for its threads at exit.
+    # A pool's threads would block the interpreter's exit until the call returns.
     worker = threading.Thread(target=work, daemon=True)
     try:
-        # An interrupt may already arrive inside start().
+        # An interrupt may arrive as early as during start().
         worker.start()
-        # An unlimited wait would not notice interrupts once polars has set a handler.
+        # Wait in steps: after polars has set a signal handler, an unlimited wait ignores
+        # interrupts.
         while not wait((call,), _STEP).done:
             if look is not None:
                 look()

@@ -6,19 +6,19 @@ from kpca_apps.errors import InputError, MemoryLimitError
 from kpca_apps.system.memory import available_bytes, claimed_addresses, most_addresses
 
 available_memory = available_bytes
-# Imputation needs four matrices of columns x columns for as many rows: 20,000^2 * 8 bytes = 3.2 GB
-# each, 12.8 GB in all, about what machines have. A table with more columns is usually transposed,
-# or split at the wrong delimiter.
+# Imputation needs four square matrices with a row per column of the table: 20,000^2 * 8 bytes = 3.2
+# GB each, 12.8 GB in all, a common memory size. A table with more columns is usually transposed, or
+# split at the wrong delimiter.
 MOST_COLUMNS = 20_000
-# Missing cells of JSON lines take memory and time (.6 GB, 10 s) but no bytes in the file. A million
-# rows with 50 keys, one per row, stay below the limit.
+# Limit of empty cells in JSON lines, which need memory and time (measured: .6 GB, 10 s) but no
+# bytes in the file. A million rows with 50 keys, one key in each row, stay below the limit.
 MOST_EMPTY_CELLS = 1 << 26
 LONGEST_ROW = 1 << 24  # most bytes of a row of text; a longer one is reported as an unclosed quote
 
-# Raw bytes, decoded bytes, masks and the frame exist at the same time while a file is read.
+# Number of copies in memory while a file is read: raw bytes, decoded bytes, masks, the frame.
 COPIES = 8
 _NUMBER = 8
-# Numbers held for every row: scores, p-values, ranks, lines and the like.
+# Numbers stored for each row, such as score, p-value, rank and line.
 _NUMBERS_PER_ROW = 8
 
 
@@ -51,7 +51,7 @@ def long_row(line: int) -> InputError:
 
 
 def require_columns(n_columns: int, line: int | None = None) -> None:
-    """Raise InputError for too many columns, or for too many cells in the row on a given line."""
+    """Raise InputError if the table, or the row on a given line, has too many columns."""
     if n_columns > MOST_COLUMNS:
         place = "the table" if line is None else f"line {line}"
         raise InputError(
@@ -62,6 +62,6 @@ def require_columns(n_columns: int, line: int | None = None) -> None:
 
 
 def require_table(n_rows: int, n_columns: int) -> None:
-    """Raise for too many columns, or if numbers for every cell and row exceed the memory."""
+    """Raise an error for too many columns, or if the cells and scores exceed the memory."""
     require_columns(n_columns)
     require_memory(n_rows * (n_columns + _NUMBERS_PER_ROW) * _NUMBER)

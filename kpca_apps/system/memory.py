@@ -15,35 +15,35 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from mmap import mmap
 
-# Rows held in memory: all rows of smaller tables, a sample of larger ones.
+# Largest number of rows held in memory; of a larger table, a sample is held.
 ROWS_IN_MEMORY = 100_000
 
 _MEMINFO = "/proc/meminfo"
 
-# Control groups (version 2) and the file that names this process's group.
+# Control groups (version 2), and the file that names the group of this process.
 _OWN_CGROUP = "/proc/self/cgroup"
 _CGROUPS = "/sys/fs/cgroup"
 _USED_ADDRESSES = "/proc/self/statm"
 
-_SMALL_MACHINE = 4 << 30  # bytes assumed if the system does not say
+_SMALL_MACHINE = 4 << 30  # bytes assumed available if the system does not report its memory
 
 
 def available_bytes() -> int:
     """Return the bytes this process may still allocate.
 
-    Limited by the machine and by a container, a batch system or ``ulimit -v``.
+    The limit is set by the machine, a container, a batch system or ``ulimit -v``.
     """
     if match := re.search(r"^MemAvailable: *([0-9]+)", _text_of(_MEMINFO), re.MULTILINE):
         bounds = [int(match[1]) * 1024]
     else:
         try:
-            # Free memory is unknown here: half of the total memory is a safe guess.
+            # The system does not report free memory: assume half of the total.
             bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2]
         except (AttributeError, ValueError, OSError):
             bounds = [_SMALL_MACHINE]
     match = re.search("^0::/(.*)", _text_of(_OWN_CGROUP), re.MULTILINE)
     own = Path(_CGROUPS, match[1] if match else "")
-    # All enclosing control groups; a container sees only the outermost.
+    # Limits of enclosing groups apply, too. A container sees only the outermost group.
     for folder in (folder for folder in (own, *own.parents) if folder.is_relative_to(_CGROUPS)):
         limit, usage = (_text_of(folder / f"memory.{name}").strip() for name in ("max", "current"))
         if limit.isdigit() and usage.isdigit():
@@ -52,7 +52,6 @@ def available_bytes() -> int:
 
 
 def _left_of_addresses() -> float:
-    """Return the bytes of address space left under ``ulimit -v``."""
     if math.isinf(most := most_addresses()):
         return most
     n_pages = _text_of(_USED_ADDRESSES).partition(" ")[0]
@@ -71,9 +70,9 @@ def most_addresses() -> float:
 def claimed_addresses() -> int:
     """Return the bytes of address space that libraries reserve, most of it unused.
 
-    Mostly code; also stacks and arenas of the threads that BLAS, numba, Arrow and polars start per
-    core. Screening a table of 160 rows took 2.96e9 with two cores, and 3.75e9, 4.54e9 and 6.11e9
-    with 8, 16 and 32; a list of words takes .23e9 more.
+    Libraries reserve it for code, and for stacks and arenas of the threads that BLAS, numba, Arrow
+    and polars start per core. Measured for a table of 160 rows: 2.96e9, 3.75e9, 4.54e9 and 6.11e9
+    with 2, 8, 16 and 32 cores. A list of words needs .23e9 more.
     """
     return int(3.25e9 + 1e8 * n_cores())
 
@@ -86,7 +85,7 @@ def n_cores() -> int:
 
 
 def give_back() -> None:
-    """Return unused memory that glibc and Arrow hold to the system."""
+    """Give unused memory of glibc and Arrow back to the system."""
     import ctypes  # imported here: the command's help must start quickly
 
     if (arrow := sys.modules.get("pyarrow")) is not None:
@@ -96,7 +95,7 @@ def give_back() -> None:
 
 
 def drop_pages(mapped: mmap) -> None:
-    """Release the resident pages of a shared file mapping; they are read again on access."""
+    """Release the resident pages of a file mapping; the next access reads them again."""
     # Locked pages cannot be released, and some systems cannot release any.
     with suppress(ImportError, AttributeError, OSError):
         from mmap import MADV_DONTNEED
@@ -105,7 +104,6 @@ def drop_pages(mapped: mmap) -> None:
 
 
 def _text_of(path: str | Path) -> str:
-    """Return the content of a system file, '' if it does not exist."""
     try:
         return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):

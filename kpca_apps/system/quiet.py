@@ -12,10 +12,10 @@ _LOCK, _INSIDE, _FILTERS = Lock(), list[object](), ExitStack()
 
 @contextmanager
 def warnings_ignored() -> Iterator[None]:
-    """Ignore warnings in this process until the last concurrent caller has left.
+    """Ignore warnings in this process until no thread is inside the block.
 
     `warnings.catch_warnings` is not enough: with overlapping threads, the last to leave would
-    restore another thread's filters.
+    restore the filters that another thread had set.
     """
     me = object()
     with _LOCK:

@@ -1,17 +1,17 @@
 """Vector registers of eight or more numbers, for compiled loops over short rows.
 
-Rows of patches and small matrices have about 5 to 64 numbers; loops that the compiler vectorises
-itself mostly run in their scalar remainders. A register is used like a number:
+Rows of patches and small matrices have about 5 to 64 numbers. Loops that the compiler vectorises by
+itself mostly run in their scalar remainders there. A register is used like a number:
 
     total = fill(zero)
     for i in range(n):
         total += each(a, (i,)) * load(b, (i, j))
     store(out, (j,), total)
 
-`load` takes eight neighbours from a C-contiguous float32 or float64 array of any dimension, `each`
-one number for all lanes; +, -, * and / work per lane. Indices are not checked. A constant last
-argument of `load`, `each` and `fill`, a multiple of 8, sets the number of lanes; the compiler then
-uses several processor registers, with the same order of sums.
+`load` reads adjacent numbers of a C-contiguous float32 or float64 array of any dimension, by
+default eight; `each` repeats one number in all lanes. The operators +, -, * and / work per lane.
+Indices are not checked. A constant last argument of `load`, `each` and `fill`, a multiple of 8,
+sets the number of lanes, of several processor registers; the order of sums is the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WIDTH = 8
 
 
 class Register(types.Type):
-    """numba type of a register: lanes of one number type."""
+    """Numba type of a register: its number type and its number of lanes."""
 
     def __init__(self, dtype: types.Type, lanes: int = WIDTH) -> None:
         self.dtype, self.lanes = dtype, lanes
@@ -37,16 +37,12 @@ class Register(types.Type):
 
 @register_model(Register)
 class _RegisterModel(models.PrimitiveModel):
-    """Data model of a register: an LLVM vector."""
-
     def __init__(self, manager: Any, register: Register) -> None:
         number = manager.lookup(register.dtype).get_value_type()
         super().__init__(manager, register, ir.VectorType(number, register.lanes))  # type: ignore[no-untyped-call]
 
 
 def _add_operator(operation: Callable[[Any, Any], Any], instruction: str) -> None:
-    """Define a Python operator on two registers."""
-
     @type_callable(operation)
     def typed(_context: Any) -> Any:
         def result(a: types.Type, b: types.Type) -> types.Type | None:
@@ -56,7 +52,6 @@ def _add_operator(operation: Callable[[Any, Any], Any], instruction: str) -> Non
 
     @lower_builtin(operation, Register, Register)  # type: ignore[untyped-decorator]
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        # A product and a sum may be fused.
         return getattr(builder, instruction)(*args, flags=("contract",))
 
 
@@ -71,12 +66,12 @@ for _operations, _instruction in (
 
 
 def _operation(typed: Any) -> Any:
-    """Return a function for compiled code, where it is called without the typing context."""
+    """Declare a function whose LLVM code is generated, for calls in compiled code."""
     return intrinsic(prefer_literal=True)(typed)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Return the pointer to the element of an array at indices, which are the second argument."""
+    """Return the pointer to the array element at the indices in the second argument."""
     kind, index = signature.args[:2]
     array = context.make_array(kind)(context, builder, args[0])
     places = [
@@ -93,14 +88,12 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 def _vector_pointer(
     context: Any, builder: Any, signature: Any, args: Any, register: Register
 ) -> tuple[Any, int]:
-    """Return the pointer to neighbours in an array that fill a register, and their alignment."""
     vector = context.get_value_type(register).as_pointer()
     place = builder.bitcast(_pointer(context, builder, signature, args), vector)
     return place, signature.args[0].dtype.bitwidth // 8
 
 
 def _register(dtype: types.Type, lanes: Any) -> tuple[Register, types.Type]:
-    """Return the register type, and the type of the argument for its lanes."""
     if lanes is None:
         return Register(dtype), types.none
     return Register(dtype, lanes.literal_value), lanes
@@ -108,7 +101,7 @@ def _register(dtype: types.Type, lanes: Any) -> tuple[Register, types.Type]:
 
 @_operation
 def load(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
-    """Load a register from neighbours along the last axis of an array."""
+    """Load a register from adjacent elements along the last axis of an array."""
     register, last = _register(array.dtype, lanes)
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -120,7 +113,7 @@ def load(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
 
 @_operation
 def store(_context: Any, array: Any, index: Any, register: Any) -> Any:
-    """Store a register to neighbours along the last axis of an array."""
+    """Store a register to adjacent elements along the last axis of an array."""
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place, align = _vector_pointer(context, builder, signature, args, register)
@@ -150,7 +143,7 @@ def fill(_context: Any, number: Any, lanes: Any = None) -> Any:
 
 @_operation
 def each(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
-    """Return a register with one number of an array in all lanes."""
+    """Return a register with one element of an array in all lanes."""
     register, last = _register(array.dtype, lanes)
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -162,7 +155,7 @@ def each(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
 
 @_operation
 def total(_context: Any, register: Any) -> Any:
-    """Return the sum of the lanes, a power of two: add halves, then quarters, last neighbours."""
+    """Return the sum of the lanes, whose number is a power of two, by adding halves repeatedly."""
 
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         lanes = register.lanes

@@ -1,7 +1,7 @@
 """Parallel work: one function over parts, by threads, processes or a Dask cluster.
 
-Parts and their results do not depend on the executor, and results are combined in a fixed order: so
-all executors agree, to the bit for any number of threads.
+Parts do not depend on the executor, and results are combined in a fixed order. So all executors
+agree; for threads, to the last bit with any number of threads.
 """
 
 from __future__ import annotations
@@ -42,17 +42,19 @@ Executor = Literal["serial", "threads", "processes", "dask"]
 
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
 RETRIES = 2  # number of retries of a part whose worker was lost
-IN_FLIGHT = 3  # number of parts submitted ahead for each worker
-LEAST_SPOOLED = 1_000_000  # least bytes of an object that is not sent with each part
-WATCH_SECONDS = 0.2  # seconds between a worker's checks that its parent process lives
+IN_FLIGHT = 3  # number of parts submitted ahead per worker
+# least bytes of an object that is sent once per worker instead of with each part
+LEAST_SPOOLED = 1_000_000
+WATCH_SECONDS = 0.2  # seconds between a worker's checks whether its parent process is alive
 
 _log = logging.getLogger(__name__)
 
 
 def tree_reduce(combine: Callable[[Result, Result], Result], results: Iterable[Result]) -> Result:
-    """Combine results pairwise between neighbours, in an order independent of the executor.
+    """Combine neighbouring results pairwise, in an order that does not depend on the executor.
 
-    Accepts an iterator; at most log2(n) results are held. Raises ValueError if it is empty.
+    `results` may be an iterator; at most log2(n) combined results are in memory. Raises ValueError
+    if there are none.
     """
     waiting: list[tuple[int, Result]] = []
     for result in results:
@@ -74,14 +76,14 @@ class Workers(AbstractContextManager["Workers"]):
     Parameters
     ----------
     executor : {"serial", "threads", "processes", "dask"}
-        Threads suffice on one machine, as linear algebra releases the GIL. Processes are for parts
-        whose reading does not.
+        How parts run. Threads suffice on one machine if most of the work is linear algebra, which
+        releases the GIL; processes help if reading a part holds the GIL.
     n_workers : int, optional
-        Threads or processes; None: one thread, or joblib's context. For "dask" without
-        ``scheduler``, workers of a local cluster (None: one per core).
+        Number of threads or processes; None for one, or for the number in joblib's context. With
+        "dask" and no ``scheduler``, the workers of a local cluster (None for one per core).
     scheduler : str or distributed.Client, optional
-        Address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, or a client, which stays
-        open; only with "dask".
+        Address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, or a client, which is not
+        closed. Only with "dask".
 
     Raises
     ------
@@ -123,7 +125,7 @@ class Workers(AbstractContextManager["Workers"]):
                 raise
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # A second interrupt would leave locks that the processes' shutdown waits for.
+        # A second interrupt would leave locks that block the shutdown of the processes.
         with interrupts_held():
             self._close_pool(is_stopped=kind is not None)
             self._close_cluster()
@@ -136,7 +138,8 @@ class Workers(AbstractContextManager["Workers"]):
     def keep(self, function: Callable[..., Any], parts: Iterable[Any], *shared: Any) -> Kept:
         """Return lazily computed values ``function(part, *shared)`` that Dask's workers cache.
 
-        `map_partitions` computes them on first use; they live as long as the returned object.
+        `map_partitions` computes the values on first use. Workers cache them as long as the
+        returned object lives.
 
         Parameters
         ----------
@@ -146,7 +149,7 @@ class Workers(AbstractContextManager["Workers"]):
         Returns
         -------
         Kept
-            Pass it as ``kept`` to `map_partitions`.
+            Handle of the cached values, for ``kept`` of `map_partitions`.
         """
         return Kept(self, _Task(function), list(parts), shared)
 
@@ -164,39 +167,39 @@ class Workers(AbstractContextManager["Workers"]):
     ) -> Iterator[Result]:
         """Yield ``function(part, *shared)`` for each part.
 
-        Linear algebra runs in one thread. Function and parts are pickled for processes and Dask,
-        so a part should be a path and rows, read by the worker. Only a few parts are submitted
-        ahead. Parts of lost workers are repeated, and workers that join get parts.
+        Linear algebra runs in one thread. Function and parts are pickled for processes and Dask, so
+        a part should name a file and rows for the worker to read. Parts of lost workers are
+        submitted again. Workers that join later get parts, too.
 
         Parameters
         ----------
         function : callable
-            Picklable for processes and Dask.
+            Function of one part, its cached value if `kept` is given, and the shared arguments.
         parts : iterable
-            Consumed as needed.
+            Arguments of the calls; the iterable is consumed as needed.
         *shared
-            Further arguments, equal for every part, such as a model; large ones are sent to each
-            worker once.
+            Further arguments, the same in all calls, such as a model. Each worker receives a large
+            argument once.
         kept : Kept, optional
             Values cached by the workers for these parts, passed to the function after its part.
         ordered : bool
-            Whether results come in the order of the parts, or as they are completed.
+            Whether results come in the order of the parts rather than in the order of completion.
         lost : callable, optional
-            Returns the result of a part that ended its worker on every attempt; by default that
-            is an error.
+            Returns the result of a part that killed its worker on every attempt. By default, such a
+            part raises an error.
         known : callable, optional
-            Returns the result of a part that need not be computed, None for others.
+            Returns the result of a part if it is already known, else None.
         carried : callable, optional
-            Returns a part together with its data, for Dask's workers: used from the first time a
-            worker cannot read a part (`UnreachableError`).
+            Returns a part together with its data, for Dask. Used for all parts submitted after a
+            worker could not read one (`UnreachableError`).
         always_carried : bool
-            Whether to use it from the start.
+            Whether to use `carried` from the start.
 
         Raises
         ------
         KpcaError
-            If a part fails, with its number and the reason. Errors of the toolkit keep their
-            type.
+            If a part fails; the message has its number and the reason. Errors of the toolkit keep
+            their type.
         """
         task = _Task(function)
         if self.executor == "serial":
@@ -210,7 +213,6 @@ class Workers(AbstractContextManager["Workers"]):
             yield from flight.results(parts)
 
     def _submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
-        """Submit a task and return its future."""
         if self.executor == "threads":
             self._pool = self._pool or ThreadPoolExecutor(max_workers=self.width)
             return self._pool.submit(task, number, part, *sent)
@@ -218,7 +220,7 @@ class Workers(AbstractContextManager["Workers"]):
         if self._client is not None:
             packed: Any = dumps((task, number, part))
             if len(packed) >= LEAST_SPOOLED:
-                # Send the task as data, which the scheduler frees after use, unlike arguments.
+                # The scheduler frees scattered data after use, but not a task's arguments.
                 with _reached(), _readable(OSError, CancelledError):
                     packed = self._client.scatter(bytes(packed), hash=False)
             return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
@@ -228,14 +230,13 @@ class Workers(AbstractContextManager["Workers"]):
                 max_workers=self.width, initializer=begin_process, initargs=(os.getpid(),)
             )
             if sys.platform != "win32":
-                # Python 3.11 does not block interrupts while it starts this helper.
+                # Python 3.11 does not block interrupts while it starts the resource tracker.
                 resource_tracker.ensure_running()
             with interrupts_held():
                 return self._pool.submit(run, packed)
         return self._pool.submit(run, packed)
 
     def _send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Send large shared arguments to every worker, once."""
         if self._client is not None:
             scatter = partial(self._client.scatter, broadcast=True, hash=False)
             with _reached(), _readable(OSError, CancelledError):
@@ -243,9 +244,9 @@ class Workers(AbstractContextManager["Workers"]):
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
     def _close_pool(self, *, is_stopped: bool = False) -> None:
-        """Close threads or processes; new ones are started when needed.
+        """Close the threads or processes; the next submitted part starts new ones.
 
-        Threads finish their parts, and so do processes unless ``is_stopped``.
+        Running parts are completed, except in processes if ``is_stopped``.
         """
         pool, self._pool = self._pool, None
         if pool is None:
@@ -253,15 +254,15 @@ class Workers(AbstractContextManager["Workers"]):
         if self.executor == "threads":
             pool.shutdown(wait=True, cancel_futures=True)
             return
-        # Ending the processes makes the pool shut down in order; its own kill option raises
-        # KeyError for parts that were just submitted.
+        # End the processes directly, so that the pool shuts down in order: the pool's kill option
+        # raises KeyError for parts that were just submitted.
         for process in list(pool._processes.values()) if is_stopped else ():
             process.terminate()
         pool.shutdown(wait=True)
 
     @property
     def width(self) -> int:
-        """Number of parts processed at once."""
+        """Number of parts processed at the same time."""
         if self._client is not None:
             with _reached():
                 return max(int(sum(self._client.nthreads().values())), 1)
@@ -294,9 +295,9 @@ def workers_for(
 
 
 def _unpacking() -> Callable[..., Any]:
-    """Return a function that unpickles and runs a task and itself needs only the standard library.
+    """Return a function that unpickles and runs a task, and needs only the standard library.
 
-    For a task that workers cannot unpickle, Dask waits forever, and a pool reports lost workers.
+    If Dask itself fails to unpickle a task it waits forever, and a pool reports a lost worker.
     """
 
     def run(packed: bytes, *sent: Any) -> Any:
@@ -310,7 +311,7 @@ def _unpacking() -> Callable[..., Any]:
 
 @contextmanager
 def _readable(*others: type[BaseException]) -> Iterator[None]:
-    """Raise RefusedError if workers cannot unpickle a task; other errors have their own types."""
+    """Raise RefusedError if workers cannot unpickle a task; do not change other errors."""
     try:
         yield
     except Exception as error:
@@ -324,7 +325,6 @@ def _readable(*others: type[BaseException]) -> Iterator[None]:
 
 @contextmanager
 def _reached() -> Iterator[None]:
-    """Raise StoppedError if the cluster cannot be reached."""
     try:
         yield
     except OSError as error:
@@ -335,7 +335,7 @@ def _reached() -> Iterator[None]:
 
 
 class _Spooled:
-    """A large object in a file; to unpickle it, each process reads the file once."""
+    """A large object in a file, which each process reads once, on unpickling."""
 
     def __init__(self, content: memoryview) -> None:
         self.file = private_path("kpca-shared")
@@ -353,13 +353,13 @@ def _read_spooled(path: Path) -> Any:
 def _spooled(thing: object) -> object:
     content = dumps(thing)
     if len(content) >= LEAST_SPOOLED:
-        with suppress(OSError):  # no room on the disk: send the object with each part
+        with suppress(OSError):  # if the disk is full, send the object with each part
             return _Spooled(content)
     return thing
 
 
 def begin_process(owner: int) -> None:
-    """Leave terminal signals to the parent process, and end with it."""
+    """Ignore the terminal's signals, and end this process when its parent ends."""
     for number in OF_TERMINALS:
         signal.signal(number, signal.SIG_IGN)
 
@@ -372,7 +372,7 @@ def begin_process(owner: int) -> None:
 
 
 class Kept:
-    """Values that Dask's workers computed for parts and cache, as futures."""
+    """Values that Dask's workers computed and cache, one for each part, as futures."""
 
     def __init__(
         self, workers: Workers, task: _Task[Any], parts: list[Any], shared: tuple[Any, ...]
@@ -380,12 +380,13 @@ class Kept:
         self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
         self._futures: list[Any] = [None] * len(parts)
         self._sent: tuple[Any, ...] | None = None
-        self._carried = set[int]()  # numbers of parts that were sent with their data
+        self._carried = set[int]()  # numbers of the parts that were sent with their data
 
     def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
         """Return the future of a part's value, submitting it if missing or lost."""
         future, part = self._futures[number], self._parts[number]
-        # A value pending without its data does not count: its worker cannot read the part.
+        # Resubmit a pending value that was submitted without its data: its worker cannot read the
+        # part.
         good = (
             {"finished", "pending"} if carried is None or number in self._carried else {"finished"}
         )
@@ -400,13 +401,13 @@ class Kept:
         return future
 
     def renew(self) -> None:
-        """Resend the shared arguments, which may have been lost with all workers."""
+        """Resend the shared arguments later, as they may be lost with all workers."""
         self._sent = None
 
 
 @dataclass
 class _Flight(Generic[Part, Result]):
-    """The submitted parts, with recovery from lost workers."""
+    """The submitted parts, and their repetition after workers are lost."""
 
     workers: Workers
     task: _Task[Result]
@@ -421,22 +422,23 @@ class _Flight(Generic[Part, Result]):
     def __post_init__(self) -> None:
         # Number, part and future of each submitted part.
         self.waiting: deque[tuple[int, Part, Any]] = deque()
-        self.suspects: deque[tuple[int, Part, Any]] = deque()  # parts sent when a worker was lost
-        self.sent_carried = set[int]()  # numbers of parts sent with their data
+        # parts that were running when a worker was lost
+        self.suspects: deque[tuple[int, Part, Any]] = deque()
+        self.sent_carried = set[int]()  # numbers of the parts that were sent with their data
         self.distributed: Any = None
         self.given_up: tuple[type[BaseException], ...] = ()
         if self.workers.executor == "dask":
             self.distributed = importlib.import_module("distributed")
-            # The cluster has already retried parts with this error.
+            # Dask raises this error only after its own retries.
             self.given_up = (self.distributed.KilledWorker,)
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
         self.sent = self.workers._send_shared(self.shared)
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
-        """Yield the results, submitting a few parts ahead."""
+        """Yield the results; a few parts are submitted ahead."""
         try:
             for number, part in enumerate(parts):
-                # Width is queried each time: workers may join.
+                # Query the width each time, as workers may join.
                 while self.suspects or len(self.waiting) >= IN_FLIGHT * self.workers.width:
                     yield self._next()
                 self.waiting.append((number, part, self._submit(number, part)))
@@ -457,13 +459,13 @@ class _Flight(Generic[Part, Result]):
             self.sent_carried.add(number)
         try:
             if self.kept is not None:
-                # The worker with the kept value also holds the part: its number would suffice.
+                # Send the part without its data, as the cached value replaces them.
                 beside = (self.kept.future(number, carried),)
                 return self.workers._submit(self.task, number, part, *beside, *self.sent)
             sent = part if carried is None else carried(part)
             return self.workers._submit(self.task, number, sent, *self.sent)
         except self.losses as error:
-            # Workers were just lost: this part joins the suspects.
+            # A worker was just lost: this part becomes a suspect, too.
             future.set_exception(error)
             return future
 
@@ -487,7 +489,6 @@ class _Flight(Generic[Part, Result]):
         return result
 
     def _first_done(self) -> tuple[int, Part, Any]:
-        """Return the first completed part; wait if there is none."""
         while True:
             if one := next((one for one in self.waiting if one[2].done()), None):
                 return one
@@ -498,9 +499,9 @@ class _Flight(Generic[Part, Result]):
                 wait(futures, return_when=FIRST_COMPLETED)
 
     def _carry(self, number: int, error: UnreachableError) -> None:
-        """Send parts with their data from now on; re-raise the error if this part already had it.
+        """Send parts with their data from now on; re-raise the error if this part had its data.
 
-        Suspects keep their form.
+        Suspects are resent as they were.
         """
         is_possible = self.carried is not None and self.workers.executor == "dask"
         if not is_possible or number in self.sent_carried:
@@ -520,7 +521,7 @@ class _Flight(Generic[Part, Result]):
             self.kept.renew()
 
     def _alone(self, number: int, part: Part, future: Any) -> Result:
-        """Return the result of a part that runs alone, to find out whether it kills its worker."""
+        """Run a part alone and return its result, to find out whether the part kills its worker."""
         for attempt in range(RETRIES + 1):
             if attempt > 0:
                 future = self._submit(number, part)
@@ -546,7 +547,7 @@ class _Flight(Generic[Part, Result]):
 
 
 class _Task(Generic[Result]):
-    """A function of one part with single-threaded linear algebra; errors name the part."""
+    """Run a function on one part with single-threaded linear algebra; its errors name the part."""
 
     def __init__(self, function: Callable[..., Result]) -> None:
         self.function = function

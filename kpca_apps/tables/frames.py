@@ -44,14 +44,14 @@ _WANTED = (
     "give a data frame of pandas, polars or pyarrow, a dict of columns, a numpy array of two "
     "dimensions, or the path of a file."
 )
-# Methods by which lazy frames, and those of other libraries, are converted.
+# Methods that convert lazy frames and frames of other libraries, in order of preference.
 _MAKERS = ("compute", "to_pandas", "toPandas", "to_arrow", "to_polars", "collect")
 _AS_TEXT = {
     "mixed": "Read as text, as cells are of several types",
     "nested": NESTED,
     "bytes": "Bytes read as text",
 }
-# Families of types that one column may mix; the first family that fits a type counts.
+# Families of types that a column may mix, such as int and float; the first family that fits counts.
 _FAMILIES = {
     "booleans": bool | np.bool_,
     "numbers": int | float | np.integer | np.floating | Decimal | Fraction,
@@ -72,7 +72,7 @@ class Frame:
 
     given: Any  # frame of pandas, polars or pyarrow to which columns can be added, or None
     table: Table | PartedTable
-    id: str | None  # column that names the rows: `id`, or the index of pandas
+    id: str | None  # column that names the rows, from `id` or the index of pandas
     categories: tuple[str, ...] = ()  # numeric columns that are categories in pandas
 
 
@@ -84,10 +84,10 @@ def read_frame(
     by_index: bool = True,
     in_memory_rows: float = ROWS_IN_MEMORY,
 ) -> Frame:
-    """Convert a data frame of any library to a table; messages call it `name`.
+    """Convert a data frame of any library to a table; messages call the frame `name`.
 
-    The first column is the index of pandas, if it has a name or does not just count the rows,
-    unless `id` names a column or `by_index` is False. `id` may name a level of the index. An Arrow
+    An index of pandas becomes the first column, unless it is unnamed and only counts the rows,
+    `by_index` is False, or `id` names a column. `id` may also name a level of the index. An Arrow
     stream of more than `in_memory_rows` rows is written to parts on disk.
     """
     notes: list[str] = []
@@ -130,16 +130,16 @@ def read_frame(
 
 
 def column_name(label: Hashable) -> str:
-    """Convert a column label of pandas, of any type, to text; parts of a tuple get slashes."""
+    """Convert a column label of any type to text; the parts of a tuple are joined by slashes."""
     if isinstance(label, tuple):
         return " / ".join(filter(None, map(column_name, label)))
     return "" if label is None else str(label)
 
 
 def frame_beside(frame: Any, found: Added) -> Any:
-    """Add columns that are not ``None`` to a frame of pandas, polars or pyarrow.
+    """Add columns to a frame of pandas, polars or pyarrow; skip columns that are ``None``.
 
-    Columns of the frame with the name of an added one are renamed.
+    If the frame has a column with the name of an added column, the frame's column is renamed.
     """
     added = {name: values for name, values in found.items() if values is not None}
     if _is_pandas(frame, "DataFrame"):
@@ -183,7 +183,7 @@ def frame_rows(frame: Any, positions: NDArray[np.int64]) -> Any:
 def frame_without(frame: Any, names: Sequence[str], hidden: Collection[str]) -> Any:
     """Remove the values of hidden columns from a frame of pandas, polars or pyarrow.
 
-    `names` are those of its table, in which an index comes first; a hidden index is reset.
+    `names` begin with the levels of an index, if any; a hidden index becomes row numbers.
     """
     names = list(names)
     if _is_pandas(frame, "DataFrame"):
@@ -209,7 +209,7 @@ def frame_without(frame: Any, names: Sequence[str], hidden: Collection[str]) -> 
 
 
 def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[str] = ()) -> Table:
-    """Convert a polars frame to a table; its source has the SHA-256 of names and cells."""
+    """Convert a polars frame to a table, whose source has the SHA-256 of names and cells."""
     plain = plain_types(frame)
     require_cells(plain.height, plain.width)
     digest = hashlib.sha256()
@@ -230,7 +230,7 @@ def _is_pandas(value: Any, kind: str) -> bool:
 
 
 def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
-    """Return a frame to which columns can be added, or ``None``, and the columns."""
+    """Return a frame to which columns can be added, or None, and the columns with their labels."""
     if isinstance(data, pl.LazyFrame):
         try:
             data = data.collect()
@@ -239,7 +239,7 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
     if isinstance(data, pl.DataFrame):
         return data.clone(), [(column.name, column) for column in data.iter_columns()]
     if _is_pandas(data, "DataFrame"):
-        # Copy the frame, not its cells: later changes by the caller do not affect the copy.
+        # Copy the frame but not its cells; columns that the caller adds later do not show up.
         frame = data.copy(deep=False)
         return frame, [(label, frame.iloc[:, k]) for k, label in enumerate(frame.columns)]
     if isinstance(data, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(data, "Series"):
@@ -258,7 +258,6 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
 
 
 def _stream_of(data: Any) -> pa.RecordBatchReader | None:
-    """Return a reader of data that streams its rows; None for other data."""
     if isinstance(data, pa.RecordBatchReader):
         return data
     is_held = isinstance(
@@ -408,7 +407,6 @@ def _holds_codes(dtype: Any) -> bool:
 
 
 def _of_array(values: NDArray[Any], remarks: set[str]) -> pl.Series:
-    """Convert a numpy array of one dimension; masked cells, NaN and NaT are missing."""
     if values.ndim != 1:
         raise InputError(f"has {values.ndim} dimensions: give one value for each row.")
     kind = values.dtype.kind
@@ -421,7 +419,7 @@ def _of_array(values: NDArray[Any], remarks: set[str]) -> pl.Series:
         values = values.astype(f"{kind}8[s]")
     if kind == "f" and values.dtype.itemsize != 4:
         values = values.astype(np.float64)
-    # Make the array contiguous, in the byte order of this machine.
+    # Pyarrow needs a contiguous array in the byte order of this machine.
     values = np.ascontiguousarray(np.asarray(values), values.dtype.newbyteorder("="))
     return _of_arrow(pa.array(values, from_pandas=True, mask=mask), remarks)
 
@@ -434,19 +432,18 @@ def _of_arrow(values: pa.Array | pa.ChunkedArray, remarks: set[str]) -> pl.Serie
 
 
 def _of_objects(values: list[Any], remarks: set[str]) -> pl.Series:
-    """Convert Python objects, to text if they are of several kinds."""
     cells = [None if _is_missing(value) else value for value in values]
     kinds = {type(cell) for cell in cells if cell is not None}
     families = {_family(kind) for kind in kinds}
     if not families:
         return pl.Series([None] * len(cells), dtype=pl.Null)
-    # Times with and without a zone count as two kinds.
+    # Times with a zone and times without a zone are different families.
     zones = {cell.tzinfo is None for cell in cells if isinstance(cell, datetime)}
     family = families.pop() if len(families) == 1 and len(zones) < 2 else "mixed"
     if family == "booleans":
         return pl.Series([None if cell is None else bool(cell) for cell in cells])
     if family in ("moments", "dates", "times", "durations"):
-        # Avoid pyarrow, which reads all zones as UTC once pandera has been imported.
+        # pyarrow would read times of any zone as UTC after pandera has been imported.
         return pl.Series(cells)
     if family != "numbers":
         remarks |= {_AS_TEXT[family]} if family in _AS_TEXT else set()
@@ -460,7 +457,6 @@ def _of_objects(values: list[Any], remarks: set[str]) -> pl.Series:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a cell is empty: None, NaN, or the NA or NaT of pandas or numpy."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, np.datetime64 | np.timedelta64):
@@ -469,13 +465,12 @@ def _is_missing(value: Any) -> bool:
 
 
 def _family(kind: type) -> str:
-    """Return the family of a type in `_FAMILIES`, or its name if its objects can become text."""
     if issubclass(kind, complex | np.complexfloating):
         raise InputError(_COMPLEX)
     for name, family in _FAMILIES.items():
         if issubclass(kind, family):
             return name
-    # The default text of an object is its memory address; the text of a set has no fixed order.
+    # By default, an object is shown by its memory address, and a set in no fixed order.
     is_nameless = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
     if is_nameless or issubclass(kind, set | frozenset | Mapping):
         raise InputError(
@@ -497,7 +492,6 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Reduce nested values to types of JSON."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -39,23 +39,23 @@ _NAMED_DELIMITERS = {
 
 _PACKINGS = {
     "gzip": re.compile(rb"\x1f\x8b"),
-    # Texts may also begin with "BZh".
+    # A longer pattern, because a text may also begin with "BZh".
     "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     "xz": re.compile(rb"\xfd7zXZ\0"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second begins an empty archive
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second one begins an empty archive
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
-LZMA = 1 << 28  # memory limit of xz in bytes; the strongest preset takes 65 MB
+LZMA = 1 << 28  # memory limit of xz in bytes; its strongest preset needs 65 MB
 CHANGED = "the file was changed while it was being read; run again once it is complete."
 HEAD = 4096  # number of first bytes, which identify a format
 CHUNK = 1 << 20  # bytes read at once
-_MOST_LISTED = 20  # most files of an archive listed in a message
-_PATIENCE = 5.0  # seconds to wait for the writer of a pipe before saying so
+_MOST_LISTED = 20  # largest number of an archive's files that a message lists
+_PATIENCE = 5.0  # seconds to wait for the writer of a pipe before a message says so
 
 
 class Reading(TypedDict, total=False):
-    """Keywords of reading functions; see `ReadOptions`."""
+    """Keywords of the functions that read tables; see `ReadOptions`."""
 
     delimiter: str | None
     encoding: str | None
@@ -79,12 +79,12 @@ class ReadOptions:
     skip_rows: int = 0  # number of lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
     layout: str | None = None  # "auto" or "off"
-    as_of: str | int | datetime | None = None  # version of a Delta table, or a time it is read for
+    as_of: str | int | datetime | None = None  # version of a Delta table: its number, or a time
     query: str | None = None  # SELECT whose rows are read from a database
     table_name: str | None = None  # table of a database that is read without a query
     timeout: float | None = None  # time limit in seconds for reading from a database
-    in_memory_rows: float = inf  # most rows held in memory; a larger table is read in parts
-    part_rows: int | None = None  # rows in each part; the default depends on the number of columns
+    in_memory_rows: float = inf  # largest number of rows in memory; a larger table is read in parts
+    part_rows: int | None = None  # number of rows in a part; default: by number of columns
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
@@ -113,13 +113,13 @@ class ReadOptions:
         """Raise OptionError for options that are set but do not apply to a kind of file."""
         for name in READING:
             is_given = getattr(self, name) != ReadOptions.__dataclass_fields__[name].default
-            # `layout` may be set for any file: it has no effect on other kinds.
+            # `layout` is accepted for any file, as it has no effect where it does not apply.
             if is_given and name not in (*applying.split(), "layout"):
                 raise OptionError(name, f"does not apply to {kind}; leave it out.")
 
 
 def _version(given: str | int | datetime) -> int | datetime:
-    """Parse the number of a version, or a time, in UTC unless it has a zone."""
+    """Parse the number of a version, or a time; a time without a zone is in UTC."""
     if isinstance(given, str):
         with suppress(ValueError):
             given = int(given) if re.fullmatch("[0-9]+", given) else datetime.fromisoformat(given)
@@ -136,7 +136,7 @@ def _version(given: str | int | datetime) -> int | datetime:
 
 def _require_encoding(given: str) -> None:
     try:
-        "".encode(given)  # fails for codecs of bytes, such as zlib
+        "".encode(given)  # fails for codecs from bytes to bytes, such as zlib
         codecs.lookup(given)
     except (LookupError, ValueError):
         near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
@@ -150,11 +150,11 @@ class KnownFile:
     """The state of a file that is read several times."""
 
     path: str
-    label: str  # name of the file as the user gave it
+    label: str  # name of the file as given by the user
     size: int  # bytes
-    modified: int  # time of the last change of the file, ns
+    modified: int  # time of the last change, in nanoseconds
     packing: str = ""  # compression: "gzip", "bzip2", "xz" or "zstd"
-    member: str = ""  # name of the file that is read in a zip archive
+    member: str = ""  # name of the file in a zip archive that is read
     digest: str = ""  # SHA-256 of the bytes on disk, if known
 
     @classmethod
@@ -166,7 +166,7 @@ class KnownFile:
     def check(self) -> None:
         """Raise UnreachableError if the file was changed, moved or removed.
 
-        On another machine, a copy with the same bytes but another time is accepted.
+        A copy on another machine may have another time of change if its bytes are the same.
         """
         try:
             found = Path(self.path).stat()
@@ -180,12 +180,11 @@ class KnownFile:
         raise UnreachableError(CHANGED, self.label)
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
-        """Yield the decompressed content, and update a hash with the bytes on disk."""
+        """Yield the decompressed content; update the hash `digest` with the bytes on disk."""
         chunks = self._of_archive(digest) if self.member else self._bytes(digest)
         return self._unpacked(chunks) if self.packing else chunks
 
     def _unpacked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the content of a compressed file in chunks of bounded size."""
         unpack = _of_zstd if self.packing == "zstd" else _of_members
         try:
             yield from unpack(chunks, self.packing)
@@ -202,7 +201,7 @@ class KnownFile:
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as opened:
                 yield from iter(lambda: opened.read(CHUNK), b"")
-        except Exception as error:  # the library raises errors of many kinds on damaged archives
+        except Exception as error:  # the library raises many kinds of errors on damaged archives
             raise InputError(
                 f"the zip archive is damaged ({reason_of(error)}); fetch it again.", self.label
             ) from None
@@ -212,7 +211,7 @@ class KnownFile:
         self.check()
         try:
             with Path(self.path).open("rb") as file:
-                # Stop at the known size: another program may append faster than this one reads.
+                # Stop at the known size: another program may append faster than this loop reads.
                 n_left = self.size
                 while n_left and (chunk := file.read(min(CHUNK, n_left))):
                     n_left -= len(chunk)
@@ -230,7 +229,7 @@ class KnownFile:
         return digest.hexdigest()
 
     def unreadable(self, error: OSError) -> InputError:
-        """Return the error for a file the system cannot read."""
+        """Return the error for a file that the system cannot read."""
         return UnreachableError(
             f"cannot be read ({error.strerror or error}); keep it in its place until the run "
             "ends, where all workers can read it.",
@@ -240,7 +239,7 @@ class KnownFile:
 
 @lru_cache(maxsize=1 << 12)
 def _digest_of(path: str, size: int, modified: int) -> str:
-    """Return the SHA-256 of a file, cached until its size or time changes."""
+    """Return the SHA-256 of a file, computed again if its size or time of change differs."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -254,7 +253,7 @@ class InputFile:
     suffix: str  # suffix of the name, in lower case, without ".gz"
     head: bytes  # first bytes of the decompressed content
     tail: bytes  # last four bytes on disk
-    copy: TemporaryPath | None  # copy of the content of a pipe
+    copy: TemporaryPath | None  # temporary copy of a pipe's content
     options: ReadOptions
     notes: tuple[str, ...] = ()  # notes on how the file is read
 
@@ -270,12 +269,12 @@ class InputFile:
 
     @property
     def is_binary(self) -> bool:
-        """Whether the first bytes of the file are no text."""
+        """Whether the first bytes contain a null byte, so that the file is no text."""
         return b"\0" in self.head
 
     @property
     def source(self) -> SourceInfo:
-        """The source of the table, as far as known before reading."""
+        """The source of the table, as far as it is known before reading."""
         notes = []
         if self.file.member:
             notes.append(f"Read {one_line(self.file.member)} in the zip archive.")
@@ -291,7 +290,7 @@ class InputFile:
 
     @cached_property
     def unpacked(self) -> TemporaryPath | None:
-        """Copy of the decompressed content, or of the content of a pipe; None for other files."""
+        """Temporary copy of compressed content or of a pipe's content; None for other files."""
         return spool(self.file.chunks()) if self.is_packed else self.copy
 
     @property
@@ -310,7 +309,7 @@ class InputFile:
 
 
 def find_file(path: str | Path, options: ReadOptions) -> InputFile:
-    """Return a file, or the one table of a zip archive; pipes and stdin (``"-"``) are copied."""
+    """Return a file, or the one table of a zip archive; copy pipes and stdin (``"-"``) first."""
     standard = str(path) == "-"
     path = Path(path)
     name = "standard input" if standard else PurePath(path).name
@@ -322,7 +321,7 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
                 raise InputError("is closed; name a file, or pipe a table to the command.")
             copy = spool(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
         elif stat.S_ISFIFO(mode := path.stat().st_mode):
-            # Opening a pipe, such as a shell's ``<(command)``, waits for its writer.
+            # Opening a pipe, such as a shell's ``<(command)``, blocks until a program writes to it.
             note = f"{one_line(label, 200)}: waiting for a program that writes to this pipe.\n"
             waiting = Timer(_PATIENCE, lambda: sys.stderr.write(note))
             waiting.daemon = True
@@ -356,19 +355,18 @@ def _examine(
 
 
 def _is_workbook(file: InputFile) -> bool:
-    """Whether a zip archive, perhaps damaged, is a workbook, by the names of its files."""
     try:
         source = io.BytesIO(file.contents()) if file.is_packed else file.file.path
         with zipfile.ZipFile(source) as opened:
             return any(name.startswith("xl/workbook") for name in opened.namelist())
     except KpcaError:
         raise
-    except Exception:  # the library raises errors of many kinds on damaged archives
+    except Exception:  # the library raises many kinds of errors on damaged archives
         return b"[Content_Types].xml" in file.head or b"xl/" in file.head
 
 
 def _unzipped(file: InputFile) -> InputFile:
-    """Return the one table of a zip archive; other files and workbooks stay as they are."""
+    """Return the one table of a zip archive; return other files and workbooks as they are."""
     if not file.head.startswith(_ZIP) or _is_workbook(file):
         return file
     if file.is_packed:
@@ -408,7 +406,7 @@ def damage_refused(kind: str) -> Iterator[None]:
     except KpcaError:
         raise
     except BaseException as error:
-        # Panics of compiled code are not of class Exception.
+        # Panics of compiled code are not derived from Exception.
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         raise InputError(
@@ -417,7 +415,6 @@ def damage_refused(kind: str) -> Iterator[None]:
 
 
 def _packed(file: KnownFile, head: bytes) -> tuple[KnownFile, bytes]:
-    """Detect the compression of a file, and return the first bytes of its content."""
     packing = next((name for name, magic in _PACKINGS.items() if magic.match(head)), "")
     if not packing:
         return file, head
@@ -454,7 +451,7 @@ def _of_members(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
             if packing == "gzip":
                 chunk = unpacker.unused_data or unpacker.unconsumed_tail
                 continue
-            # Unlike gzip's, the other decompressors keep the input that is left.
+            # Unlike gzip's decompressor, the others keep their unused input.
             while not (unpacker.eof or unpacker.needs_input):
                 if data := unpacker.decompress(b"", CHUNK):
                     yield data
@@ -473,7 +470,7 @@ def _of_zstd(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
 
 
 class Chunks(io.RawIOBase):
-    """A readable file of chunks of bytes."""
+    """A readable file whose content is an iterable of bytes."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks, self._rest = iter(chunks), b""
@@ -483,7 +480,7 @@ class Chunks(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer from one chunk at most."""
+        """Fill a buffer with the next bytes, from at most one chunk."""
         self._rest = self._rest or next(self._chunks, b"")
         n_bytes = min(len(buffer), len(self._rest))
         buffer[:n_bytes], self._rest = self._rest[:n_bytes], self._rest[n_bytes:]

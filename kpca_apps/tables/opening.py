@@ -1,7 +1,7 @@
 """Open tables: in memory if they are small, else in parts.
 
-The content of a file decides on its format, not its name. Text stays text here; its cells are
-interpreted later, by column.
+A file's format is detected from its content, not its name. Cells of text files stay text; they are
+interpreted later, a column at a time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FEW_SLASHES = re.compile(r"(sqlite|duckdb|postgres|postgresql):(/?[^/].*)", re.
 _BINARY_SUFFIXES = (
     *PARQUET_SUFFIXES, ".xlsx", ".xls", ".xlsm", ".xlsb", ".arrow", ".feather", ".ipc",
 )  # fmt: skip
-# First bytes of files that are no tables.
+# First bytes of files that are not tables.
 _FOREIGN = {
     b"%PDF": "a PDF",
     b"\x89PNG": "a picture",
@@ -76,14 +76,15 @@ def open_table(
     Parameters
     ----------
     path : str or Path, or a list of them
-        A file; ``"-"`` is standard input. It may be compressed with gzip, bzip2, xz or zstd, or be
-        a zip archive of one table. Or the URI of a database: ``"sqlite:///shop.db"``,
+        A file, or ``"-"`` for standard input. The file may be compressed with gzip, bzip2, xz or
+        zstd, or be a zip archive of one table. Or the URI of a database: ``"sqlite:///shop.db"``,
         ``"duckdb:///shop.duckdb"`` or ``"postgresql://ada@host/shop"``, with the table after a
-        ``#`` or as `query` or `table_name`. Several files of one format with the same columns are
-        one table: a list, a folder, or a pattern such as ``"data/*.csv"``, sorted by name. Except
-        for a folder of Parquet files, a column ``file`` names the file of each row. Folders named
-        ``column=value`` add a column each. An address in an object store, such as
-        ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read like a file or folder.
+        ``#``, or in `query` or `table_name`. A list, a folder, or a pattern such as
+        ``"data/*.csv"`` gives several files, which are read as one table, sorted by name. They need
+        the same format and columns. A column ``file`` names the file of each row, except in a
+        folder of Parquet files. A folder named ``column=value`` adds that column. An address in an
+        object store, such as ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read like a
+        file or folder.
     delimiter : str, optional
         One character, or its name (``"tab"``, ``"space"``). Detected by default.
     encoding : str, optional
@@ -91,45 +92,45 @@ def open_table(
     sheet : str or int, optional
         Name of a workbook's sheet, or its number from 1. Default: the first.
     skip_rows : int
-        Lines of a text, or rows of a sheet, to skip before the header. Titles are detected without
-        it.
+        Number of lines of a text, or rows of a sheet, to skip before the header. Titles need not be
+        skipped: they are detected.
     bad_lines : {"refuse", "skip"}
-        What to do with lines of a text that cannot be parsed or have a wrong number of cells. The
-        notes of the source list skipped lines.
+        Whether to raise an error for lines of a text that cannot be parsed or have a wrong number
+        of cells, or to skip these lines. The source's notes list skipped lines.
     layout : {"auto", "off"}, optional
-        "auto", the default, leaves out titles, units, repeated headers, totals and footers of a
-        text or a sheet, and fills down labels given once per block; the notes of the source list
-        them. With "off" the first row names the columns and all others are data.
+        With "auto", the default, titles, units, repeated headers, totals and footers of a text or a
+        sheet are left out, and a label given once per block is filled down. The source's notes list
+        these changes. With "off", the first row names the columns and all other rows are data.
     as_of : str, int or datetime, optional
-        Version of a Delta table: a number, or the last version at a time (UTC unless it has a
-        zone). Default: the latest.
+        Version of a Delta table: its number, or a time at which it was the latest version (in UTC
+        if the time has no zone). Default: the latest version.
     query : str, optional
-        SELECT whose rows are read from a database, in a read-only transaction.
+        SELECT statement whose rows are read from a database, in a read-only transaction.
     table_name : str, optional
         Table of a database to read: name or ``schema.name``.
     timeout : float, optional
         Time limit in seconds for reading from a database. Default: none.
     in_memory_rows : int
-        Largest number of rows of a table in memory.
+        Largest number of rows held in memory; a larger table is read in parts.
     part_rows : int, optional
-        Rows of a part. Default: a power of two that depends on the number of columns.
+        Number of rows in a part. Default: a power of two that depends on the number of columns.
 
     Returns
     -------
     Table or PartedTable
-        The cells, their lines and their source; in parts if there are more rows than
-        `in_memory_rows`. All formats except Parquet are read completely, so that no later part
-        fails.
+        Cells, line numbers and source of the table; in parts if it has more rows than
+        `in_memory_rows`. Except for Parquet, all rows are read now, so that reading a part later
+        cannot fail.
 
     Raises
     ------
     ConfigError
-        For an invalid `delimiter` or `encoding`, or without the extra for a format.
+        If `delimiter` or `encoding` is invalid, or the extra for a format is not installed.
     InputError
         If the file is missing, empty, undecodable, ragged, or not a table, or the disk has no room
         for a temporary file.
     MemoryLimitError
-        If the memory is too small.
+        If the table needs more memory than there is.
 
     Examples
     --------
@@ -155,7 +156,7 @@ def read_table(path: str | Path | Sequence[str | Path], **reading: Unpack[Readin
     path : str or Path, or a list of them
         As for `open_table`.
     **reading
-        Options of `open_table` from `delimiter` to `timeout`.
+        Any of the options `delimiter` to `timeout` of `open_table`.
 
     Returns
     -------
@@ -205,7 +206,6 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
                 matches = sorted(
                     match
                     for match in start.glob(pattern)
-                    # As in a shell, patterns do not match hidden files.
                     if not (match.name.startswith(".") or match.is_dir())
                 )
             except (ValueError, NotImplementedError, OSError) as error:
@@ -227,7 +227,6 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 
 def _refuse_lost_slashes(given: str | Path) -> None:
-    """Raise InputError for the address of a database that lacks slashes."""
     found = None if isinstance(given, Path) else _FEW_SLASHES.fullmatch(given)
     if found is None or os.path.lexists(given):
         return
@@ -242,13 +241,13 @@ def _refuse_lost_slashes(given: str | Path) -> None:
 
 
 def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    """Return the tables of paths, patterns and folders one by one, also Parquet files."""
+    """Return the tables of paths, patterns and folders as single files, also Parquet files."""
     found: list[str | Path] = []
     for file in expand(path):
         is_whole = str(file) == "-" or scheme_of(file) is not None or is_delta(Path(file))
         items: list[Path] = []
         if not is_whole and Path(file).is_dir():
-            with suppress(InputError):  # opening the table reports the error
+            with suppress(InputError):  # the error is reported when the table is opened
                 items = unhidden(Path(file))
         files = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
         found += [item for item in files if item.is_file()] or [file]
@@ -256,14 +255,14 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 
 def _folder(folder: Path) -> list[str | Path]:
-    """Return the files of a folder, or the folder itself if it is one table or has no tables."""
+    """Return the files of a folder, or the folder itself if it is one table or contains none."""
     if folder.absolute().name == LOG:
         table = one_line(str(folder.parent if folder.name else folder.absolute().parent), 200)
         raise InputError(f"this is the log of a Delta table; name {table}", folder)
     try:
         items = unhidden(folder)
     except InputError:
-        return [folder]  # opening the folder reports the error
+        return [folder]  # the error is reported when the folder is opened
     if is_delta(folder) or any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
         return [folder]
     files: list[str | Path] = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
@@ -284,7 +283,6 @@ def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
 
 
 def _read_object(found: Address) -> Table | PartedTable:
-    """Copy and open an object or a folder of a store."""
     place = place_of(found.uri)
     kind = place.kind()
     if not kind:
@@ -326,7 +324,7 @@ def _read_partitioned(folder: Folder) -> Table | PartedTable:
 
 
 def _read_text(file: InputFile) -> Table | PartedTable:
-    """Read a text file, in cp1252 if it is not UTF-8."""
+    """Read a text file; its encoding defaults to cp1252 if it is not UTF-8."""
     for beginning, what in _FOREIGN.items():
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
@@ -359,12 +357,12 @@ def _read_characters(file: InputFile) -> Table | PartedTable:
     except NotUtf8:
         raise
     except InputError:
-        # The cause may be a wrong encoding: report that first.
+        # If the text is not UTF-8, report that first, as it may be the cause.
         text.require_utf8()
         raise
 
 
-# Readers of addresses, folders, files and texts: the first of a list that knows an input reads it.
+# Readers of addresses, folders, files and texts; the first that recognises an input reads it.
 ADDRESSES: list[Reader[Address]] = [
     DATABASES,
     Reader("an object store", ANY, _read_object, of_schemes(*STORE_SCHEMES)),

@@ -1,4 +1,4 @@
-"""Several files as one table, in memory if they have few rows together."""
+"""Several files as one table, in memory if the sum of their rows is small."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def open_several(
     open_one: Open,
     values: Sequence[Mapping[str, str | None]] | None = None,
 ) -> Table | PartedTable:
-    """Open several files as one table, each by `open_one`.
+    """Open several files as one table; `open_one` opens each.
 
-    The `values` in the names of the folders of each file become columns.
+    The `values` of each file, which its folders' names contain, become columns.
     """
     tables: list[Table | PartedTable] = []
     n_free = options.in_memory_rows
@@ -80,7 +80,7 @@ def _combined(
         with about(label):
             require_same_columns(table.columns, names, model, "the files of one table")
     paths = [Path(label).absolute() for label in labels]
-    # Leave out the folders whose values are columns, which may be hidden.
+    # Leave out the folders named ``column=value``, as the column may be hidden.
     above = [path.parents[len(values[0]) if values else 0] for path in paths]
     shared = Path(os.path.commonpath(above))
     shown = [
@@ -97,12 +97,12 @@ def _combined(
     types = common_types([head.frame.schema for head in heads], names)
     formats, format_notes = unlike_formats(dict(zip(shown, heads, strict=True)))
     has_lines = heads[0].lines is not None
-    added = pl.DataFrame()  # columns beside those in the files, a row for each file
+    added = pl.DataFrame()  # additional columns, with a row for each file
     if values and has_lines:
         added = pl.DataFrame([{name: v or "" for name, v in one.items()} for one in values])
     elif values:
         added = frame_of_values(values)
-    # Some writers repeat the columns of partitions in the files.
+    # Some writers repeat the partition columns in the files themselves.
     columns = [column for column in added.iter_columns() if column.name not in names]
     file_column = "file"
     while file_column in (*names, *added.columns):
@@ -159,7 +159,6 @@ def _combined(
 
 
 def _which(files: Sequence[str], n_files: int) -> str:
-    """Return the files that a note is about: the first, and the number of others."""
     first = one_line(files[0], 60)
     if len(files) == 1:
         return first

@@ -1,4 +1,4 @@
-"""The source of a table; fast to import, as results contain it."""
+"""The source of a table, in a module that imports fast, as results contain it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import json
 from dataclasses import dataclass
 
 LeftOut = tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
-_LISTED = 5  # most runs of lines in a sentence
+_LISTED = 5  # largest number of runs of lines in a sentence
 REPEATED, DRAWN, TOTAL, FOOT = "repeated header", "drawn line", "total", "footer"
 UNMATCHED, BLANK, REMARK = "unmatched total", "blank line", "remark"
-COUNTED = (REPEATED, DRAWN, TOTAL, UNMATCHED, BLANK, REMARK)  # kinds that notes name in the plural
+COUNTED = (REPEATED, DRAWN, TOTAL, UNMATCHED, BLANK, REMARK)
 
 
 @dataclass(frozen=True)
@@ -18,26 +18,26 @@ class SourceInfo:
     """The source of a table, and how it was read."""
 
     name: str  # name of the file without its folder, or "standard input"
-    # "csv", "parquet", "arrow", "jsonl", "json", "excel", "delta", "frame", or a kind of database
+    # "csv", "parquet", "arrow", "jsonl", "json", "excel", "delta", "frame" or a kind of database
     format: str
-    sha256: str  # hash of the bytes on disk, or of the cells of a stream; 64 hex digits
+    sha256: str  # hash of the bytes on disk, or of a stream's cells, in 64 hex digits
     n_bytes: int
     n_rows: int
     n_columns: int
     encoding: str | None = None  # encoding of a text file
     delimiter: str | None = None  # delimiter of a text file
-    notes: tuple[str, ...] = ()  # sentences for the reader ("Read as cp1252: ...")
-    file_column: str | None = None  # column with the file of each row of several files
-    reading: str = ""  # further options that decide which cells are read: sheet, skipped lines
+    notes: tuple[str, ...] = ()  # sentences for users, such as "Read as cp1252: ..."
+    file_column: str | None = None  # of several files: the column that names the file of each row
+    reading: str = ""  # other options that choose the cells to read: sheet, skipped lines
     version: str = ""  # version of a Delta table
     key_columns: tuple[str, ...] = ()  # primary key of a database table
     renamed: tuple[tuple[str, str], ...] = ()  # (column, its original name), see `unique_names`
-    # Lines of a text or rows of a sheet that are no data: (kind, after the file's name if there are
-    # several files; first and last line of each run).
+    # Lines of a text or rows of a sheet that are not data: kind, and the first and last line of
+    # each run. If there are several files, the kind follows the file's name.
     left_out: LeftOut = ()
 
     def left_out_text(self, title: str = "") -> str:
-        """Return a sentence on the lines or rows that are no data; empty without such lines."""
+        """Return a sentence on the lines or rows that are not data; empty if there are none."""
         parts, n_all = [], 0
         for kind, runs in sorted(self.left_out, key=lambda item: item[1]):
             shown = [str(one) if one == end else f"{one}-{end}" for one, end in runs[:_LISTED]]
@@ -53,14 +53,14 @@ class SourceInfo:
 
     @property
     def key_column(self) -> str | None:
-        """The primary key of a database table, if it is a single column."""
+        """The primary key of a database table, if it is one column."""
         return self.key_columns[0] if len(self.key_columns) == 1 else None
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the table's bytes and of the options by which they were read, 64 hex digits.
+        """Hash of the table's bytes and of the options by which it was read, in 64 hex digits.
 
-        The sheets of a workbook share their bytes, but hold different rows.
+        Two sheets of a workbook have the same bytes, but different rows.
         """
         how = [self.sha256, self.format, self.encoding, self.delimiter, self.reading]
         return hashlib.sha256(json.dumps(how).encode()).hexdigest()

@@ -1,9 +1,9 @@
 """Tables in memory, and tables in parts that workers read.
 
-Columns are reduced to a few types (`plain_types`). Rows are collected in memory while they are few,
-else in one temporary Arrow file (IPC) with a batch for each part: it is written and read in half
-the time of Parquet. The parts depend on the number of columns only, so that results do not depend
-on the workers.
+Column types are reduced to a few (`plain_types`). Rows stay in memory up to a limit; more rows go
+to a temporary Arrow file (IPC) with a batch for each part, which takes half the time of Parquet.
+The size of a part depends only on the number of columns, so that results do not depend on the
+number of workers.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import DECISIVE, LAST_SECOND, Column, ValueFormat
 
-_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16  # of a part
-_CELLS = 1 << 21  # of a part
-_PART_BYTES = 1000  # bytes of a part that is not read
-_LARGEST_BATCH = 1 << 30  # bytes; Arrow counts the bytes of a column in 31 bits
+_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16  # least and largest number of rows of a part
+_CELLS = 1 << 21  # number of cells of a part
+_PART_BYTES = 1000  # memory of a part that is not read, in bytes
+_LARGEST_BATCH = 1 << 30  # in bytes: Arrow stores the size of a column in 31 bits
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_DIGITS_64 = 18  # all whole numbers with so many digits fit into 64 bits
-# Arrow's layout of an interval. As in PostgreSQL, a year has 365.25 days, any other month 30.
+_DIGITS_64 = 18  # all whole numbers of this many digits fit into 64 bits
+# Arrow's layout of an interval. As in PostgreSQL, 12 months are 365.25 days, further months 30.
 _INTERVAL = np.dtype([("months", "i4"), ("days", "i4"), ("ns", "i8")])
 _FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # start of year 1, in seconds since 1970
 
 DURATIONS, NESTED = "Durations read as seconds", "Lists and records read as text"
 
-# Reads the rows of a part, and their line numbers if its file has lines; small when pickled.
+# Reads the rows of a part, and their line numbers if the file has any; small when pickled.
 Load = Callable[[], tuple[pl.DataFrame, IntArray | None]]
 
 
@@ -66,12 +66,12 @@ Load = Callable[[], tuple[pl.DataFrame, IntArray | None]]
 class Table:
     """A table in memory.
 
-    Cells of delimited text are strings as in the file (``""`` if empty); JSON has typed numbers,
-    booleans and nulls; Parquet and Excel have their stored types.
+    Cells of delimited text are strings as in the file (``""`` if empty). JSON gives numbers,
+    booleans, strings and nulls; Parquet and Excel give the types that they store.
     """
 
     frame: pl.DataFrame
-    lines: IntArray | None  # (n,), line of the file where each row starts, from 1; None if binary
+    lines: IntArray | None  # (n,), line of the file where each row starts; None if binary
     source: SourceInfo
     _columns: dict[str, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -81,18 +81,18 @@ class Table:
         return tuple(self.frame.columns)
 
     def tables(self) -> Iterator[Table]:
-        """Yield the table as its only part."""
+        """Yield this table, as a table in one part."""
         yield self
 
     def take(self, rows: IntArray) -> Table:
-        """Return the rows at some positions, or this table for all rows in order."""
+        """Return the rows at some positions; return this table itself for all rows in order."""
         if np.array_equal(rows, np.arange(self.frame.height)):
             return self
         lines = None if self.lines is None else self.lines[rows]
         return Table(self.frame[rows], lines, replace(self.source, n_rows=len(rows)))
 
     def place_of(self, row: int) -> str:
-        """Return the place of a row, counted from 0, in the file: "line 3", or "row 2"."""
+        """Return where a row, counted from 0, is in the file: "line 3" or "row 2"."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def column(self, name: str) -> Column:
@@ -104,18 +104,18 @@ class Table:
 
 @dataclass(frozen=True)
 class TablePart:
-    """Some rows of a table that are read on demand."""
+    """Some rows of a table, read on demand."""
 
-    number: int  # of the part
+    number: int  # number of the part, from 0
     start: int  # number of the first row, from 0
     stop: int  # number of the first row after the part
     source: SourceInfo  # source of the whole table
     load: Load = field(repr=False)
-    whole: TablePart | None = field(default=None, repr=False)  # the part these rows belong to
+    whole: TablePart | None = field(default=None, repr=False)  # the part containing these rows
 
     @property
     def place(self) -> str:
-        """The rows in the file, for messages."""
+        """The rows of the original part, for messages."""
         whole = self.whole or self
         return f"rows {whole.start + 1:,} to {whole.stop:,}"
 
@@ -123,7 +123,7 @@ class TablePart:
         return f"{self.place} of {one_line(self.source.name)}"
 
     def read(self) -> Table:
-        """Read the rows of the part; an error message names these rows."""
+        """Read the rows of the part; errors name the rows."""
         try:
             with about(self.source.name):
                 frame, lines = self.load()
@@ -139,7 +139,7 @@ class TablePart:
         return Table(frame, lines, self.source)
 
     def carried(self) -> TablePart:
-        """Return the part with its rows, for workers that cannot read the file."""
+        """Return the part with its rows in memory, for workers that cannot read the file."""
         rows = self.read()
         return replace(self, load=partial(_held, rows.frame, rows.lines))
 
@@ -150,12 +150,12 @@ class TablePart:
 
 @dataclass(frozen=True)
 class PartedTable:
-    """A table of any number of rows that is read in parts."""
+    """A table whose rows are read in parts, on demand."""
 
     source: SourceInfo
     columns: tuple[str, ...]
-    parts: tuple[TablePart, ...]  # parts of the same length, except for the last
-    # Temporary file of the parts, removed with this table.
+    parts: tuple[TablePart, ...]  # all of the same length, except for a shorter last part
+    # Temporary file with the rows, removed with this table.
     copy: TemporaryPath | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -164,18 +164,18 @@ class PartedTable:
         return self.source.n_rows
 
     def tables(self) -> Iterator[Table]:
-        """Yield the rows, a part at a time."""
+        """Yield the rows as one table for each part."""
         return (part.read() for part in self.parts)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A stream of rows."""
+    """A stream of rows, as Arrow tables."""
 
     pieces: Iterator[pa.Table]
-    names: list[str]  # names of the columns, complete with the first piece
-    notes: list[str]  # notes on the rows, complete with the last piece
-    has_lines: bool  # whether the last column has the line number of each row
+    names: list[str]  # names of the columns, complete when the first piece is read
+    notes: list[str]  # notes on the rows, complete when the last piece is read
+    has_lines: bool  # whether the last column contains line numbers
     renamed: dict[str, str] = field(default_factory=dict)  # original names; complete with `names`
 
 
@@ -192,7 +192,7 @@ def parted_table(
     size: int,
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
-    """Return a table whose parts have `size` rows each and are read by the given loaders."""
+    """Return a table whose parts have `size` rows each; each loader reads one part."""
     require_memory(source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
@@ -202,7 +202,7 @@ def parted_table(
 
 
 def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
-    """Cut a table in memory into parts of `part_rows` rows, `part_size` by default."""
+    """Split a table in memory into parts of `part_rows` rows, by default `part_size`."""
     size = part_rows or part_size(table.frame.width)
     cuts = [slice(start, start + size) for start in range(0, table.frame.height, size)]
     loads = [
@@ -221,7 +221,7 @@ def collect(
 ) -> Table | PartedTable:
     """Collect a stream of rows, in parts on disk if there are more than `in_memory_rows`.
 
-    The `source` gets its hash, size and notes after the last row.
+    The `source` gets its hash, size and notes after the last row has been read.
     """
     held: list[pa.Table] = []
     n_rows = n_bytes = 0
@@ -231,7 +231,7 @@ def collect(
         n_rows, n_bytes = n_rows + piece.num_rows, n_bytes + piece.nbytes
         if n_rows > in_memory_rows:
             size = part_rows or part_size(len(rows.names))
-            first = (held.pop(0) for _ in range(len(held)))  # free each piece after writing it
+            first = (held.pop(0) for _ in range(len(held)))  # free each written piece
             del piece
             stored = _stored(chain(first, _ahead(rows.pieces)), rows.has_lines, size)
             n_rows = stored[2]
@@ -253,7 +253,7 @@ def collect(
 
 
 def require_cells(n_rows: int, n_columns: int) -> None:
-    """Raise InputError for a table without rows or columns."""
+    """Raise InputError for a table without rows or without columns."""
     if n_rows == 0 or n_columns == 0:
         what = "columns" if n_columns == 0 else "rows"
         raise InputError(f"the table has no {what}; there is nothing to screen.")
@@ -262,7 +262,7 @@ def require_cells(n_rows: int, n_columns: int) -> None:
 def require_same_columns(
     columns: Collection[str], first: Collection[str], model: str, files: str
 ) -> None:
-    """Raise UnlikeFilesError if a file has other columns than the first, in any order."""
+    """Raise UnlikeFilesError unless a file has the same columns as the first, in any order."""
     for name in first:
         if name not in columns:
             raise UnlikeFilesError(
@@ -298,7 +298,7 @@ def require_formats(table: Table, formats: Mapping[str, ValueFormat | None], of:
 
 
 def _left_open(name: str, column: Column, known: ValueFormat, of: str) -> Iterator[str]:
-    """Yield a note if the cells of a column can be read in two orders."""
+    """Yield a note if cells can be read with both decimal marks or both orders of the date."""
     if (n_against := column.leaves_open(known)) is None:
         return
     why = f"no cell shows whether it has {known.order}; it is read so"
@@ -310,7 +310,7 @@ def _left_open(name: str, column: Column, known: ValueFormat, of: str) -> Iterat
     yield f'Column "{one_line(name)}": {why}, as in {of}.'
 
 
-# file -> column -> its format, and that of an earlier file
+# file -> column -> its format there, and the format in an earlier file
 UnlikeFormats: TypeAlias = "dict[str, dict[str, tuple[ValueFormat, ValueFormat]]]"
 
 
@@ -325,7 +325,7 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
         cells = [head[name] for head in heads if head.schema[name] == pl.String]
         if len(cells) < len(heads):
             continue
-        # Check all files together first, as their formats rarely differ.
+        # Check the cells of all files together first, as formats rarely differ between files.
         joined = Column(pl.concat(cells))
         orders = (joined.number_format(), joined.date_format())
         if not any(one is not None and joined.reads_otherwise(one).any() for one in orders):
@@ -355,9 +355,9 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
 def extended(
     table: Table | PartedTable, other: Table | PartedTable, marked: BoolArray
 ) -> Table | PartedTable:
-    """Return a table followed by the `marked` rows (n,) of another one.
+    """Return a table followed by the `marked` rows (n,) of another table.
 
-    The result has the columns of the first: cells that the other lacks are missing.
+    Columns that only the first table has are empty in these rows; other columns are dropped.
     """
     names = list(table.columns)
     head = next(table.tables())
@@ -402,12 +402,12 @@ def _noun(kind: pl.DataType | type[pl.DataType]) -> str:
 
 
 def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str, pl.DataType]:
-    """Return the common type of each column in all files: a number, or text for mixed kinds."""
+    """Return the type of each column over all files: a common type of numbers, or text."""
     types = {}
     for name in names:
         found = {schema[name] for schema in schemas if schema[name] != pl.Null}
         if len(found) > 1:
-            # Floats would round long integers and merge identifiers.
+            # A float would round long integers, so that different identifiers become equal.
             if all(kind.is_unsigned_integer() for kind in found):
                 found = {pl.UInt64()}
             elif all(kind.is_integer() for kind in found):
@@ -420,19 +420,19 @@ def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str
 
 
 def typed_columns(frame: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Return columns of a frame in some types."""
-    # Avoid expressions, for which the names ``*`` and ``^a.*$`` are patterns.
+    """Return the columns in `types`, converted to these types."""
+    # Do not use expressions, which treat the names ``*`` and ``^a.*$`` as patterns.
     return pl.DataFrame([frame[name].cast(kind) for name, kind in types.items()])
 
 
 def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
     """Reduce the types of columns to booleans, numbers of up to 64 bits, dates and strings.
 
-    Wider whole numbers and times of day become text, and so do dates if the column has one outside
-    the years 1 to 9999 or is in `as_text`.
+    Wider whole numbers and times of day become text. So do dates if the column is in `as_text` or
+    has a date outside the years 1 to 9999.
     """
     columns = frame.iter_columns()
-    # Build the frame from a mapping, which keeps empty names.
+    # Unlike a list of columns, a mapping keeps empty names.
     return pl.DataFrame({c.name: _plain(c, c.name in as_text) for c in columns})
 
 
@@ -471,7 +471,7 @@ def json_texts(values: Iterable[Any]) -> list[str | None]:
 
 
 def _clock_texts(counts: pl.Series, unit: str) -> pl.Series:
-    """Convert times since midnight to text; unlike the time type of polars, it has 24:00.
+    """Convert times since midnight to text; unlike polars' type for times, text can be 24:00.
 
     >>> _clock_texts(pl.Series([0, 86_400_000, 3_723_040, None]), "ms").to_list()
     ['00:00:00', '24:00:00', '01:02:03.04', None]
@@ -489,7 +489,7 @@ def _clock_texts(counts: pl.Series, unit: str) -> pl.Series:
 
 
 def _have_names(dates: pl.Series) -> pl.Series:
-    """Return which dates are in the years 1 to 9999, in any time zone."""
+    """Return which dates are in the years 1 to 9999 in all time zones."""
     seconds, margin = dates.to_physical().cast(pl.Int64), 0
     if isinstance(dates.dtype, pl.Datetime):
         seconds //= _PER_SECOND[dates.dtype.time_unit]
@@ -500,14 +500,14 @@ def _have_names(dates: pl.Series) -> pl.Series:
 
 
 def far_dates(batch: pa.RecordBatch) -> set[str]:
-    """Return the columns with a date outside the years 1 to 9999."""
+    """Return the names of columns with a date outside the years 1 to 9999."""
     frame = as_polars(pa.Table.from_batches([batch]))
     dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
     return {column.name for column in dates if not _have_names(column).all()}
 
 
 def remark_on_type(kind: pa.DataType) -> str:
-    """Return a note on how a type is converted, or ``""``."""
+    """Return a note on the conversion of a type; ``""`` if there is nothing to note."""
     if kind == pa.month_day_nano_interval():
         return "Intervals read as seconds, a year as 365.25 days and a month as 30"
     if pa.types.is_duration(kind):
@@ -516,17 +516,17 @@ def remark_on_type(kind: pa.DataType) -> str:
 
 
 def validate_cells(rows: pa.RecordBatch | pa.Table) -> None:
-    """Raise ArrowInvalid if cells do not match their types."""
+    """Raise ArrowInvalid if cells are invalid for their types."""
     rows.validate()
     for column in rows.columns:
-        # A full check refuses 24:00, which `as_polars` reads.
+        # A full check refuses 24:00, which `as_polars` can read.
         column.validate(full=not pa.types.is_time(column.type))
 
 
 def as_polars(table: pa.Table) -> pl.DataFrame:
-    """Convert a table, without metadata of the columns, which may be damaged."""
+    """Convert an Arrow table; drop the metadata of its columns, which may be damaged."""
     columns = [_bare(column) for column in table.columns]
-    # Name columns by numbers: polars would rename a column without a name.
+    # Use numbers as names, because polars would rename a column without a name.
     numbers = [str(number) for number in range(len(columns))]
     frame = pl.DataFrame(pl.from_arrow(pa.Table.from_arrays(columns, numbers)))
     frame.columns = table.schema.names
@@ -534,7 +534,7 @@ def as_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert types for which polars panics, and times from 24:00 on, for which it returns null."""
+    """Convert types on which polars panics, and times from 24:00 on, which polars makes null."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return _bare(column.cast(kind.storage_type))
@@ -584,29 +584,29 @@ def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray |
         return pl.DataFrame(pl.from_arrow(table)), None
     *columns, last = range(table.num_columns)
     frame, lines = (pl.DataFrame(pl.from_arrow(table.select(k))) for k in (columns, [last]))
-    # Arrow's own conversion to numpy loads pandas, if it is installed.
+    # Arrow's conversion to numpy would load pandas, if it is installed.
     return frame, lines.to_series().to_numpy()
 
 
 def as_arrow(frame: pl.DataFrame, lines: IntArray | None = None) -> pa.Table:
-    """Convert rows to an Arrow table, with their lines in the last column."""
+    """Convert rows to an Arrow table whose last column contains the line numbers, if given."""
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     return table if lines is None else table.append_column("line", line_column(lines))
 
 
 def line_column(lines: IntArray) -> pa.Array:
-    """Convert line numbers (n,) to an Arrow column, without copying them or loading pandas."""
+    """Convert line numbers (n,) to an Arrow column without copying them or loading pandas."""
     held = pa.py_buffer(np.ascontiguousarray(lines, dtype=np.int64))
     return pa.Array.from_buffers(pa.int64(), len(lines), [None, held])
 
 
 def hash_cells(frame: pl.DataFrame, digest: Any) -> int:
-    """Update a hash with the names, types and cells of columns; return the number of bytes."""
+    """Update a hash with the names, types and cells of columns; return their number of bytes."""
     n_bytes = 0
     is_missing = frame.select(pl.all().is_null())
     for column, is_null in zip(frame.iter_columns(), is_missing.iter_columns(), strict=True):
         digest.update(missing := np.packbits(is_null.to_numpy()).tobytes())
-        # Leave out missing cells, whose memory is undefined.
+        # Leave out missing cells, whose memory has undefined content.
         known = (column.drop_nulls() if column.null_count() else column).to_frame().rechunk()
         cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
         sink = pa.BufferOutputStream()
@@ -628,11 +628,11 @@ def _unread() -> tuple[pl.DataFrame, IntArray | None]:
 def _spooled(
     number: int, path: str, address: StorePath | None, has_lines: bool
 ) -> tuple[pl.DataFrame, IntArray | None]:
-    """Read one batch of a temporary file, or of its copy in a store if the file is not here."""
+    """Read one batch of a temporary file, or of the file's copy in a store."""
     try:
         with ExitStack() as held:
             if address is None or Path(path).exists():
-                # Pass paths as bytes: they may be invalid UTF-8.
+                # Pass paths as bytes, as they may be invalid UTF-8.
                 file = held.enter_context(pa.OSFile(os.fsencode(path)))
             else:
                 file = held.enter_context(place_of(address).opened())
@@ -648,7 +648,6 @@ def _spooled(
 def _stored(
     pieces: Iterable[pa.Table], has_lines: bool, size: int
 ) -> tuple[TemporaryPath, list[Load], int]:
-    """Write rows to a temporary file; return it with the loaders of its parts and its rows."""
     folder = copy_folder()
     path = folder.path / "rows.arrow"
     n_rows, n_parts, writer = 0, 0, None
@@ -683,7 +682,7 @@ def _stored(
 
 
 def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
-    """Yield tables of `size` rows each, and the rest."""
+    """Yield tables of `size` rows each; the last one may be shorter."""
     held: list[pa.Table] = []
     n_rows = 0
     for piece in pieces:
@@ -700,7 +699,7 @@ def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
 
 
 def _ahead(items: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Read the next piece in a thread while the last one is processed."""
+    """Yield the items; read each in a thread while the caller processes the one before."""
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(next, items, None)
         while (item := following.result()) is not None:

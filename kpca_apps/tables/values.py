@@ -1,11 +1,11 @@
-"""Read the cells of a column as numbers, dates or text, and find missing ones.
+"""Read the cells of a column as numbers, dates or text, and find missing values.
 
 Text files and typed files (Parquet, Excel) give the same `Readings`, so that a model fitted on one
 kind of file scores the other.
 
-The format of numbers and dates is that of a whole column: "1,234" may be 1.234, but not beside
-"0,5"; 03/04/2008 is in March or April depending on cells with a part above 12. It is inferred once,
-reported, and used for every later table. Impossible dates (31 February) are unreadable.
+All cells of a column have one format: "1,234" may be 1.234, but not if another cell is "0,5".
+03/04/2008 is in March or April, depending on cells with a part above 12. The format is inferred
+once, reported, and used for later tables. Impossible dates (31 February) are unreadable.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Words for a missing value, compared stripped and without case. If one is a real level ("none" for
-# no garage), nothing is lost: missing text is a level of its own. "0", "-1" and "999" are values.
+# Words for a missing value, compared in lower case and stripped. Nothing is lost if a word is a
+# level ("none" for no garage), as missing text is a level. "0", "-1" and "999" are values.
 MISSING_WORDS = frozenset(
     {"", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil", "none", "missing", "?", "-", "--", "."}
 )
 _LARGEST = 1e100
-EXACT = 2.0**53  # larger whole numbers may share a float
-# If more of so many first cells differ, texts repeat too rarely to be encoded before stripping.
+EXACT = 2.0**53  # above this, different integers may become the same float
+# If more than 500 of the first 1,000 cells differ, strip all cells before they are encoded.
 _FIRST_CELLS, _DIFFERENT = 1_000, 500
 
-# Digits and marks of numbers in any format, or in none, such as "1.2.3".
+# Characters of numbers in any format, also in no valid format, such as "1.2.3".
 NUMBER_LIKE = (
     "[+\\-]?[$\u20ac\u00a3\u00a5]? ?(?:[0-9][0-9.,' \u00a0\u202f]*|[.,][0-9]+)"
     "(?:[eE][+\\-]?[0-9]+)? ?[%$\u20ac\u00a3\u00a5]?"
@@ -41,10 +41,10 @@ NUMBER_LIKE = (
 _NUMBER_LIKE = re.compile(rf"(?:\+/-|\u00b1 ?)?{NUMBER_LIKE}")
 DECIMAL_MARKS = (".", ",")
 THOUSANDS_MARKS = (",", ".", " ", "'")
-# Decimal mark and thousands separator; the first wins if several read equally many cells.
+# Pairs of decimal mark and thousands separator, in order of preference among equally good pairs.
 _CANDIDATES = ((".", ","), (".", " "), (".", "'"), (",", "."), (",", " "), (",", "'"))
 UNIT = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
-# A unit behind a number: "109 min", "80 sq ft".
+# A unit that follows a number, as in "109 min" and "80 sq ft".
 _WORD = r"[\p{L}\x{B0}\x{B5}][\p{L}\x{B0}\x{B2}\x{B3}/.]*(?: \p{L}[\p{L}\x{B2}\x{B3}.]*)?"
 _ORDINAL = r"^(?:st|nd|rd|th)\b"
 _NO_UNIT = r"^(?:k|Ti?|[Mm]io|[Mm]rd|[Bb]n|[Mm]n|[Mm]illions?|[Bb]illions?|[AaPp]\.?[Mm])\.?$"
@@ -60,16 +60,16 @@ AMOUNT = (
     rf"|[^-()]*{UNIT}(?:[^-()]*[^-()\s])?)"
 )
 BRACKETS = rf"^(?:{UNIT}\s*)?\(\s*({AMOUNT})\s*\)$"
-_NO_PAIR = rf"{UNIT}|\d[.,' ]\d{{3}}[.,]\d"  # "(43,95)" may be a pair, "(1.043,95)" is an amount
+_NO_PAIR = rf"{UNIT}|\d[.,' ]\d{{3}}[.,]\d"  # "(43,95)" may be a pair; "(1.043,95)" is not
 DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
 SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
-# Marks beside a number, and the replacements that remove them. Credit is negative; a comparison
-# sign precedes the limit of a censored value; a guard keeps spreadsheets from running a formula.
+# Marks around a number, and replacements that remove them. A credit is negative; a comparison sign
+# precedes the limit of a censored value; a guard (') stops spreadsheets from running a formula.
 _NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
-# Letters except K, M and T, which may stand for thousands, millions and trillions.
+# Letters except K, M and T, which may mean thousands, millions and trillions.
 _LETTER = "[A-JLN-SU-Za-jln-su-z]"
 _FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\((?:{_LETTER}|[0-9])\)|\[(?:{_LETTER}|[0-9])\])"
-# Flags of laboratories (estimated, not detected) and statistics (estimated, provisional, revised).
+# Flags that laboratories and statistical offices put after values, such as J (estimated).
 _QUALIFIER = "(?:UJ|J|U|[epr])"
 CR_ALONE = "CR alone"
 GUARD = '^(?:\'|="([^"]*)"$)', "$1"
@@ -78,7 +78,7 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
     "a letter": ((rf"(\d[.,]?)\s+(?:[a-jln-su-z]|{_QUALIFIER})$", "$1"),),
     "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
-    # Numbers without CR are debits.
+    # If only CR is written, numbers without CR are debits.
     CR_ALONE: ((rf"{_NUMBER_END}(?:DR)?$", "-$1"), (r"(\d[.,]?)\s*CR$", "$1")),
     "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
     "a minus behind": ((rf"{_NUMBER_END}-$", "-$1"),),
@@ -86,21 +86,21 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     '"+/-"': (("^(?:\\+/?-|\u00b1)\\s*(\\d)", "$1"),),
     '"ca."': (("^(?:[Cc]a\\.?|[Cc]irca|[Aa]pprox\\.?|[Aa]bout|[~\u2248])\\s*(\\d)", "$1"),),
 }
-# A cell with one number, which may have marks; excludes free text.
+# A cell with one number and perhaps marks, but no free text.
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|\(\d\))?$"
-_MIN_NUMBERS = 10  # fewer distinct numbers are a scale, and a word ("don't know") is a level of it
-WITH_NUMBER = r"^[^#]*\d"  # cells that cannot be a token; "#REF!1" can be one
-MOST_TOKENS = 5  # most distinct texts for missing values in a column of numbers
-_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no typing error
+_MIN_NUMBERS = 10  # columns with fewer distinct numbers are scales; "don't know" is a level
+WITH_NUMBER = r"^[^#]*\d"  # these cells cannot be a text for a missing value; "#REF!1" can
+MOST_TOKENS = 5  # largest number of different texts for missing values in a column of numbers
+_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # text in more cells (or share) is not a typing error
 _LONGEST_UNIT = 40
-READS_AS = 0.9  # least share of cells that are numbers (dates) in a column of numbers (dates)
-DECISIVE = 2  # fewest cells that only one order reads to decide it: one may be a typing error
+READS_AS = 0.9  # least share of readable cells in a column of numbers or of dates
+DECISIVE = 2  # least number of cells that decide an order, as a single cell may be a typing error
 DAY = 86_400.0  # seconds
-# A day of clock times begins after a gap of a quarter of a day that is so many times the gap at
-# midnight.
+# A day of clock times may begin later than at midnight, at the end of the widest gap between times.
+# That gap is at least this long, and this many times as long as the gap at midnight.
 _LEAST_GAP, _LESS_AT_MIDNIGHT = DAY / 4, 4.0
-# From so many cells on, pyarrow's parser of numbers is worth its import (.1 s): 28 ns a cell, 95 in
-# polars. It stops at the first cell that is no number.
+# From this many cells on, pyarrow's parser of numbers (28 ns per cell; polars: 95 ns) is worth the
+# .1 s of its import. The parser stops at the first cell that is not a number.
 _MANY_CELLS = 20_000
 
 # Month names and abbreviations in English, German, French, Spanish, Italian, Portuguese, Dutch,
@@ -120,7 +120,7 @@ MONTHS = (
     "de[csz](?:ember)?|d[e\u00e9]c(?:embre)?|dezembro|dic(?:i?embre)?",
 )
 _MONTH = rf"(?P<name>(?i:{'|'.join(MONTHS)}))\.?"
-# Only English names may precede the day: "Gen 3, 2021" is no date.
+# Only English names may precede the day: "Gen 3, 2021" is not a date.
 _MONTH_FIRST = (
     r"(?P<name>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
@@ -132,8 +132,8 @@ _TIME = (
     r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
 )
 _DAY, _YEAR = r"(?P<day>[0-9]{1,2})", r"(?P<year>[0-9]{4}|[0-9]{2})"
-_OF = r"(?i:\s+(?:del?|di|of)\s+)"  # 30 de julio de 2024, 30th of July
-# "first" and "second_part" are day and month in an order to be inferred.
+_OF = r"(?i:\s+(?:del?|di|of)\s+)"  # as in "30 de julio de 2024" and "30th of July"
+# In these shapes, "first" and "second_part" are day and month, whose order is inferred.
 DATE_SHAPES = (
     rf"^(?P<year>[0-9]{{4}})[-/.](?P<month>[0-9]{{1,2}})[-/.]{_DAY}{_TIME}$",
     rf"^(?P<first>[0-9]{{1,2}})(?P<mark>[-/.])(?P<second_part>[0-9]{{1,2}})[-/.]{_YEAR}{_TIME}$",
@@ -145,21 +145,21 @@ _PARTS = (
     *("year", "short", "month", "day", "first", "second_part", "dots"),
     *("hour", "minute", "second", "half", "offset"),
 )
-# Polars parses these dates, many times faster than the shapes above would.
+# Polars parses these dates many times faster than the shapes above.
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?Z?)?$"
-# Numbers that are dates if other cells or the column's name say so: YYYYMMDD, or serial numbers of
-# spreadsheets from 1954 to 2119, perhaps with a time.
+# Numbers that may be dates, if other cells or the column's name agree: YYYYMMDD, or a spreadsheet's
+# serial number for the years 1954 to 2119, perhaps with a time of day as fraction.
 DATE_NUMBER = r"^(?:(?:19|20)[0-9]{6}|[2-7][0-9]{4}(?:\.[0-9]+)?)$"
 PART_OF_DATE = r"^[0-9xX?]{1,4}(?:[-/.][0-9xX?]{1,4}){0,2}$"
 SERIAL_1970, LAST_SERIAL = 25_569, 80_000
 LAST_SECOND = 253_402_300_799  # last second of the year 9999, counted from 1970
 _ORDERS, _SIX = {"DDMMYY": "%d%m%Y", "YYMMDD": "%Y%m%d", "MMDDYY": "%m%d%Y"}, "^[0-9]{5,6}$"
-# A date and time in digits, perhaps without minutes or seconds.
+# A date and time as digits, in which minutes or seconds may be absent.
 STAMP, _STAMPED = "YYYYMMDDhhmmss", "^(?:19|20)[0-9]{6}(?:[0-9]{2}){1,3}$"
 _YEAR_MONTH = "^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])$"
 LETTER, DIGIT = r"\p{L}", r"\p{Nd}"
 SHAPES = ((rf"{DIGIT}+", "9"), (rf"{LETTER}+", "A"), (r"\s+", " "))
-PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
+PIVOT = 69  # two-digit years 69-99 are in 1969-1999, and 00-68 in 2000-2068 (POSIX)
 
 
 @dataclass(frozen=True)
@@ -169,15 +169,15 @@ class NumberFormat:
     decimal: str = "."  # decimal mark, "." or ","
     thousands: str = ""  # thousands separator, "" for none
     ambiguous: bool = False  # whether other formats fit as well ("1,234"); the choice is reported
-    units: tuple[str, ...] = ("",)  # unit signs that are removed, most frequent first; "" for none
-    word: str = ""  # a unit behind the numbers that is a word, in its most frequent spelling
+    units: tuple[str, ...] = ("",)  # unit signs to remove, most frequent first; "" for none
+    word: str = ""  # a word that follows the numbers as their unit, in its most frequent spelling
     clock: bool = False  # whether cells like 14:05 or 14:05:30 are read as seconds
     marks: tuple[str, ...] = ()  # names of marks in `MARKS`
     tokens: tuple[str, ...] = ()  # texts that stand for a missing value
-    day_start: float = 0.0  # seconds; earlier clock times belong to the next day
+    day_start: float = 0.0  # in seconds; earlier clock times belong to the next day
 
     def validate(self) -> None:
-        """Raise ValueError for a format that cannot be inferred."""
+        """Raise ValueError for a format that `infer_number_format` cannot return."""
         thousands = [mark for mark in ("", *THOUSANDS_MARKS) if mark != self.decimal]
         if self.decimal not in DECIMAL_MARKS or self.thousands not in thousands:
             raise ValueError("no numbers are written with its marks")
@@ -189,7 +189,7 @@ class NumberFormat:
             raise ValueError("no day begins so")
 
     def describe(self) -> str:
-        """Describe what is unusual about the format; ``""`` for plain numbers."""
+        """Describe how the format differs from that of plain numbers; ``""`` if it does not."""
         parts = ["decimal comma"] if self.decimal == "," else []
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
@@ -203,7 +203,7 @@ class NumberFormat:
 
     @property
     def order(self) -> str:
-        """The decimal mark in words."""
+        """The decimal mark, in words."""
         return "decimal commas" if self.decimal == "," else "decimal points"
 
     @property
@@ -220,9 +220,9 @@ def infer_number_format(
 ) -> NumberFormat | None:
     """Infer the format that reads most cells as numbers; ``None`` if no cell is a number.
 
-    The cells are stripped texts, distinct if they have `counts`. `prefer_comma` chooses the decimal
-    comma of other columns if both marks fit; `known` are marks and tokens of other columns. A word
-    behind most numbers is their unit; numbers with another word are not read.
+    The cells are stripped texts, distinct if they have `counts`. If both decimal marks fit,
+    `prefer_comma` chooses the comma. `known` are marks and tokens of other columns. A word after
+    most numbers is their unit; numbers with another word are unreadable.
     """
     n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
@@ -272,7 +272,6 @@ def infer_number_format(
 
 
 def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the marks to remove from stripped distinct cells to read them as numbers."""
     short = texts.filter(texts.str.contains(_ONE_NUMBER))
     short = _alike(short.filter(np.isnan(finite(short))))
     patterns = {mark: "|".join(one for one, _ in MARKS[mark]) for mark in MARKS if mark != CR_ALONE}
@@ -280,14 +279,14 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
     bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
     is_number = np.any([bare.str.contains(number_pattern(*pair)) for pair in _CANDIDATES], axis=0)
     found = [mark for mark, hit in hits.items() if (hit & pl.Series(is_number)).any()]
-    # Few distinct whole numbers with marks are levels: grades ("2-"), stars ("3*"), bounds ("<5").
+    # Few distinct whole numbers with marks are levels: grades ("2-"), stars ("3*"), limits ("<5").
     numbers = _bare(texts, "", tuple(found))
     reads = [numbers.str.contains(number_pattern(*pair)) for pair in _CANDIDATES]
     numbers = numbers.filter(pl.Series(np.any(reads, axis=0)))
     if numbers.n_unique() < _MIN_NUMBERS and numbers.str.contains(r"^[+-]?\d+$").all():
         return ()
-    # Letters are flags if several different ones that are no units, or one known from other
-    # columns, follow some of the amounts. "12.4 g" and "3.1 l" are units, "12 b" is a house number.
+    # Letters after amounts are flags if there are several different letters that are not units, or
+    # a letter known from other columns. "12.4 g" and "3.1 l" have units; "12 b" is a house number.
     # Whole numbers are amounts if their lengths vary: "1204 b" and "1318 e" are article numbers.
     letters = short.filter(hits["a letter"]).str.extract(f"([beinopqruxz]|{_QUALIFIER})$")
     varies = numbers.str.count_matches(r"\d").n_unique() > 1
@@ -297,12 +296,12 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
     is_several = letters.drop_nulls().n_unique() > (not is_sure)
     is_flag = is_several and 2 * len(letters) < len(numbers) < 2 * n_amounts
     unsure = [] if is_flag else ["a letter"]
-    # Trailing signs belong to amounts: "1500-" may be a part number, "19H" a seat.
+    # A trailing sign needs numbers with decimals: "1500-" may be a part number, and "19H" a seat.
     is_quantity = "a minus behind" in known and varies
     for mark in ("a minus behind", "H or S")[is_quantity:]:
         amounts = short.filter(hits[mark]).str.contains(r"\d[.,]\d")
         unsure += [mark] * (2 * int(amounts.sum()) < len(amounts))
-    # One side alone is a unit: H and S, or Cr for ten millions.
+    # Debits and credits need both letters: H or S alone is a unit, and Cr alone means ten million.
     for mark, sides in (("H or S", ("H", "S")), ("CR or DR", ("Cr", "Dr"))):
         one, other = (short.str.contains(rf"\d\s*{side}$").any() for side in sides)
         unsure += [mark] * (one != other)
@@ -315,15 +314,15 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
 def _infer_tokens(
     cells: pl.DataFrame, is_read: pl.Series, is_scale: bool, known: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the few texts that repeat in a column of numbers and stand for missing values."""
+    """Return the texts, at most a few, that stand for missing values in a column of numbers."""
     n_cells, n_read = int(cells["n"].sum()), int(cells["n"].filter(is_read).sum())
     others = cells.filter(~is_read & ~cells["text"].str.contains(WITH_NUMBER))
     is_known = pl.col("text").is_in(known)
     if n_read < READS_AS * n_cells and (is_scale or 3 * n_read < n_cells):
         tokens = others.filter(is_known)
-        # Beside few distinct numbers, such texts are levels: "A", "B" and "0".
+        # If there are few distinct numbers, such texts are levels: "A", "B" and "0".
         return tuple(tokens["text"]) if len(tokens) < is_read.sum() else ()
-    # Rare texts are typing errors, unless they keep the column from being one of numbers.
+    # Rare texts are typing errors, unless the column would then have too few numbers.
     for least in (most_of_a_slip(n_cells) + 1, 2):
         tokens = others.filter((pl.col("n") >= least) | is_known)
         if n_read >= READS_AS * (n_cells - int(tokens["n"].sum())):
@@ -333,7 +332,7 @@ def _infer_tokens(
 
 
 def most_of_a_slip(n_cells: int) -> float:
-    """Return the largest number of cells in which a text may be a typing error."""
+    """Return the largest number of cells that can contain the same typing error."""
     return max(_MOST_OF_A_WORD, _SHARE_OF_A_WORD * n_cells)
 
 
@@ -355,10 +354,10 @@ def _without_marks(texts: pl.Series, marks: tuple[str, ...]) -> pl.Series:
 
 
 def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
-    """Return the words behind numbers in stripped cells, with their counts, most frequent first.
+    """Return the words after numbers in stripped cells with their counts, most frequent first.
 
-    Words that differ in a plural's "s" or a full stop count as one. Words for powers of ten, "am",
-    "pm" and a capital at the last digit (12A, 5M) are no units.
+    Words that differ only in a plural's "s" or a full stop count as one word. Words for powers of
+    ten, "am", "pm" and a capital right after the last digit (12A, 5M) are not units.
     """
     words = texts.str.extract(
         rf"^[^\p{{L}}]?[.,]?\d[\d.,'\s]*?(?:[eE][+-]?\d+)?\s*({_WORD})$"
@@ -377,7 +376,7 @@ def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
 
 
 def _are_pairs(texts: pl.Series, counts: pl.Series) -> bool:
-    """Whether cells in parentheses are pairs, not negative amounts, and no typing errors."""
+    """Whether many cells are pairs in parentheses rather than negative amounts or typing errors."""
     in_brackets = texts.str.contains(r"^\(.*\d.*\)$")
     n_cells, n_inside = int(counts.sum()), int(counts.filter(in_brackets).sum())
     if 10 * n_inside <= n_cells:
@@ -390,18 +389,17 @@ def _are_pairs(texts: pl.Series, counts: pl.Series) -> bool:
 
 
 def unit_ending(word: str) -> str:
-    """Return the regular expression of a number's last digit and its unit behind it."""
+    """Return the regular expression of a number's last digit followed by a unit."""
     return rf"(\d[.,]?)\s*{re.escape(_stem(word))}s?\.?$"
 
 
 def _stem(word: str) -> str:
-    """Return a unit without a full stop and the "s" of a plural."""
     stem = word.rstrip(".")
     return stem.removesuffix("s") if len(stem) > 2 else stem
 
 
 def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
-    """Read stripped cells as numbers; NaN for missing cells and for cells of another format."""
+    """Read stripped cells as numbers; NaN for missing cells and cells of another format."""
     if format.clock:
         seconds = _clock_seconds(texts)
         return np.where(seconds < format.day_start, seconds + DAY, seconds)
@@ -419,7 +417,7 @@ def is_number_like(cell: str) -> bool:
 
 
 def finite(texts: pl.Series) -> FloatArray:
-    """Convert plain numbers to floats; NaN for other cells, also "inf", "1e999" and null."""
+    """Convert plain numbers to floats; NaN for all other cells, also "inf", "1e999" and null."""
     numbers = None
     if len(texts) >= _MANY_CELLS:
         import pyarrow as pa
@@ -433,7 +431,7 @@ def finite(texts: pl.Series) -> FloatArray:
 
 
 def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
-    """Count clock times; 0 if 59:30 beside 1:02:30 could mean hours or minutes."""
+    """Count clock times; 0 if cells like 59:30 beside 1:02:30 may be hours or minutes."""
     n_times = int(counts.filter(pl.Series(np.isfinite(_clock_seconds(texts)))).sum())
     doubtful = texts.str.contains(r"^(?:2[4-9]|[3-9]\d|\d{3}):\d+$")
     is_open = (
@@ -456,7 +454,6 @@ def _day_start(texts: pl.Series, counts: NDArray[np.int64]) -> float:
 
 
 def _clock_seconds(texts: pl.Series) -> FloatArray:
-    """Convert times like 14:05, 14:05:30 and 2:05 pm to seconds; NaN for other cells."""
     parts = texts.str.extract_groups(CLOCK_SHAPE).struct.unnest()
     hour, minute, second = (
         parts[name].str.replace(",", ".", literal=True).cast(pl.Float64).to_numpy()
@@ -470,7 +467,6 @@ def _clock_seconds(texts: pl.Series) -> FloatArray:
 
 
 def _bare(texts: pl.Series, word: str, marks: tuple[str, ...] = ()) -> pl.Series:
-    """Remove marks and units, and unify minus signs, spaces and apostrophes."""
     texts = _without_marks(_alike(texts), marks)
     if word:
         texts = texts.str.replace(unit_ending(word), "$1")
@@ -482,9 +478,9 @@ def _bare(texts: pl.Series, word: str, marks: tuple[str, ...] = ()) -> pl.Series
 
 
 def number_pattern(decimal: str, thousands: str) -> str:
-    """Return the regular expression of a number, with groups of three digits.
+    """Return the regular expression of a number in groups of three digits.
 
-    Without a thousands separator, unambiguous groups are still accepted: 1.234,50.
+    Without a thousands separator, a group is accepted if it is unambiguous: 1.234,50.
     """
     point, other = rf"\{decimal}", r"\." if decimal == "," else ","
     mark = other if thousands in ("", ".") else thousands
@@ -495,7 +491,7 @@ def number_pattern(decimal: str, thousands: str) -> str:
 
 
 def thousands_mark(format: NumberFormat) -> str:
-    """Return the thousands separator of a format, or the one that fits its decimal mark."""
+    """Return the thousands separator of a format; by default, the one for the decimal mark."""
     return format.thousands or ("." if format.decimal == "," else ",")
 
 
@@ -504,15 +500,15 @@ class DateFormat:
     """The format of the dates of one column."""
 
     day_first: bool = False  # whether 03/04/2008 is the 3rd of April
-    decided_by: str = ""  # "cells" (a part above 12), "option", "table" or "default"; "" if clear
+    decided_by: str = ""  # "cells" (a part above 12), "option", "table", "default" or ""
     has_time: bool = False  # whether some cell has a time of day
     short_years: bool = False  # whether some year has two digits
     dots_day_first: bool = True  # whether 03.04.2008 is the 3rd of April
-    # Order of numbers that are dates; a `STAMP` may end with its hours or minutes.
+    # Order of digits in dates that are numbers; `STAMP` may end after hours or minutes.
     digits: Literal["", "DDMMYY", "YYMMDD", "MMDDYY", "YYYYMMDDhhmmss"] = ""
 
     def describe(self) -> str:
-        """Describe what had to be decided; ``""`` for unambiguous dates."""
+        """Describe what was decided about ambiguous dates; ``""`` for unambiguous dates."""
         parts = [self.order] if self.decided_by else []
         return ", ".join([*parts, "two-digit years"] if self.short_years else parts)
 
@@ -530,8 +526,8 @@ class DateFormat:
 def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFormat | None:
     """Infer the format of dates in stripped cells; ``None`` if no cell looks like a date.
 
-    If the cells and `day_first` leave the order open, dates with dots have the day first. Numbers
-    alone are no dates.
+    If neither the cells nor `day_first` decide the order, dates with dots have the day first. Plain
+    numbers do not count as dates.
     """
     distinct = texts.drop_nulls().unique(maintain_order=True)
     is_iso = np.isfinite(_iso_seconds(distinct))
@@ -560,7 +556,7 @@ def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFo
 def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Read stripped cells as seconds since 1970-01-01 UTC, and return which look like dates.
 
-    Impossible dates and other cells are NaN. A time without an offset is UTC.
+    Impossible dates and other cells give NaN. A time without an offset is UTC.
     """
     seconds = _iso_seconds(texts)
     shaped = np.isfinite(seconds)
@@ -575,9 +571,9 @@ def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArra
 
 
 def _days_of_numbers(texts: pl.Series, digits: str) -> FloatArray:
-    """Convert YYYYMMDD and serial numbers of spreadsheets to days since 1970; NaN for other cells.
+    """Convert YYYYMMDD and spreadsheets' serial numbers to days since 1970; NaN for other cells.
 
-    With `digits`, cells have that order only, and may have lost a leading 0.
+    With `digits`, only cells in that order are dates; a leading 0 may be missing.
     """
     if digits == STAMP:
         full = pl.when(pl.lit(texts).str.contains(_STAMPED)).then(
@@ -603,7 +599,6 @@ def _days_of_numbers(texts: pl.Series, digits: str) -> FloatArray:
 
 
 def _days(texts: pl.Series, pattern: str) -> FloatArray:
-    """Convert dates in a format to days since 1970; NaN for other cells."""
     days = texts.str.to_date(pattern, strict=False).cast(pl.Int32).cast(pl.Float64)
     return days.fill_null(np.nan).to_numpy()
 
@@ -632,21 +627,20 @@ def shapes_of(texts: pl.Series) -> pl.Series:
 
 
 def _iso_seconds(texts: pl.Series) -> FloatArray:
-    """Convert plain ISO 8601 dates and times to seconds; NaN for other cells."""
     iso = pl.select(pl.when(texts.str.contains(_ISO)).then(texts)).to_series()
     seconds = _days(iso.str.slice(0, 10), "%Y-%m-%d") * DAY
     if iso.str.contains(":", literal=True).any():
         for start, unit in ((11, 3600), (14, 60), (17, 1)):
             part = iso.str.slice(start, 2).cast(pl.Float64, strict=False).fill_null(0)
             seconds = seconds + part.to_numpy() * unit
-    # Polars accepts the year 0, which is refused here.
+    # Polars also accepts the year 0, which is not a valid date here.
     return np.where(seconds >= -62135596800, seconds, np.nan)
 
 
 def _parts(texts: pl.Series) -> dict[str, FloatArray]:
-    """Split dates into numeric parts, NaN where absent.
+    """Split dates into numeric parts; a missing part is NaN.
 
-    "dots" is 1 if dots separate the parts, "short" if the year has two digits.
+    "dots" is 1 if the parts are separated by dots, and "short" is 1 if the year has two digits.
     """
     parts = {name: np.full(texts.len(), np.nan) for name in _PARTS}
     pending = np.flatnonzero(texts.is_not_null().to_numpy())
@@ -662,7 +656,6 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
 
 
 def _as_numbers(name: str, text: pl.Series) -> dict[str, pl.Series]:
-    """Convert a captured group to numbers under the names of `_PARTS`."""
     if name == "name":
         lower, month = text.str.to_lowercase(), pl.Series([None] * len(text), dtype=pl.Float64)
         for i, starts in enumerate(MONTHS, start=1):
@@ -719,22 +712,22 @@ class Readings:
 
     values: FloatArray  # (n,), numbers or seconds since 1970-01-01 UTC; NaN without a value
     missing: BoolArray  # (n,), empty cells and words for missing values
-    # (n,), other cells without a value, or beyond 1e100 (whose square overflows)
+    # (n,), cells with text that gives no value, or a number beyond 1e100 (its square may overflow)
     unreadable: BoolArray
 
     @property
     def share_read(self) -> float:
-        """Share of readable cells among those that are not missing."""
+        """Share of the cells that have a value, among those that are not missing."""
         return 1 - float(self.unreadable.sum()) / max(float((~self.missing).sum()), 1.0)
 
     @property
     def rounded(self) -> BoolArray:
-        """Which values (n,) may have been rounded to a float."""
+        """Which values (n,) are so large that conversion to float may have rounded them."""
         return np.abs(self.values) >= EXACT
 
     @property
     def ordered(self) -> FloatArray:
-        """The sorted values without NaN, which are not cached, to save memory."""
+        """The sorted values without NaN, not cached, to save memory."""
         return np.sort(self.values[~np.isnan(self.values)])
 
 
@@ -742,8 +735,8 @@ class Readings:
 class Levels:
     """The distinct texts of a column."""
 
-    texts: pl.Series  # (k,), stripped, in the order of their first cells, without missing ones
-    codes: NDArray[np.int32]  # (n,), position of each cell's text, -1 if it is missing
+    texts: pl.Series  # (k,), stripped and not missing, in order of their first cells
+    codes: NDArray[np.int32]  # (n,), index of each cell's text, or -1 if missing
 
     @cached_property
     def counts(self) -> IntArray:
@@ -751,7 +744,7 @@ class Levels:
         return np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
 
     def read(self, format: ValueFormat | None) -> Readings:
-        """Read the distinct texts by a format, once."""
+        """Read the distinct texts by a format; the column caches the result."""
         return self._column.read(format)
 
     @cached_property
@@ -759,11 +752,11 @@ class Levels:
         return Column(self.texts)
 
     def each(self, of_texts: NDArray[Any], of_missing: object) -> NDArray[Any]:
-        """Map values of texts (k,) to the cells (n,), and `of_missing` to missing ones."""
+        """Map values of the texts (k,) to the cells (n,); missing cells get `of_missing`."""
         return np.append(of_texts, np.array([of_missing], of_texts.dtype))[self.codes]
 
     def most_frequent(self, count: int | None = None) -> list[tuple[str, int]]:
-        """Return the most frequent texts and their counts; ties in alphabetical order."""
+        """Return the most frequent texts with their counts; equal counts in alphabetical order."""
         pairs = zip(self.texts, self.counts.tolist(), strict=True)
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:count]
 
@@ -822,10 +815,10 @@ class Column:
         return infer_date_format(self.levels.texts, day_first)
 
     def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
-        """Return the order of digits that reads most cells as dates in the shortest period.
+        """Return the order of digits that reads most cells as dates within the shortest period.
 
-        Each order may leave out equally many cells, as typing errors. None if most cells may be
-        months (YYYYMM), which can also be read as days.
+        For each order, the same share of cells may be typing errors. Returns None if most cells may
+        be months (YYYYMM), as such numbers can also be read as days.
         """
         is_month = self.levels.texts.str.contains(_YEAR_MONTH)
         if is_month.sum() >= READS_AS * len(is_month):
@@ -842,16 +835,16 @@ class Column:
         return min(found, key=lambda format: found[format], default=None)
 
     def inferred_format(self, prefer_comma: bool = False) -> ValueFormat | None:
-        """Infer the format of numbers or dates, if nearly all cells are; else None."""
+        """Infer the format of numbers or dates; None if too few cells are numbers or dates."""
         for format in (self.number_format(prefer_comma), self.date_format()):
             if format is not None and self.read(format).share_read >= READS_AS:
                 return format
         return None
 
     def written_as(self, known: ValueFormat) -> tuple[ValueFormat, int]:
-        """Return the format of this column, and how many more cells it reads than a known format.
+        """Return the format to use for this column, and how many more cells it reads than `known`.
 
-        This is the known format, unless one of another order reads more cells.
+        The result is `known`, unless a format with another order reads more cells.
         """
         own, like = self._own_and_like(known)
         if own is None or like is None or own.order == known.order:
@@ -860,7 +853,7 @@ class Column:
         return (own, n_more) if n_more else (known, 0)
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
-        """Return the format of text cells, and that format with the order of a known format."""
+        """Return the format of text cells, and that format with the order of the known format."""
         if self.cells.dtype != pl.String:
             return None, None
         if isinstance(known, NumberFormat):
@@ -871,17 +864,17 @@ class Column:
         return dates, dates and replace(dates, day_first=orders[0], dots_day_first=orders[1])
 
     def decided_format(self) -> ValueFormat | None:
-        """Return the format of text cells if only one order reads them; else None."""
+        """Return the format of text cells if only one order of its parts reads them; else None."""
         format = self.inferred_format()
         is_decided = format is not None and self.written_as(format.swapped)[1] >= DECISIVE
         return format if is_decided else None
 
     def reads_otherwise(self, format: ValueFormat) -> BoolArray:
-        """Return which cells (n,) only the other order of a format reads."""
+        """Return which cells (n,) are readable only with the other decimal mark or date order."""
         return self.read(format).unreadable & ~self.read(format.swapped).unreadable
 
     def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
-        """Convert the cells that one format reads to another format, or dates to ISO 8601."""
+        """Convert cells in one format to the text of another format, or dates to ISO 8601."""
         values, texts = self.read(own).values, self.texts
         if isinstance(own, NumberFormat) and isinstance(other, NumberFormat):
             texts = texts.str.replace_all(thousands_mark(own), "", literal=True)
@@ -895,9 +888,9 @@ class Column:
         return texts.zip_with(is_same, self.cells).alias(self.name)
 
     def leaves_open(self, known: ValueFormat) -> int | None:
-        """Count the cells that only the opposite order of a known format reads.
+        """Count the cells that can be read only in the opposite order of a known format.
 
-        None if some cell is read in the known order only, or the order makes no difference.
+        None if some cell is read only in the known order, or the order makes no difference.
         """
         (own, like), (_, other) = map(self._own_and_like, (known, known.swapped))
         if own is None or like is None or other is None:
@@ -905,7 +898,7 @@ class Column:
         if isinstance(other, NumberFormat):
             other = replace(other, thousands=thousands_mark(other))
         elif own.order == known.order == DateFormat(day_first=True).order:
-            return None  # dates with dots do not depend on this order
+            return None  # dates with dots have their own order
         read, otherwise = self.read(like), self.read(other)
         differ = ~np.isnan(read.values) & (read.values != otherwise.values)
         if not differ.any() or np.isnan(otherwise.values[differ]).any():
@@ -913,12 +906,12 @@ class Column:
         return int((read.unreadable & ~otherwise.unreadable).sum())
 
     def read(self, format: ValueFormat | None) -> Readings:
-        """Read the cells by a format, inferred here or on another table; ``None`` for text."""
+        """Read the cells by a format, which may come from another table; ``None`` for text."""
         key: object = None
         if isinstance(format, DateFormat):
             key = format.day_first, format.dots_day_first, format.digits
         elif format is not None:
-            # Rules call this often: hashing a tuple is faster than hashing a format.
+            # A tuple hashes faster than the format; rules call this method often.
             key = format.decimal, format.thousands, format.word, format.clock, *format.marks
             key = *key, format.day_start, *format.tokens
         if key in self._read:
@@ -975,7 +968,7 @@ class Column:
         return str(value)
 
     def beside(self, format: ValueFormat) -> dict[str, int]:
-        """Count the cells with each mark and token of a format, or the numbers among dates."""
+        """Count the cells with each mark and token of a format; for dates, count plain numbers."""
         texts, counts = _alike(self.levels.texts), self.levels.counts
         found = {"a number (YYYYMMDD, or days of a spreadsheet)": texts.str.contains(DATE_NUMBER)}
         if isinstance(format, DateFormat) and format.digits:
@@ -991,7 +984,7 @@ class Column:
         return {name: n for name, hit in found.items() if (n := int(counts[hit.to_numpy()].sum()))}
 
     def unread(self, format: ValueFormat) -> dict[str, int]:
-        """Return the most frequent unreadable texts, with their counts of 2 or more."""
+        """Return the most frequent unreadable texts that occur twice or more, with their counts."""
         if self.read(format).unreadable.sum() < 2:
             return {}
         levels = self.levels
@@ -1005,9 +998,9 @@ class Column:
 
     @cached_property
     def _plain(self) -> tuple[FloatArray, BoolArray, IntArray, pl.Series]:
-        """Plain numbers and missing cells, and the positions and texts of the other cells.
+        """Values of plain numbers, which cells are missing, and positions and texts of other cells.
 
-        Columns of plain numbers need no stripping and no search for words.
+        Columns of plain numbers thus need no stripping of texts and no search for words.
         """
         cells = _written(self.cells)
         values = finite(cells)
@@ -1031,7 +1024,7 @@ def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:
 
 
 def _written(cells: pl.Series) -> pl.Series:
-    """Convert cells to text; 3.0 becomes "3", as in a text file."""
+    """Convert cells to text; the float 3.0 becomes "3", as it would be in a text file."""
     if not cells.dtype.is_float():
         return cells if cells.dtype == pl.String else cells.cast(pl.String)
     number = pl.lit(cells).fill_nan(None)
@@ -1044,30 +1037,29 @@ def _written(cells: pl.Series) -> pl.Series:
 def _stripped(cells: pl.Series) -> pl.Series:
     text = pl.lit(cells).str.strip_chars()
     word = text.str.to_lowercase().is_in(list(MISSING_WORDS))
-    # Use one query: for a short column, most of the time is the overhead of a query.
+    # A single query, because the overhead of a query dominates for short columns.
     return pl.select(pl.when(~word).then(text).alias(cells.name)).to_series()
 
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
-    """Return the levels of texts, or of the cells with these `codes` among texts."""
+    """Return the levels of texts or, with `codes`, of cells given by positions in these texts."""
     texts, places = _encoded(cells)
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 
 
 def _levels_of_numbers(cells: pl.Series) -> Levels:
-    """Return the levels of numbers, each distinct one converted to text once."""
     if cells.dtype.is_float():
         number = pl.lit(cells).fill_nan(None)
-        plain = pl.when(number == 0).then(0.0).otherwise(number)  # -0.0 is 0
+        plain = pl.when(number == 0).then(0.0).otherwise(number)  # -0.0 becomes 0
         cells = pl.select(plain.alias(cells.name)).to_series()
     numbers, places = _encoded(cells)
     return Levels(_written(numbers), places)
 
 
 def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
-    """Return distinct values in order of occurrence, and the code of each cell, -1 for null."""
+    """Return distinct values in order of first occurrence, and each cell's code, -1 for null."""
     encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-    # Arrow's own conversion loads pandas, if it is installed.
+    # Arrow's own conversion would load pandas, if it is installed.
     places = pl.Series(encoded.indices).fill_null(-1).to_numpy()
     return pl.Series(cells.name, encoded.dictionary), places
 

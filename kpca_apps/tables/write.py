@@ -1,6 +1,6 @@
-"""Write the scored table: the input columns, then the added ones, in input order.
+"""Write the scored table: the input columns, then the added columns, in input order.
 
-Workers convert the parts of a large table, which are written to one file in order.
+Workers convert the parts of a large table; the parts are written to one file in order.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table, as_arrow, recut
 from kpca_apps.tables.values import NUMBER_LIKE
 
-Added = Mapping[str, NDArray[Any] | pl.Series | None]  # columns by name; None is an empty column
-Written: TypeAlias = "bytes | pa.Table"  # rows as CSV text, or as a table for a Parquet file
+Added = Mapping[str, NDArray[Any] | pl.Series | None]  # name -> column; None is an empty column
+Written: TypeAlias = "bytes | pa.Table"  # rows as CSV text, or as an Arrow table for a Parquet file
 
-# A spreadsheet may run cells with these first characters, also after invisible ones, unless the
-# cell is a number or a lone sign, which stands for a missing value.
+# A spreadsheet may run a cell that begins with one of these characters, also after invisible
+# characters. A number is harmless, and so is a lone sign, which stands for a missing value.
 _FORMULA = r"^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
 _HARMLESS = rf"^(?:{NUMBER_LIKE}|[+\-]?)$"
 _MARK = b"\xef\xbb\xbf"  # without this mark, spreadsheets do not read a file as UTF-8
-_GROUP_ROWS = 1 << 16  # rows in a group of a Parquet file
+_GROUP_ROWS = 1 << 16  # number of rows in a row group of a Parquet file
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def scored_kind(path: str | Path) -> str:
 
 
 def write_scored(path: str | Path, parts: Iterable[Written]) -> None:
-    """Write the parts of a scored table, as `scored_part` returns them, atomically.
+    """Write the parts of a scored table, made by `scored_part`, atomically.
 
-    The groups of a Parquet file do not depend on the parts.
+    The row groups of a Parquet file do not depend on the parts.
     """
     kind, parts = scored_kind(path), iter(parts)
     with atomic_write(Path(path)) as file:
@@ -69,7 +69,7 @@ def write_scored(path: str | Path, parts: Iterable[Written]) -> None:
             file.writelines(parts)
             return
         first: pa.Table = next(parts)
-        # Floats rarely repeat, and a dictionary of them would take most of the time.
+        # Floats rarely repeat, and building their dictionary would take most of the time.
         repeating = [one.name for one in first.schema if not pa.types.is_floating(one.type)]
         with pq.ParquetWriter(
             file, first.schema, compression="zstd", use_dictionary=repeating
@@ -81,9 +81,9 @@ def write_scored(path: str | Path, parts: Iterable[Written]) -> None:
 def scored_part(
     table: Table, extra: Added, kind: str, *, header: bool = True, style: CsvStyle = PLAIN
 ) -> Written:
-    """Return rows with `extra` columns for `write_scored`: as CSV bytes, or an Arrow table.
+    """Return rows with the `extra` columns, as CSV bytes or an Arrow table.
 
-    A ``None`` column is empty, NaN an empty cell. In CSV, formulas get a leading apostrophe.
+    Columns that are None, and NaN, become empty cells. In CSV, formulas get a leading apostrophe.
     """
     names, _ = input_names(table.frame.columns, extra)
     columns = [column.alias(name) for column, name in zip(table.frame, names, strict=True)]
@@ -102,7 +102,7 @@ def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLA
     """Return rows as CSV with neutralised formulas; a header starts with a byte-order mark."""
     names, *_ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
     safe = [
-        # "" would be written as a pair of quotes.
+        # an empty string would be written as a pair of quotes
         (neutralise(cells).replace("", None) if cells.dtype == pl.String else cells).alias(name)
         for cells, name in zip(frame.iter_columns(), names, strict=True)
     ]
@@ -115,7 +115,7 @@ def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLA
 
 
 def neutralise(texts: pl.Series) -> pl.Series:
-    """Put an apostrophe before text that a spreadsheet would run as a formula, but not ``-5``."""
+    """Put an apostrophe before texts that a spreadsheet would run as formulas, unlike ``-5``."""
     text = pl.lit(texts)
     is_formula = text.str.contains(_FORMULA) & ~text.str.contains(_HARMLESS)
     safe = pl.when(is_formula).then("'" + text).otherwise(text)
@@ -129,7 +129,7 @@ def as_written(texts: pl.Series) -> pl.Series:
 
 
 def input_names(columns: Iterable[str], extra: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return the input names, renamed if `extra` has them too, and notes on the changes."""
+    """Return the input names, renamed if they are also in `extra`, and notes on the changes."""
     given, added = list(columns), set(extra)
     names: list[str] = []
     notes: list[str] = []

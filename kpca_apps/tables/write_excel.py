@@ -22,21 +22,21 @@ from kpca_apps.tables.values import LAST_SECOND, Column, DateFormat, ValueFormat
 
 Cell = str | int | float | bool | datetime | None
 
-MAX_COLUMNS = 16_384  # of a sheet
-_MAX_DIGITS = 15  # most digits of a number; Excel replaces further ones by zeros
-# Numbers that stay the same as cells: no unit, no leading zero or plus sign.
+MAX_COLUMNS = 16_384  # most columns of a sheet
+_MAX_DIGITS = 15  # most digits of a number; Excel replaces all further digits by zeros
+# Numbers that a cell can represent as they are: no unit, leading zero or plus sign.
 _PLAIN = re.compile(r"\s*-?(?!0[0-9])[0-9.,'\u2019\s]*[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?\s*")
 _ZONED = re.compile(r":[0-9.,]+\s*(?:[AaPp]\.?[Mm]\.?)?\s*(?:Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{0,2})$")
-# For Excel, 1900 is a leap year: earlier days would be off by one.
+# Excel treats 1900 as a leap year, so that earlier days would be off by one.
 _FIRST_SECOND = datetime(1900, 3, 1, tzinfo=UTC).timestamp()
-_LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307  # of Excel's numbers, by its specifications
-# Constant time of creation, so that equal cells give equal bytes.
+_LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307  # positive range of Excel, as specified
+# Fixed time of creation, so that workbooks with equal cells have equal bytes.
 _CREATED = datetime(2000, 1, 1)
 _NARROWEST, _WIDEST, _MEASURED_ROWS = 6, 40, 1_000
 _GENERAL, _DAY, _TIME = "General", "yyyy-mm-dd", "yyyy-mm-dd hh:mm:ss"
-# Colours whose contrast with dark text is above 10 to 1.
+# Colours with a contrast above 10:1 to dark text.
 _ODD, _ADDED_HEAD, _HEAD = "#FFD08A", "#D9E2EC", "#EDEDED"
-# Characters that XML forbids and the library does not escape.
+# Characters that XML forbids and that xlsxwriter does not escape.
 _NO_XML = re.compile("[\ufffe\uffff]")
 
 
@@ -46,7 +46,7 @@ class SheetColumn:
 
     name: str
     cells: Sequence[Cell]
-    is_added: bool = False  # whether the column is not one of the input
+    is_added: bool = False  # whether the column was added to those of the input
     note: str = ""  # comment on the header cell
 
 
@@ -56,12 +56,12 @@ class Sheet:
 
     name: str
     columns: Sequence[SheetColumn]
-    odd: Sequence[Collection[int]]  # positions of the coloured columns in each row
-    n_frozen: int  # number of columns that do not scroll
+    odd: Sequence[Collection[int]]  # positions of coloured columns, by row
+    n_frozen: int  # number of columns at the left that do not scroll
 
 
 def require_workbooks() -> None:
-    """Raise ConfigError without the library that writes workbooks."""
+    """Raise ConfigError if the library that writes workbooks is not installed."""
     if importlib.util.find_spec("xlsxwriter") is None:
         raise ConfigError(
             "writing Excel needs an extra; install it with: "
@@ -70,7 +70,7 @@ def require_workbooks() -> None:
 
 
 def require_columns(n_columns: int, label: str) -> None:
-    """Raise ConfigError for more columns than a sheet has."""
+    """Raise ConfigError if there are more columns than a sheet can have."""
     if n_columns > MAX_COLUMNS:
         raise ConfigError(
             f"{one_line(label)}: its flagged rows have {n_columns:,} columns, and a sheet of Excel "
@@ -79,10 +79,10 @@ def require_columns(n_columns: int, label: str) -> None:
 
 
 def cells_of(column: Column, format: ValueFormat | None) -> list[Cell]:
-    """Convert the cells of a column to numbers, dates or text of a sheet.
+    """Convert the cells of a column to numbers, dates or texts of a sheet.
 
-    Text becomes a number or a date if `format` reads it without loss: cells with units, leading
-    zeros, offsets from UTC, or more than Excel's 15 digits stay text.
+    A text becomes a number or a date if `format` can read it without loss. Cells with units,
+    leading zeros, offsets from UTC, or more than Excel's 15 digits stay texts.
     """
     cells, stored = column.cells, column.cells.to_list()
     if cells.dtype == pl.Boolean:
@@ -109,7 +109,6 @@ def cells_of(column: Column, format: ValueFormat | None) -> list[Cell]:
 
 
 def _number(value: float | None) -> Cell:
-    """Return a number as a cell, or as text if Excel cannot represent it."""
     if value is None or math.isnan(value):
         return None
     least, largest = (0, 10**_MAX_DIGITS) if isinstance(value, int) else (_LEAST, _LARGEST)
@@ -117,18 +116,17 @@ def _number(value: float | None) -> Cell:
 
 
 def _moment(seconds: float) -> datetime | None:
-    """Convert seconds since 1970-01-01 UTC to a date; ``None`` outside Excel's calendar."""
     if not _FIRST_SECOND <= seconds <= LAST_SECOND:
         return None
     return datetime(1970, 1, 1) + timedelta(seconds=seconds)
 
 
 def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
-    """Return the bytes of a workbook, and the number of cells whose text was cut."""
+    """Return the bytes of a workbook, and the number of cells whose text was shortened."""
     import xlsxwriter
 
     file, n_cut = io.BytesIO(), 0
-    # Folder for the library's temporary files: the next run removes that of a killed run.
+    # The library's temporary files are in this folder, which the next run removes after a crash.
     folder = spool_folder()
     options = {"constant_memory": True, "tmpdir": str(folder.path)}
     with closing(folder), xlsxwriter.Workbook(file, options) as book:
@@ -138,7 +136,7 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
             (pattern, is_odd): book.add_format({"num_format": pattern} | (odd if is_odd else {}))
             for pattern in (_GENERAL, _DAY, _TIME)
             for is_odd in (False, True)
-            if is_odd or pattern != _GENERAL  # else no style: a styled empty cell takes room
+            if is_odd or pattern != _GENERAL  # no style: a styled empty cell takes space
         }
         heads = {
             added: book.add_format(
@@ -175,7 +173,6 @@ def _write_sheet(
                 sheet.write(number, place, cell, style)
     sheet.freeze_panes(1, content.n_frozen)
     sheet.autofilter(0, 0, len(content.odd), len(columns) - 1)
-    # Suppress warnings about identifiers stored as text.
     sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})
     return n_cut
 
@@ -185,7 +182,6 @@ def _text(text: str) -> str:
 
 
 def _date_pattern(cells: Iterable[Cell]) -> str:
-    """Return Excel's format for the dates of a column: with the time if one has any."""
     moments = (cell for cell in cells if isinstance(cell, datetime))
     timed = any((one.hour, one.minute, one.second) != (0, 0, 0) for one in moments)
     return _TIME if timed else _DAY
@@ -193,7 +189,7 @@ def _date_pattern(cells: Iterable[Cell]) -> str:
 
 def _width(column: SheetColumn) -> int:
     of_date = len(_date_pattern(column.cells))
-    longest = [len(column.name) + 3]  # 3 more for the button of the filter
+    longest = [len(column.name) + 3]  # 3 more characters for the filter's button
     for cell in column.cells[:_MEASURED_ROWS]:
         text = "" if cell is None else str(cell)
         longest.append(of_date if isinstance(cell, datetime) else len(text))

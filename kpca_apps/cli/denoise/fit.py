@@ -38,9 +38,9 @@ from kpca_apps.report.text import number, plural
 from kpca_apps.system.files.model_files import check_model_path
 from kpca_apps.system.files.output import atomic_write
 
-LARGEST_WHOLE = 128 * 128  # most pixels of whole images; larger ones would need too many examples
-MAX_NAME, LEAST_NAME = 40, 12  # characters
-MAX_WHOLE = 400  # most characters of a name that is not cut
+LARGEST_WHOLE = 128 * 128  # most pixels of whole images: larger images would need too many examples
+MAX_NAME, LEAST_NAME = 40, 12  # largest and least number of characters of a shown name
+MAX_WHOLE = 400  # largest length of a name that is not shortened
 
 
 def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> None:
@@ -121,7 +121,7 @@ _NOT_SHARED = (
 def print_noise(inputs: Sequence[str], save: str | None, options: RunOptions) -> int:
     """Print a table of the noise of images; return how many could not be measured.
 
-    The typical noise of each kind of images is written to the file `save`, if given.
+    If `save` is given, the typical noise of each kind of images is written to this file.
     """
     console = Console(options.quiet)
     if save is not None:
@@ -158,7 +158,6 @@ def print_noise(inputs: Sequence[str], save: str | None, options: RunOptions) ->
 def _save_profile(
     path: str, known: Sequence[KnownNoise], n_measured: int, console: Console
 ) -> None:
-    """Write the typical noise of each kind of images."""
     kinds = pooled(known)
     if not kinds:
         raise InputError(
@@ -178,7 +177,7 @@ def _save_profile(
 
 
 def _in_words(kind: str) -> str:
-    """Describe in words a kind of images that `kind_of` returns.
+    """Describe a kind of images, from `kind_of`, in words.
 
     >>> _in_words("128 x 96, 1 x float32"), _in_words("A7 at ISO 800, 3 x uint8")
     ('128 x 96 pixels, 1 channel of float32', 'A7 at ISO 800, 3 channels of uint8')
@@ -193,7 +192,6 @@ def _in_words(kind: str) -> str:
 def _require_usable(
     images: Sequence[NDArray[np.generic]], names: Sequence[str], options: FitOptions
 ) -> None:
-    """Raise for examples that the options cannot use."""
     from kpca_apps.denoise.dictionary.pixels import check_levels
 
     whole = options.patch_size is None
@@ -214,7 +212,6 @@ def _require_usable(
 
 
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
-    """Return a table of noise levels."""
     marks = any(one.impulses for one in files)
     head = ("sigma", "noise", "shared", *(["impulses"] if marks else []), "type", "size")
     rows = [
@@ -232,7 +229,6 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _channel_lines(files: Sequence[MeasuredFile]) -> list[str]:
-    """Return a table of the levels in the channels of colour images."""
     colours = [one for one in files if len(one.channel_sigma) > 1]
     rows = [("  ".join(map(number, one.channel_sigma)),) for one in colours]
     names = [one.name for one in colours]
@@ -241,7 +237,6 @@ def _channel_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
-    """Return a table of the variance as a function of brightness, by channel."""
     names = ["file"]
     rows: list[tuple[str, ...]] = [("", "variance at x", "nine in ten", "shared (blur)")]
     for one in files:
@@ -256,7 +251,7 @@ def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _named_lines(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return a table of rows with names, which are cut so that it fits the terminal."""
+    """Return a table of named rows, with names shortened to fit the terminal."""
     beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
     room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
     each = [*dict.fromkeys(names)]
@@ -265,7 +260,7 @@ def _named_lines(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[
 
 
 def distinct(names: Sequence[str], room: int) -> list[str]:
-    """Cut names in the middle to `room` characters, except where cut names would be equal.
+    """Shorten names in the middle to `room` characters, unless shortened names would be equal.
 
     >>> distinct(["holiday-by-the-sea-1.png", "holiday-by-the-sea-2.png"], 14)
     ['holida...1.png', 'holida...2.png']
@@ -282,7 +277,6 @@ def distinct(names: Sequence[str], room: int) -> list[str]:
 
 
 def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
-    """Explain the words and marks that occur in the table."""
     sentences = []
     if any(one.correlated and one.established and one.noise != "poisson" for one in files):
         sentences.append(
@@ -323,5 +317,4 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _size(shape: Sequence[int]) -> str:
-    """Return a size as width x height, with the channels, if any."""
     return f"{shape[1]} x {shape[0]}" + (f" x {shape[2]}" if len(shape) > 2 else "")

@@ -23,14 +23,14 @@ from kpca_apps.names import one_line
 from kpca_apps.options import LARGEST_SEED, MOST_JOBS, Options, check_limits, files, general, panel
 
 if TYPE_CHECKING:
-    NoiseName = str  # type checkers cannot evaluate the choices
+    NoiseName = str  # type checkers cannot evaluate the list of choices
 else:
     NoiseName = Literal[("auto", *NOISE_MODELS)]
 FormatName = Literal["same", "png", "tiff"]
 ImageWorkers = Literal["processes", "dask"]
 RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "method", "bandwidth", "content", "luma", "chroma", "strength")
-# Other options that do not apply if a dictionary is given.
+# Further options that do not apply to a dictionary model.
 WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
@@ -233,7 +233,7 @@ class RunOptions(Checked):
             ) from None
 
     def refuse_contradictions(self, given: Collection[str]) -> None:
-        """Raise for options that exclude each other; `given` are the options that the user set."""
+        """Raise OptionError for options that exclude each other; the user set the `given` ones."""
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder with --reference")
         for is_set, others, rest in (

@@ -11,23 +11,23 @@ from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.quiet import warnings_ignored
 
-# Memory of a worker in bytes: fixed, for each value of its image, and for each of its strip.
+# Bytes of memory of a worker: fixed, per value of its image, and per value of its strip.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
-_START_UP = 100_000  # number of values denoised in the time a worker takes to start
+_START_UP = 100_000  # number of values that are denoised in the time that a worker takes to start
 
 
 def processors(jobs: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
-    """Return the number of worker processes for images of these sizes, and threads for each."""
+    """Return the numbers of worker processes, and of threads for each, for image sizes."""
     jobs = jobs or joblib.cpu_count()
-    # Denoise one stack at a time: it needs much memory, checked once its size is known.
+    # Denoise one stack at a time, as a stack needs much memory, checked when its size is known.
     return (1, jobs) if stack else share_processors(jobs, samples, available_bytes())
 
 
 def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int, int]:
     """Return the number of worker processes, and of threads for each.
 
-    `jobs` is the number of processors, `samples` the values in each image, `available` the bytes of
-    free memory.
+    `jobs` is the number of processors; `samples` are the numbers of values in each image;
+    `available` is the free memory in bytes.
 
     >>> share_processors(8, [250_000] * 100, 64 * 10**9)
     (8, 1)
@@ -46,12 +46,12 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
 
 
 def count_samples(path: Path) -> int:
-    """Return the number of values in an image file by its header, or else its size in bytes."""
-    if not path.is_file():  # do not open a pipe; denoising reports such inputs
+    """Return the number of values in an image by its file's header, or else the size in bytes."""
+    if not path.is_file():  # do not open a pipe; such an input is reported later
         return 0
     try:
         with warnings_ignored(), Image.open(path) as image:
             pixels = image.width * image.height * getattr(image, "n_frames", 1)
             return pixels * min(len(image.getbands()), 3)
-    except Exception:  # denoising reports damaged files
+    except Exception:  # a damaged file is reported later
         return path.stat().st_size

@@ -54,7 +54,7 @@ from kpca_apps.system.workers import Workers, on_dask
 if TYPE_CHECKING:
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 
-IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # folders
+IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # names of folders
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Batch:
     context: typer.Context
     options: RunOptions
     console: Console
-    inputs: tuple[str, ...]  # given paths, except for the output folder
+    inputs: tuple[str, ...]  # paths on the command line, except for the output folder
     planned: tuple[Planned, ...]
     baselines: tuple[str, ...]
     denoiser: GroupDenoiser | ExampleDenoiser
-    per_image: Mapping[str, Mapping[str, Any]]  # options of single images, by name
+    per_image: Mapping[str, Mapping[str, Any]]  # options by name of image
 
     @property
     def out(self) -> AnyPath:
@@ -82,13 +82,13 @@ class Batch:
 
 
 def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoiser | ExampleDenoiser:
-    """Return the denoiser that the options describe, or raise OptionError."""
+    """Return the denoiser that the options describe; raise OptionError if they contradict."""
     sigma, data_range = options.level, options.data_range
     mask = None if options.mask is None else located(options.mask)
     options.refuse_contradictions({name for name in vars(options) if is_given(context, name)})
     if options.model is None:
         given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *METHOD)}
-        # Check the options of stacks once, not for each image.
+        # Check the options for stacks once, rather than for each image.
         with in_flags():
             Options(**given, pages=2 if options.stack else 1)
         return GroupDenoiser(
@@ -111,7 +111,6 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 
 
 def _hash_of_mask(path: AnyPath | None) -> str:
-    """Return the hash of a mask's file, or raise InputError; each image reads the mask again."""
     if path is None:
         return ""
     label = one_line(str(path), 200)
@@ -120,13 +119,13 @@ def _hash_of_mask(path: AnyPath | None) -> str:
             raise InputError(f"{label}: this is a folder; name one image.")
         if (found := hash_file(local)) is None:
             raise InputError(f"{label}: no such file; give the mask as an image file.")
-        with suppress(MemoryLimitError):  # masks of single bits are read in another way
+        with suppress(MemoryLimitError):  # masks with one bit per pixel are read in another way
             read_image(local, label)
     return found
 
 
 def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:
-    """Return the images and the denoiser of a run, or raise before any work."""
+    """Return the images and the denoiser of a run; raise for invalid inputs before any work."""
     denoiser = chosen_denoiser(context, options)
     baselines: tuple[str, ...] = ()
     if options.compare:
@@ -155,7 +154,7 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
 
 
 def print_plan(batch: Batch) -> None:
-    """Print the output of each input, as data, and the inputs that cannot be read."""
+    """Print the output path of each input to stdout, and report inputs that cannot be read."""
     for one in batch.planned:
         if one.refused:
             say_line(f"failed: {one_line(one.name, 200)}: {one.refused}")
@@ -186,13 +185,13 @@ def run_whole(batch: Batch) -> int:
             workers = stack.enter_context(
                 quiet_workers(options.workers, options.jobs, options.scheduler)
             )
-        # Count the values of local files only: objects in a store are not opened for this.
+        # Count values in local files only, as counting would download objects of a store.
         samples = [
             count_samples(one.source) if isinstance(one.source, Path) else one.n_bytes
             for one in batch.planned
         ]
         jobs = processors(options.jobs, samples, stack=options.stack)
-        # Remote workers compile for their own machines.
+        # Remote workers compile the code for their own machines.
         if options.model is None and (options.scheduler is None or options.same_noise):
             jobs = warm(batch, jobs)
         if options.same_noise and isinstance(batch.denoiser, GroupDenoiser):
@@ -224,7 +223,7 @@ def run_whole(batch: Batch) -> int:
             ) from error
     _say_outcome(batch, result)
     print_result(batch.console, folder.path, result, options.json)
-    # Raise the first bug after the other images and the report are written.
+    # Raise the first bug only after the other images and the report are written.
     for image in result.failed:
         if image.bug:
             bug = RuntimeError(image.reason.replace(f"{BUG}, ", "", 1))
@@ -234,7 +233,6 @@ def run_whole(batch: Batch) -> int:
 
 
 def _write_report(result: DenoisingResult, folder: ResultFolder, clock: Clock) -> None:
-    """Write the report of a batch with its data and figures."""
     from kpca_apps.report.denoising.page import denoising_pages
 
     figures: dict[str, bytes] = {}
@@ -253,7 +251,7 @@ def _write_report(result: DenoisingResult, folder: ResultFolder, clock: Clock) -
 
 
 def run_trial(batch: Batch) -> None:
-    """Denoise a crop of the first image at three strengths and write a page."""
+    """Denoise a crop of the first image at three strengths, and write a page with the results."""
     first, out = batch.planned[0], batch.out
     if first.refused:
         raise InputError(named_reason(first.name, first.refused))
@@ -306,9 +304,9 @@ def _try_strengths(batch: Batch, place: AnyPath) -> None:
 
 
 def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
-    """Compile the inner loops before workers start; return the worker processes and threads.
+    """Compile the inner loops before workers start; return the numbers of processes and threads.
 
-    If compiled code cannot be cached, one process does all the work, as each would compile it.
+    If compiled code cannot be cached, use one process, as each process would compile it again.
     """
     if is_kept():
         warm_up(lambda: batch.console.say("Compiling for this machine, once; some 15 seconds."))
@@ -323,8 +321,8 @@ def denoise_batch(
 ) -> DenoisingResult:
     """Denoise a batch and show its progress.
 
-    `samples` are the values in each image, which weigh its progress; `jobs` the worker processes
-    and the threads for each; `workers` replace them by those of a cluster.
+    `samples`, the number of values in each image, weights the images. `jobs` are the numbers of
+    worker processes and of threads for each; `workers` of a cluster replace these processes.
     """
     options = batch.options
     denoiser = batch.denoiser.by_threads(jobs[1])
@@ -335,7 +333,7 @@ def denoise_batch(
 
             def progress(done: int, n_all: int, outcome: ImageOutcome) -> None:
                 nonlocal n_done
-                # Failed images do not count as done: the next run retries them.
+                # Failed images do not count as done, as the next run tries them again.
                 n_done += outcome.status == "ok"
                 show(outcome)
 
@@ -375,7 +373,6 @@ def denoise_batch(
 
 
 def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
-    """Return the settings that the report shows."""
     options = batch.options
     listed = {**settings, "format": options.format, "compare": list(batch.baselines)}
     if options.raw_out != "tiff":
@@ -389,7 +386,7 @@ def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
 
 
 def library_versions(noises: Iterable[str]) -> dict[str, str]:
-    """Return the versions of the libraries that pixels depend on, for these kinds of noise."""
+    """Return the versions of libraries that affect denoised pixels, for some kinds of noise."""
     from importlib.metadata import version
 
     names = ["kpca-apps", "numpy", "numba", "scipy", "scikit-image", "pillow"]
@@ -398,12 +395,12 @@ def library_versions(noises: Iterable[str]) -> dict[str, str]:
 
 
 def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> list[str]:
-    """Return notes on a doubtful noise level and on impulses, once for all images."""
+    """Return notes on an implausible noise level and on impulses, each at most once."""
     notes = []
     for image in result.images:
         if image.status == "ok":
             dtype, data_range = np.dtype(image.dtype), image.data_range or 1.0
-            # Note a level that probably was meant as a share of the range of values.
+            # Note a level that was probably meant as a share of the data range.
             own = image.own_settings.get("sigma", sigma)
             if doubt := doubt_level(own, image.noise, dtype, data_range):
                 notes.append(f"--{doubt}")
@@ -418,14 +415,13 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
 
 
 def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
-    """Print a summary of a batch; failures were printed as they occurred."""
     console = batch.console
     console.say("".join(headline(result)))
     for sentence in standing_sentences(result):
         console.say("".join(sentence))
     changed = [image for image in result.images if image.status == "ok" and not is_left(image)]
     if result.mean_comparison is not None and changed:
-        # The headline then gives the gain instead of the noise.
+        # With clean images, the headline states the gain, not the noise.
         console.say(f"{noise_range(changed).capitalize()}.")
     n_camera = sum(
         image.noise == "camera" and "noise" not in image.own_settings for image in result.images

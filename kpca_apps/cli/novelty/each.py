@@ -42,13 +42,13 @@ from kpca_apps.tables.table import Table
 
 INDEX, INDEX_DATA = "index.html", "index.json"
 RESULT = "result.json"
-# Files beside the folders of the tables: no folder gets one of these names.
+# Names of files next to the folders of the tables; no folder may have one of these names.
 _TAKEN = (INDEX, INDEX_DATA, "run.json")
 
 
 @dataclass(frozen=True)
 class _Work:
-    """Inputs shared by all tables: options, the reference, and rows judged in earlier runs."""
+    """Inputs shared by all tables: options, the reference, and rows that users judged earlier."""
 
     context: typer.Context
     chosen: ScreeningOptions
@@ -63,7 +63,7 @@ def screen_each(
     chosen: ScreeningOptions,
     reference: str | None,
 ) -> tuple[bool, bool]:
-    """Screen tables one after the other, and write their index.
+    """Screen tables one after another, and write an index.
 
     Returns whether a table failed, and whether flagged rows make the command fail.
     """
@@ -104,7 +104,7 @@ def screen_each(
 
 
 def _folders(paths: Sequence[str]) -> list[str]:
-    """Return a folder name for each table, distinct even on disks that ignore case."""
+    """Return a name for each table's folder; names also differ on disks that ignore case."""
     taken, found = {name.casefold() for name in _TAKEN}, list[str]()
     for path in paths:
         stem = name = safe_stem(path)
@@ -118,15 +118,14 @@ def _folders(paths: Sequence[str]) -> list[str]:
 
 
 def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath) -> ScreenedTable:
-    """Screen one table into its folder, and compare it with the earlier run in `before`."""
     name = path if path == "-" else Path(path).name
     try:
         result = _screened(run.for_one(), work, path, folder, before)
     except KpcaError as error:
         if storage_error(error, path) is not None:
-            raise  # a full disk ends the command; the earlier results stay
+            raise  # a full disk ends the command, and the earlier results stay
         say_line(f"failed: {error}")
-        # Leave out the place of the error, which is a path of this machine.
+        # Leave out the error's place, as it is a path of this machine.
         return ScreenedTable(name, "", error=str(error.args[0]))
     top = result.ranked[0] if result.ranked else None
     found = ScreenedTable(
@@ -147,7 +146,7 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath
 def _screened(
     run: Run, work: _Work, path: str, folder: OutputFolder, written: AnyPath
 ) -> ScreeningResult:
-    """Screen one table as a command of its own would; its report shows that command."""
+    """Screen a table as a separate command would; the report shows that separate command."""
     own = copy(work.context)
     own.params = {**own.params, "table": [path], "out": near(written), "each": False}
     rows = run.read([path])
@@ -166,14 +165,13 @@ def _screened(
 
 
 def _compared(run: Run, found: ScreenedTable, before: AnyPath, now: Path) -> ScreenedTable:
-    """Add the differences from the earlier run in `before`, if any."""
     if isinstance(before, StorePath) or not (before / RESULT).is_file():
         return found
     try:
         diff = diff_runs(before, now, execution=run.execution)
     except KpcaError as error:
         why = str(error.args[0])
-        # Replace paths of this machine.
+        # Replace paths of this machine by words.
         for folder, name in ((before, "the run before"), (now, "this run")):
             why = why.replace(one_line(str(folder), 200), name)
         return replace(found, not_compared=why)
@@ -188,7 +186,6 @@ def _compared(run: Run, found: ScreenedTable, before: AnyPath, now: Path) -> Scr
 
 
 def _print_plans(run: Run, work: _Work, paths: Sequence[str]) -> bool:
-    """Print the roles of the columns of each table; return whether a table failed."""
     some_failed = False
     for path in paths:
         try:
@@ -202,7 +199,6 @@ def _print_plans(run: Run, work: _Work, paths: Sequence[str]) -> bool:
 
 
 def _say(run: Run, index: ScreenedTables, folder: AnyPath) -> None:
-    """Print the findings and a line for each table, or the index as JSON."""
     console = run.console
     console.say(index_headline(index))
     for table in index.screened:

@@ -1,4 +1,4 @@
-"""Write rules as test cases in JUnit XML, which continuous integration reads."""
+"""Write rules as test cases in JUnit XML, a format that continuous integration systems read."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class RuleCase:
     """A rule as a test case."""
 
     name: str
-    n_rows: int  # number of rows the rule applies to; if none, the case is skipped
+    n_rows: int  # number of rows to which the rule applies; with 0, the case is skipped
     n_broken: int
     rows: str = ""  # the first rows that break the rule, as text
 
 
 def check_junit(options: NoveltyOptions, out: str | Path | None) -> None:
-    """Raise if the file of test cases cannot be written or lies in the results at `out`."""
+    """Raise an error if the JUnit file cannot be written or is inside the folder of results."""
     if options.junit is None or options.dry_run:
         return
     is_taken = False

@@ -48,11 +48,11 @@ SENT = (
 
 
 def say_findings(console: Console, result: ScreeningResult) -> None:
-    """Print the findings of a screening and notes on how its table was read."""
+    """Print the findings of a screening, and notes on how its table was read."""
     console.say("".join(headline(result)))
     if result.lists.accepted is not None:
         console.say(result.lists.accepted.statement)
-    # Patterns whose values are hidden may have the same sentence.
+    # Patterns that differ only in hidden values have equal sentences: print each sentence once.
     for sentence in dict.fromkeys(one.sentence for one in result.findings.patterns[:MAX_PATTERNS]):
         console.say(sentence)
     if len(result.findings.patterns) > MAX_PATTERNS:
@@ -65,7 +65,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         console.lines([*group_lines(result), ""])
     if result.findings.duplicates.statement:
         console.say(result.findings.duplicates.statement)
-    # Print rules between rows (no cell breaks them) of which a breaking row is not listed above.
+    # Print rules that compare rows, unless all rows that break them are listed above.
     listed_rows = {one.row for one in result.lists.flagged}
     between = [
         rule
@@ -86,7 +86,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         assert result.reference is not None
         console.lines(moved_lines(result.findings.moved, result.reference.name))
     info = result.threshold
-    # Give the threshold enough digits to distinguish it from the scores shown.
+    # Show enough digits of the threshold to tell it from the scores shown.
     _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
     rarity = f", which {info.rarity.in_prose} usual rows would reach" if info.rarity else ""
     has_threshold = math.isfinite(info.value)
@@ -99,7 +99,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
 
 
 def breaking_rows(rule: FoundRule, most: int) -> str:
-    """Return the first rows that break a rule: ``lines 17, 402 and 5 more``."""
+    """Describe the first rows that break a rule: ``lines 17, 402 and 5 more``."""
     noun, places = ("row", rule.rows) if rule.lines is None else ("line", rule.lines)
     named = ", ".join(f"{place:,}" for place in places[:most])
     left = rule.n_broken - len(places[:most])
@@ -116,7 +116,7 @@ def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
 
 
 def summary_lines(result: ScreeningResult) -> list[str]:
-    """Return a table of the oddest row of each kind of reason, each followed by its reason."""
+    """Return a table of the oddest row for each kind of reason, each followed by its reason."""
     oddest = result.oddest_of_each_kind[:TOP]
     scores, _ = scores_text([row.score for row in oddest], result.threshold.value)
     files = [one_line(file_of(row, result.source.file_column), 24) for row in oddest]
@@ -131,7 +131,7 @@ def summary_lines(result: ScreeningResult) -> list[str]:
     scale = result.rows.scale.name if result.rows.scale else ""
     head = ("rank", "flagged", "row", "line", "file", "id", scale, "score")
     top, *body = column_lines(_filled([head, *rows]))
-    # Explain why ranks are skipped.
+    # If ranks are skipped, say why.
     is_top = [row.rank for row in oddest] == list(range(1, len(oddest) + 1))
     lines = [top] if is_top else ["The oddest row of each kind of reason:", top]
     for row, line in zip(oddest, body, strict=True):
@@ -140,7 +140,6 @@ def summary_lines(result: ScreeningResult) -> list[str]:
 
 
 def _filled(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return rows without the columns that are empty below the first row."""
     kept = [k for k in range(len(rows[0])) if any(row[k] for row in rows[1:])]
     return [tuple(row[k] for k in kept) for row in rows]
 
@@ -161,7 +160,7 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     where = result.run.odd_cells_file or "the report"
     left = [f"... and {n_left:,} more in {where}, each with why."] if n_left else []
     head, *body = column_lines(_filled(rows))
-    # Do not repeat explanations that the rows above have.
+    # Skip explanations that rows above already show.
     hints = {hint for row in result.oddest_of_each_kind[:TOP] for hint in row.hints}
     lines = [found, head]
     for cell, line in zip(cells, body, strict=True):
@@ -198,9 +197,9 @@ def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
 
 
 def diff_lines(diff: ScreeningDiff) -> list[str]:
-    """Lay out the first rows that are new on a list or removed from it, and the columns that moved.
+    """List the first rows that are new on a list or removed from it, and columns that shifted.
 
-    If the tables share no row, kinds of odd rows are compared.
+    If the tables have no row in common, compare kinds of odd rows.
     """
     lines = [""]
     if diff.is_apart:
@@ -272,7 +271,6 @@ def plan_lines(specs: Sequence[ColumnSpec]) -> list[str]:
 
 
 def _labels_text(evaluation: Evaluation) -> str:
-    """Describe how well the scores separate the labelled outliers."""
     ours = next(curve for curve in evaluation.methods if curve.ours)
     areas = f"{AREAS['auroc']} {ours.auroc:.3f}, {AREAS['auprc']} {ours.auprc:.3f}."
     return (
@@ -283,7 +281,7 @@ def _labels_text(evaluation: Evaluation) -> str:
 
 
 def learned(model: NoveltyModel) -> str:
-    """Describe what a model was fitted on and how it flags rows."""
+    """Describe the rows that a model was fitted on, and how it flags rows."""
     rule, detector = model.rule, model.detector
     n_rows = f"{model.n_rows:,}"
     if model.n_learned != model.n_rows:
@@ -316,7 +314,7 @@ def learned(model: NoveltyModel) -> str:
 
 
 def held(model: NoveltyModel) -> str:
-    """Describe which data of its table a model contains."""
+    """Describe which data of the table a model contains."""
     hidden = [spec.name for spec in model.encoder.plan.used if spec.hidden]
     noun = "column" if len(hidden) == 1 else "columns"
     among = f", with values of the hidden {noun} {listed(hidden)}" if hidden else ""
@@ -325,7 +323,7 @@ def held(model: NoveltyModel) -> str:
 
 
 def place(row: RankedRow, result: ScreeningResult) -> str:
-    """Describe a row, its score and its rank in one line."""
+    """Describe a row in one line: its place, score and rank."""
     name = f" ({one_line(row.id, 60)})" if row.id else ""
     file = one_line(file_of(row, result.source.file_column), 60)
     line = f", line {row.line}" if row.line is not None else ""

@@ -43,18 +43,18 @@ _EXPORTS: dict[str, Callable[[HeldRules], str]] = {
     "pandera": rules_as_pandera,
     "dqx": rules_as_dqx,
 }
-FIRST = 3  # number of rows named beside a rule that is found
-ROWS = 10  # most rows printed for a broken rule
+FIRST = 3  # number of breaking rows that are listed with a rule that was found
+ROWS = 10  # number of breaking rows that a check prints for a rule
 _OF_VALUES = (Equal, Order, Linear, Product, Determines)  # rules that missing values cannot break
 _CELL = 24  # most characters of a cell or a name in a line
 _HANGING = "    "
-# These options do not affect a check: the file of rules says how its columns are read.
+# Options that do not affect a check, as the file of rules states how to read its columns.
 _OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where and how rules are written."""
+    """The file or output to which rules are written, and their format."""
 
     format: RuleFormat
     out: str | None
@@ -64,7 +64,7 @@ class Target:
     def of(
         cls, options: NoveltyOptions, out: str | None, format: RuleFormat | None, known: Path | None
     ) -> Target:
-        """Return the target that the options name, or raise before any work."""
+        """Return the target that the options describe; raise ConfigError if they conflict."""
         check_limits(ScreeningOptions(seed=options.seed, jobs=options.jobs))
         suffix = "" if out is None else Path(out).suffix.lower()
         target = cls(format or _BY_SUFFIX.get(suffix, "text"), out, options.json)
@@ -87,7 +87,7 @@ class Target:
         return target
 
     def write(self, console: Console, rules: HeldRules, text: list[str], as_json: str) -> None:
-        """Write rules, or their `text`, to the file or to stdout, or print the JSON."""
+        """Write rules, or their `text`, to the file or to stdout; or print the JSON."""
         if self.format == "text":
             content = "".join(f"{line}\n" for line in [f"{TITLE} {rules.table}", "", *text])
         else:
@@ -155,7 +155,7 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
 
 
 def found_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> list[str]:
-    """Return lines for rules that were found, each with the first rows that break it."""
+    """Return a line for each rule that was found, with the first rows that break it."""
     lines = []
     for held, first in zip(rules.rules, rows, strict=True):
         text = sentence(held, rules.by_name)
@@ -167,7 +167,7 @@ def found_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> li
 
 
 def unjudged_lines(rules: HeldRules) -> list[str]:
-    """Return lines on rules that do not apply to some rows because a value is missing."""
+    """Return lines on rules that do not apply to some rows because values are missing."""
     lacking = [
         held
         for held in rules.rules
@@ -186,7 +186,7 @@ def unjudged_lines(rules: HeldRules) -> list[str]:
 
 
 def broken_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> list[str]:
-    """Return lines for the rules that a table breaks, each with its rows and their cells."""
+    """Return lines for the rules that a table breaks, with the rows and their cells."""
     lines = []
     for held, found in zip(rules.rules, rows, strict=True):
         if not held.n_broken:
@@ -199,7 +199,7 @@ def broken_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> l
 
 
 def _rows_lines(held: HeldRule, rows: Sequence[BrokenRow]) -> Iterator[str]:
-    """Yield a line for each row that breaks a rule, with its cells, and the number of others."""
+    """Yield a line for each row that breaks a rule, with its cells, and the count of others."""
     for row in rows:
         cells = (
             f"{one_line(name, _CELL)} {one_line(cell, _CELL) or 'missing'}"
@@ -212,7 +212,6 @@ def _rows_lines(held: HeldRule, rows: Sequence[BrokenRow]) -> Iterator[str]:
 
 
 def _cases(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> Iterator[RuleCase]:
-    """Yield each checked rule as a test case."""
     for held, found in zip(rules.rules, rows, strict=True):
         name = phrase(held.rule, rules.by_name, rules.hidden)
         yield RuleCase(name, held.n_rows, held.n_broken, "\n".join(_rows_lines(held, found)))
@@ -239,7 +238,7 @@ def check_result(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> d
 
 
 def reading_lines(rules: HeldRules) -> list[str]:
-    """Return a table of how a file of rules reads each column."""
+    """Return a table of how each column is read, from a file of rules."""
     rows = [("column", "taken as", "how it is written")]
     for column in rules.columns:
         kind = "dates" if column.dates else "numbers" if column.numbers else "text"
@@ -249,7 +248,6 @@ def reading_lines(rules: HeldRules) -> list[str]:
 
 
 def _places(rows: Sequence[BrokenRow]) -> str:
-    """Name the lines of rows in one phrase: ``lines 17, 402``."""
     if len(rows) == 1 or any(row.file for row in rows):
         return ", ".join(map(_place, rows))
     numbers = [row.row if row.line is None else row.line for row in rows]
@@ -258,6 +256,5 @@ def _places(rows: Sequence[BrokenRow]) -> str:
 
 
 def _place(row: BrokenRow) -> str:
-    """Return the line number of a row, or its row number if the file has no lines."""
     place = f"row {row.row:,}" if row.line is None else f"line {row.line:,}"
     return f"{place} of {one_line(row.file, _CELL)}" if row.file else place

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "model.kpca"
 TO_SEND = "to-send"
-A_WORKER = 400_000_000  # memory of a worker that processes a part of a table, in bytes
+A_WORKER = 400_000_000  # bytes of memory of a worker that processes a part of a table
 
 
 @dataclass
@@ -62,17 +62,17 @@ class Run:
     _n_passes: Iterator[int] = field(default_factory=lambda: count(1))
 
     def for_one(self) -> Run:
-        """Return a run with the same workers and a clock of its own, for one of several tables."""
+        """Return a run for one of several tables, with the same workers but its own clock."""
         one = Run(self.options, self.console, Clock())
         one.execution = replace(self.execution, progress=one.timed_pass)
         return one
 
     def read(self, paths: list[str], layout: LayoutName | None = None) -> AnyTable:
-        """Open a table; if no layout is chosen, the `layout` of a model applies."""
+        """Open a table; the `layout` of a model applies unless the user has chosen a layout."""
         return self._read(paths, READING, layout)
 
     def read_reference(self, path: str | None) -> AnyTable | None:
-        """Open the reference, if any; options that choose rows of a database do not apply to it."""
+        """Open the reference, if any; options that choose rows of a database do not apply."""
         if path is None:
             return None
         return self._read([path], [*OF_FILES, *["timeout"] * is_database(path)])
@@ -88,13 +88,13 @@ class Run:
             return open_table(paths, **given | {"layout": given["layout"] or layout})
 
     def read_judged(self) -> list[Table | Marks]:
-        """Read the rows judged in earlier runs: accepted rows and marked rows."""
+        """Read the rows that users judged in earlier runs: accepted rows and marked rows."""
         accept, marks = self.options.accept, self.options.marks
         accepted = [] if accept is None else [read_table(accept)]
         return [*accepted, *([] if marks is None else [read_marks(marks)])]
 
     def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
-        """Show the elapsed time, unless a table is read in parts, whose passes show progress."""
+        """Show the elapsed time, except for a table that is read in parts, which shows progress."""
         if any(isinstance(table, PartedTable) for table in tables):
             return nullcontext()
         return self.console.stage(text)
@@ -129,7 +129,7 @@ def running(options: NoveltyOptions) -> Iterator[Run]:
 def require_inputs(*paths: str | Path | None) -> None:
     """Raise InputError for a missing file, before an existing output is refused.
 
-    Otherwise a script could mistake a missing input for a finished run.
+    In the other order, a script could mistake a missing input for a finished run.
     """
     for path in paths:
         if path is None or str(path) == "-" or scheme_of(path) is not None:
@@ -142,9 +142,9 @@ def require_inputs(*paths: str | Path | None) -> None:
 def open_folder(
     options: NoveltyOptions, application: str, table: list[str], *inputs: str | None
 ) -> ResultFolder:
-    """Return the folder of a run; raise before any work if it cannot be written.
+    """Return the folder of a run; raise an error, before any work, if it cannot be written.
 
-    `inputs` are the other files that the run reads.
+    `inputs` are further files that the run reads.
     """
     if options.flagged == "xlsx":
         from kpca_apps.tables.write_excel import require_workbooks
@@ -182,7 +182,7 @@ def refuse_shared_input(*paths: str | None) -> None:
 
 
 def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
-    """Raise ConfigError before any work if Excel has too few columns for the flagged rows."""
+    """Raise ConfigError, before any work, if the flagged rows have too many columns for Excel."""
     if options.flagged == "xlsx":
         from kpca_apps.novelty.written_tables import N_ADDED
         from kpca_apps.tables.write_excel import require_columns
@@ -191,7 +191,7 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
 
 
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
-    """Print the role of every column, as data."""
+    """Print the role of each column to stdout."""
     console = run.console
     columns = resolve_columns(options.columns, table, run.execution)
     sample = draw_sample(table, options.seed, run.execution)
@@ -210,7 +210,7 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
 
 
 def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions:
-    """Return the options of a model, changed by the options of a command."""
+    """Return the options of a model, as changed by the options of the command."""
     from kpca_apps.novelty.run import inherit_options
 
     given = run.options
@@ -229,7 +229,7 @@ def finish(
     *,
     save: bool,
 ) -> None:
-    """Write the folder of a screening, with the model to `save`, and print the findings."""
+    """Write the folder of a screening, with the model if `save` is set, and print the findings."""
     result = write_screening(run, context, folder, table, result, model, save=save)
     say_findings(run.console, result)
     if run.options.write_to is not None:
@@ -246,7 +246,6 @@ def finish(
 def _write_scores(
     run: Run, uri: str, folder: ResultFolder, table: AnyTable, result: ScreeningResult
 ) -> None:
-    """Write scores to a table of the database, after the folder of the run."""
     from kpca_apps.novelty.written_tables import scores_of_rows
 
     name = str(run.options.write_to)
@@ -274,7 +273,7 @@ def write_screening(
     *,
     save: bool,
 ) -> ScreeningResult:
-    """Write the folder of a screening, and return the result in it."""
+    """Write the folder of a screening, and return the result as written."""
     from kpca_apps.novelty.redact import masked
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.written_tables import write_tables

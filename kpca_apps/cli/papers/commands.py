@@ -15,7 +15,7 @@ app = group("papers", "Rerun the experiments of the papers.")
 
 
 class PapersOptions(Options):
-    """Options of ``kpca papers``; each command uses a part of them."""
+    """Options of ``kpca papers``; each command uses some of them."""
 
     data: Path | None = files("Folder of the data files.", "DIR")
     out: Path | None = files("Folder of the results. Default: kpca-papers-NAME.", "DIR")

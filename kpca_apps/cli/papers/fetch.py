@@ -14,19 +14,19 @@ from kpca_apps.errors import InputError, StoppedError
 from kpca_apps.names import one_line
 from kpca_apps.papers.data import FILES, MissingDataError, PaperFile, read_paper_file
 
-SECONDS = 60  # seconds to wait for a server that sends nothing
+SECONDS = 60  # seconds to wait for data from a server
 NO_SERVER = (socket.gaierror, ConnectionRefusedError)
 
 
 class _NoServerError(InputError):
-    """The server cannot be reached, so other files cannot be fetched either."""
+    """The server cannot be reached, so no other file can be fetched."""
 
 
 def fetch_files(console: Console, folder: Path) -> int:
     """Fetch the missing data files; return the number of failures.
 
-    A file with a wrong hash is not saved, and existing files are never replaced: one with a wrong
-    hash counts as a failure. If the server cannot be reached, no further file is tried.
+    A file with a wrong hash is not saved. Existing files are never replaced; an existing file with
+    a wrong hash counts as a failure. If the server cannot be reached, no further file is fetched.
     """
     files = [file for group in FILES.values() for file in group]
     n_there = n_new = 0
@@ -56,7 +56,6 @@ def fetch_files(console: Console, folder: Path) -> int:
 
 
 def _is_valid(folder: Path, file: PaperFile) -> bool:
-    """Check an existing file, and print what is wrong with it."""
     try:
         read_paper_file(folder, file)
     except MissingDataError as error:
@@ -66,7 +65,6 @@ def _is_valid(folder: Path, file: PaperFile) -> bool:
 
 
 def _is_fetched(console: Console, folder: Path, file: PaperFile) -> bool:
-    """Fetch a file, or print why that fails."""
     target = folder / file.path
     with made_for_use(target.parent):
         _make(target.parent)
@@ -89,7 +87,7 @@ def _make(folder: Path) -> None:
 
 
 def _fetch(file: PaperFile, target: Path) -> None:
-    """Download a file; it gets its name only if its SHA-256 is correct."""
+    """Download a file to a temporary name; rename it if its SHA-256 is correct."""
     from pooch import HTTPDownloader, get_logger, retrieve
 
     get_logger().setLevel("WARNING")
@@ -100,7 +98,6 @@ def _fetch(file: PaperFile, target: Path) -> None:
 
 
 def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
-    """Return the error for a file that could not be fetched."""
     if isinstance(error, OSError) and error.errno is not None:
         raise InputError(f"{one_line(str(target), 200)}: cannot be written ({error.strerror}).")
     if "does not match the known hash" in str(error):
@@ -115,7 +112,7 @@ def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
         server = urlsplit(file.address).hostname
         raise _NoServerError(f"{file.path}: {server} cannot be reached ({root.strerror})")
     if isinstance(root, IncompleteRead) and root.expected is not None:
-        n_bytes = int(root.partial)  # here the count of bytes; in the standard library, the bytes
+        n_bytes = int(root.partial)  # a number of bytes here, unlike in the standard library
         return InputError(
             f"{file.path}: stopped after {n_bytes:,} of {n_bytes + root.expected:,} bytes; try "
             "again."

@@ -52,7 +52,6 @@ def print_list(as_json: bool) -> None:
 
 
 def _list_lines(found: list[Experiment], width: int) -> list[str]:
-    """Return lines of names, data and wrapped titles, by paper."""
     cells = {one.name: (one.name, ", ".join(one.data) or "none") for one in found}
     heads = column_lines([("name", "data"), *cells.values()])
     before = max(map(len, heads)) + INDENT + 2
@@ -72,14 +71,14 @@ def _list_lines(found: list[Experiment], width: int) -> list[str]:
 def run_experiments(context: typer.Context, name: str, options: PapersOptions) -> int:
     """Run experiments and write their page, figures and numbers; return the number of failures.
 
-    Interrupts wait while the results are written. The results of an interrupted run go to a folder
-    of their own beside an earlier result.
+    While results are written, interrupts wait. If a run is interrupted and the folder has earlier
+    results, the new results go to a folder next to it.
     """
     console, chosen = Console(options.quiet), chosen_experiments(name)
     out = options.out or Path(f"kpca-papers-{name}")
     complete, partial = _folders(out, force=options.force)
     _check_data(options.data)
-    # Import before the first experiment, so that a missing library is noticed at once.
+    # Import before the first experiment, to notice a missing library at once.
     from kpca_apps.report.papers.page import gallery_figures, render_gallery
 
     clock, interrupted = Clock(), False
@@ -131,7 +130,7 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
 
 
 def _folders(place: Path, *, force: bool) -> tuple[OutputFolder, OutputFolder]:
-    """Return the folder of the results, and that of an interrupted run."""
+    """Return the folder of complete results, and that of an interrupted run's results."""
     folder = OutputFolder(place, force=force)
     folder.check()
     if not folder.path.exists():
@@ -142,7 +141,6 @@ def _folders(place: Path, *, force: bool) -> tuple[OutputFolder, OutputFolder]:
 
 
 def _check_data(folder: Path | None) -> None:
-    """Raise InputError before any work if the data folder cannot be read."""
     if folder is None:
         return
     label = one_line(str(folder), 200)
@@ -157,7 +155,7 @@ def _check_data(folder: Path | None) -> None:
 
 
 def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:
-    """Run one experiment; if it raises an error, the other experiments still run."""
+    """Run one experiment; an error does not stop the other experiments."""
     try:
         return reproduce(experiment, PaperData(data))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Answers to assistants: some fields of each result, the first items of lists, short texts."""
+"""Answers to assistants: a selection of fields, the first items of lists, shortened texts."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from kpca_apps.novelty.result import (
 from kpca_apps.report.novelty.text import diff_headline, headline
 from kpca_apps.report.text import Verbatim
 
-CELL, SENTENCE = 120, 600  # characters
+CELL, SENTENCE = 120, 600  # largest numbers of characters
 REASONS, FEW = 3, 5  # most reasons of a row; most items of other lists
 MOST_RULES = 50
-# Fields that hold names and cells, not sentences.
+# Fields that contain names or cells rather than sentences.
 CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
-# Fields that answers contain, by type, named after the last dot; other types have all fields.
+# Fields that answers contain, by type; of other types, answers contain all fields.
 FIELDS = {
     AcceptedRows: "n_rows statement",
     DuplicateRows: "statement",
@@ -51,7 +51,7 @@ Answer = dict[str, Any]
 
 
 def brief(value: Any, most: int = FEW, name: str = "") -> Any:
-    """Return the value of a field `name` for an answer, with the first `most` items of lists."""
+    """Return the value of a field `name` for an answer, with the first `most` items of a list."""
     if isinstance(value, str):
         return one_line(value, CELL if name in CELLS else SENTENCE)
     if is_dataclass(value):
@@ -83,7 +83,7 @@ def screening(result: ScreeningResult, top: int) -> Answer:
 
 
 def diff(result: ScreeningDiff, top: int) -> Answer:
-    """Return how the second of two screenings differs from the first."""
+    """Return how the second of two screenings differs from the first, for an answer."""
     lists = {name: getattr(result, name) for name in ("appeared", "removed")}
     return {
         **brief(result, MOST_RULES),

@@ -18,7 +18,7 @@ _begin = cache(begin_process)
 
 
 async def in_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process that later calls reuse and cancelling kills."""
+    """Call a function in a process that is reused by later calls and killed by cancelling."""
     try:
         return await to_process.run_sync(
             _owned, os.getpid(), function, *arguments, cancellable=True
@@ -33,7 +33,7 @@ def _owned(owner: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class Refusal(str):
-    """An error message in place of an answer."""
+    """An error message that replaces an answer."""
 
 
 def call_tool(tools: Tools, name: str, arguments: dict[str, Any]) -> Any:

@@ -45,7 +45,7 @@ def mcp(
     It needs the extra mcp.
     """
     try:
-        spec = find_spec("mcp.server.mcpserver")  # other versions lack this kind of server
+        spec = find_spec("mcp.server.mcpserver")  # other versions of mcp lack this kind of server
     except ModuleNotFoundError:
         spec = None
     if spec is None:

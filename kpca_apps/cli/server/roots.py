@@ -1,4 +1,4 @@
-"""The served folders: a file in them is found, any other file is refused."""
+"""The served folders: files inside can be used, and all other files are refused."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _RESULT = "result.json"
 
 @dataclass(frozen=True)
 class Roots:
-    """The served folders, with links resolved, and the size of the largest file to read.
+    """The served folders, with links resolved, and the largest size of a file to read.
 
-    A relative name is looked up in each folder in turn. Nothing outside is read or written, by
+    A relative name is looked up in each folder in turn. No path outside can be reached, be it by
     ``..``, an absolute path, or a link.
     """
 
@@ -30,7 +30,7 @@ class Roots:
 
     @classmethod
     def of(cls, folders: list[Path], largest: int) -> Roots:
-        """Return the folders of --root, or raise ConfigError for one that does not exist."""
+        """Return the folders of --root; raise ConfigError for a folder that does not exist."""
         for folder in folders:
             if not folder.is_dir():
                 raise ConfigError(
@@ -53,7 +53,7 @@ class Roots:
         return path
 
     def run(self, name: str) -> Path:
-        """Return the folder of a finished run whose files are all inside and small enough."""
+        """Return the folder of a finished run if its files are inside and small enough."""
         path = self.existing(name)
         if not path.is_dir():
             raise InputError(f"{_quoted(name)}: is not a folder; name that of an earlier run.")
@@ -63,7 +63,7 @@ class Roots:
         return path
 
     def new(self, name: str) -> Path:
-        """Return a path to write to: a name in an existing folder."""
+        """Return a path for writing, which must be in an existing served folder."""
         for place in self._places(name):
             with suppress(OSError, ValueError):  # the name may be invalid
                 if place.name and self._inside(place.parent) and place.parent.is_dir():
@@ -73,7 +73,7 @@ class Roots:
         raise InputError(f"{_quoted(name)}: is not in an existing folder that the server serves.")
 
     def shown(self, path: Path) -> str:
-        """Return a path in the form in which callers name it."""
+        """Return a path as callers name it: relative to the first folder, if possible."""
         first = self.folders[0]
         return str(path.relative_to(first) if path.is_relative_to(first) else path)
 
@@ -85,7 +85,7 @@ class Roots:
         return [*islice(self._items(folder), MOST_LISTED)]
 
     def _items(self, folder: Path) -> Iterator[str]:
-        from kpca_apps.images.kinds import IMAGE_SUFFIXES  # slow to import
+        from kpca_apps.images.kinds import IMAGE_SUFFIXES  # importing this is slow
 
         listed = {*TABLE_SUFFIXES, *IMAGE_SUFFIXES, ".kpca"}
         for item in sorted(folder.iterdir()):
@@ -110,13 +110,11 @@ class Roots:
         raise InputError(f"{_quoted(name)}: no such file in the served folders.{near}")
 
     def _places(self, name: str) -> list[Path]:
-        """Return the possible paths of a name, without access to the disk."""
         if "\0" in name or not name.strip() or ".." in Path(name).parts:
             raise InputError(f'{_quoted(name)}: is not allowed; name a file without "..".')
         return [folder / name for folder in self.folders]
 
     def _inside(self, place: Path) -> bool:
-        """Whether a path, with links resolved, is in a served folder."""
         try:
             real = place.resolve()
         except (OSError, RuntimeError, ValueError):

@@ -1,6 +1,6 @@
-"""The tools of the server: functions of file names and options that return a small answer.
+"""The tools of the server: functions of file names and options that return a short answer.
 
-Assistants read their docstrings.
+Assistants read the docstrings of these functions.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.write import csv_bytes
 
 MODEL = "model.kpca"
-MOST_ROWS = 50  # of an answer
-MOST_ACCEPTED = 1_000  # most rows in one call
+MOST_ROWS = 50  # most rows in an answer
+MOST_ACCEPTED = 1_000  # most rows accepted in one call
 LARGEST_IMAGE = 50_000_000  # pixels
-# Time grows with the square of the number of columns: 19 s on one core for 1,000, of 60 rows.
+# Time grows with the square of the number of columns. Measured for 60 rows: 19 s on one core.
 MOST_COLUMNS = 1_000
-# Parameters of tools that are options of a screening and do not name files.
+# Parameters of tools that are options of a screening, without names of files.
 _OPTIONS = "share count alpha fdr id exclude categorical numeric by seed".split()
 OF_TOOLS = KEYWORDS | {"--force": "replace=true", "--out": "out="}
 
@@ -344,19 +344,18 @@ class Tools:
         return folder
 
     def _hidden(self, hide: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the columns to hide: named in the call, or hidden by the server."""
         return tuple(dict.fromkeys([*(hide or ()), *self.hide]))
 
     def _refuse_shown(self, run: Path) -> None:
-        """Raise RefusedError for a run that shows columns which the server hides."""
+        """Raise RefusedError if a run shows columns that the server hides."""
         is_hidden, renamed = _columns_of(run)
         for path in run.glob("scored.*") if is_hidden else ():
             scored = open_table(self.roots.file(str(path)), layout="off")
             written = runs.written_names(is_hidden, scored)
-            # Look for added columns behind those of the input, which may have the same names.
+            # Find added columns after the input columns, which may have the same names.
             hidden = {one for name, one in written.items() if is_hidden[name]}
             hidden |= OURS & {*scored.columns[len(is_hidden) :]}
-            # The scored table lacks the original names of renamed columns.
+            # The scored table does not contain the original names of renamed columns.
             scored = replace(scored, source=replace(scored.source, renamed=renamed))
             named = resolve_columns(ColumnOptions(), scored, also_hidden=self.hide).hide
             shown = [one for one in named if one not in hidden]
@@ -368,7 +367,6 @@ class Tools:
             )
 
     def _model(self, name: str) -> NoveltyModel:
-        """Load the model of a run, or a model file."""
         place = self.roots.existing(name)
         return load_model(self.roots.file(str(place / MODEL if place.is_dir() else place)))
 
@@ -380,7 +378,6 @@ class Tools:
         accept: str | None,
         given: dict[str, Any],
     ) -> tuple[AnyTable, Table | None, ScreeningOptions]:
-        """Open a table to be scored; return it, its accepted rows, and the options."""
         accepted = None if accept is None else read_table(self.roots.file(accept))
         _require_columns(len(model.encoder.plan.used), "the model")
         opened = open_table(path)
@@ -390,7 +387,6 @@ class Tools:
     def _accept(
         self, table: AnyTable, rows: Sequence[int], hidden: Collection[str], target: Path
     ) -> None:
-        """Add rows of a table to a file of accepted ones, without cells of hidden columns."""
         n_rows = row_count(table)
         if not 1 <= len(rows) <= MOST_ACCEPTED or not all(1 <= row <= n_rows for row in rows):
             raise InputError(
@@ -413,7 +409,6 @@ class Tools:
 
 
 def _opened(path: Path, exclude: Sequence[str] | None = None) -> AnyTable:
-    """Open a table with few enough columns for one call."""
     table = open_table(path)
     excluded = set(map(name_key, exclude or ()))
     n_columns = sum(name_key(name) not in excluded for name in table.columns)
@@ -440,9 +435,9 @@ def _top(top: int) -> int:
 
 
 def _columns_of(run: Path) -> tuple[dict[str, bool], tuple[tuple[str, str], ...]]:
-    """Return which columns of a run are hidden, in order, and the original names of renamed ones.
+    """Return which columns of a run are hidden, in order, and original names of renamed columns.
 
-    A folder without a valid result gives nothing and is refused later.
+    Without a valid result in the folder, both are empty, and the run is refused later.
     """
     try:
         result = json.loads((run / "result.json").read_bytes())
@@ -454,7 +449,6 @@ def _columns_of(run: Path) -> tuple[dict[str, bool], tuple[tuple[str, str], ...]
 
 
 def _flags(given: dict[str, Any], hide: Iterable[str] | None, accept: str | None) -> list[str]:
-    """Return options as words of a command."""
     defaults = {one.name: one.default for one in fields(NoveltyOptions)}
     words = []
     for name, value in {**given, "hide": [*(hide or ())], "accept": accept}.items():
@@ -474,7 +468,6 @@ def _write_run(
     *,
     save: bool,
 ) -> ScreeningResult:
-    """Write the folder of a run as the command `words` would, but without files of figures."""
     made = replace(result.run, command=shlex.join(words), flagged_file="flagged.csv")
     with folder as building:
         notes = write_tables(building, table, replace(result, run=made), model.encoder.plan)

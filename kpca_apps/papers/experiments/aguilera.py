@@ -49,11 +49,10 @@ def run_clusters(data: PaperData) -> Outcome:
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    """Return the values measured on one random data set."""
-    # The values are: share of rows nearest to their own mean on components 1 and 2; eigenvalue 2
-    # over 3; largest within-cluster share of variance of components 1 and 2, and smallest of 3 to
-    # 8; eigenvalues 5 over 6 and 8 over 9; and the angles in degrees between the spaces of
-    # components 1 and 2, 3 to 5, and 3 to 8 of two draws.
+    # On one random data set: share of rows nearest to the mean of their own cluster, on components
+    # 1 and 2; eigenvalue 2 over 3; within-cluster share of variance, the largest of components 1
+    # and 2 and the smallest of 3 to 8; eigenvalues 5 over 6 and 8 over 9; and angles in degrees
+    # between two draws' spaces of components 1 and 2, 3 to 5, and 3 to 8.
     X, labels = three_clusters(rng)
     first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
     T, v = first.project(X), first.variances
@@ -88,8 +87,9 @@ def run_half_moons(data: PaperData) -> Outcome:
     """Separate two half moons by two Gaussian kernels (Fig. 4).
 
     The caption does not define how well moons are distinguished, so two measures are used: the
-    nearest mean on two components, and a least-squares line through them. The authors' script adds
-    the class label as a third column, which separates the moons; both inputs are measured.
+    nearest mean on two components, and a least-squares line in their plane. The authors' script
+    adds the class label as a third column, which separates the moons by itself. Results with and
+    without that column are measured.
     """
     X, labels = half_moons(np.random.default_rng(0))
     narrow, wide = components(RBF(2.0), X, 2), components(RBF(0.01), X, 10)
@@ -124,7 +124,6 @@ def _shape(X: Matrix) -> tuple[float, ...]:
 
 
 def _accuracies(X: Matrix, labels: Labels) -> Matrix:
-    """Return both separation measures for each of `WAYS`."""
     Y = np.column_stack([X, labels])
     planes = [PCA(2).fit_transform(X)]
     planes += [components(RBF(g), Z, 2).project(Z) for Z in (X, Y) for g in (0.01, 2.0)]
@@ -145,7 +144,7 @@ def _judge(shapes: Matrix, right: Matrix) -> tuple[Claim, ...]:
     )
 
 
-ODD = -0.8  # a component with a lower parity counts as odd; exact symmetry gives -1
+ODD = -0.8  # a component with a lower parity counts as odd; with exact symmetry, parity would be -1
 
 
 def run_cassini(data: PaperData) -> Outcome:
@@ -185,9 +184,8 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
 
 
 def _captions() -> tuple[Claim, ...]:
-    """Judge the captions of four components by their parities and correlations."""
-    # Take means over draws of the parities in x and in y, and of absolute correlations with y and
-    # with membership of the disc.
+    # Judge the captions of four components by means over draws: of parities in x and in y, and of
+    # absolute correlations with y and with membership of the disc.
     rng, draws = np.random.default_rng(1), []
     for _ in range(DRAWS):
         X, labels = cassini(rng)
@@ -208,8 +206,8 @@ def _captions() -> tuple[Claim, ...]:
 def run_script_runs(data: PaperData) -> Outcome:
     """Run the parts of the published script that the paper omits: tanh kernels, and a ring.
 
-    tanh is indefinite: its components are features without a distance, and the script drops those
-    of negative eigenvalues. Omitted: runs on iris, which add nothing, and timings of R packages.
+    As tanh is indefinite, its components are features without a distance; the script drops those
+    with negative eigenvalues. Runs on iris and timings of R packages are left out here.
     """
     rng = np.random.default_rng(0)
     curve = parabola(rng, 250)

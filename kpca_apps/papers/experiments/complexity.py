@@ -1,7 +1,8 @@
 """Cost of kernel PCA: time and memory of a fit, time of a projection (VII; 1996 report, 4.4).
 
 If all terms grow alike (in p, m, and n with few components), an exponent is the slope between the
-first and last point of a curve. Otherwise it uses the last two, where the fastest term dominates.
+first and last point of a curve. Otherwise it uses the last two points, where the fastest term
+dominates.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ GAMMA = 0.05
 
 
 def run_complexity(data: PaperData) -> Outcome:
-    """Time fits and projections of several sizes, and estimate the exponents."""
+    """Time fits and projections of several sizes, and estimate the exponents of their costs."""
     X = np.random.default_rng(0).normal(size=(max(PROJECTED), 10))
     jobs = {
         "all components, LAPACK": (_lapack(X), ROWS_OF_LAPACK),
@@ -81,7 +82,7 @@ def _landmarks(X: Matrix) -> Job:
 
 
 def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
-    """Return projections to time, each with the sizes that vary."""
+    """Return projections to time, each with the sizes to vary."""
     fits = {n: components(RBF(GAMMA), X[:n], 50) for n in TRAINED}
     middle, few = fits[1000], X[:2000]
     full, linear = components(RBF(GAMMA), X[:1000]), components(Linear(), X[:1000])
@@ -114,12 +115,12 @@ def series_of(
 
 
 def _seconds(job: Callable[[], object]) -> float:
-    """Return the shortest of five CPU times; CPU time excludes other processes."""
+    """Return the shortest of five CPU times, which exclude other processes."""
     return min(timeit.repeat(job, number=1, repeat=5, timer=time.process_time))
 
 
 def peak_bytes(job: Callable[[], object]) -> float:
-    """Return the peak memory of a job beyond the memory allocated before, in bytes."""
+    """Return the peak memory of a job, without memory allocated before, in bytes."""
     tracing = tracemalloc.is_tracing()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]

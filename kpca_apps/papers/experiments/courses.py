@@ -29,9 +29,9 @@ from kpca_apps.system.arrays import Matrix
 def run_course(data: PaperData) -> Outcome:
     """Run the illustrations of the course notes: nearest class means, rings, and y ~ x + x^2.
 
-    Claims state errors of the notes (the sign of b in eq. (3.3), separability by any kernel). The
-    English notes (2.1) call the loss of information minimal for low variance; it is minimal where
-    the retained variance is high.
+    Some claims state errors of the notes (the sign of b in eq. (3.3), separability by any kernel).
+    The English notes (2.1) say that the loss of information is minimal for low variance; in fact it
+    is minimal for high retained variance.
     """
     rng = np.random.default_rng(0)
     clouds, sides = _clouds(rng)
@@ -65,7 +65,7 @@ def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
 
 
 def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
-    """Classify rings by the nearest class mean, by a line, and by lines through components."""
+    """Classify rings by the nearest class mean, by a line, and by a line on components."""
     kernels = {"the inner product": Linear(), "(x.y)^2": Polynomial(2)}
     plain, parted_wrong = (
         float(np.mean(class_means(kernel, X, labels).predict(X) != labels))
@@ -92,7 +92,7 @@ def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
 
 
 def separable(T: Matrix, labels: Labels) -> bool:
-    """Return whether a hyperplane separates groups 0 and 1, that is, margins of 1 are feasible."""
+    """Return whether a hyperplane separates groups 0 and 1: whether margins of 1 are feasible."""
     sides = 2.0 * labels - 1.0
     margins = sides[:, None] * np.column_stack([T / np.abs(T).max(), np.ones(len(T))])
     solution = linprog(
@@ -108,7 +108,7 @@ def _rule(
     *kernels: Kernel,
     captions: tuple[str, ...] = ("the inner product",),
 ) -> Contours:
-    """Return the values of eq. (3.2) over the plane, one panel per kernel; 0 is the boundary."""
+    """Return eq. (3.2) over the plane, a panel for each kernel; the contour 0 is the boundary."""
     x, y, places = plane_grid(X)
     values = np.stack(
         [
@@ -135,7 +135,7 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     return [claim], [Curves("y ~ x + x^2", "x", "y", series, points=points)]
 
 
-# Radii and noise deviation of each data set; kernel widths to try, over the largest radius.
+# Radii and sd of the noise by data set; kernel widths to try, over the largest radius.
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))
 WIDTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15]) / 15.0
 SIGMA = 0.4
@@ -146,8 +146,8 @@ ENOUGH = 0.99
 def run_concentric(data: PaperData) -> Outcome:
     """Separate three concentric clouds by (x.y + 1)^2 and a Gaussian kernel (section Example).
 
-    The first two components of (x.y + 1)^2 resemble the rows themselves; the third, plotted
-    against the first, shows the separation.
+    The first two components of (x.y + 1)^2 resemble the rows themselves. The separation shows in a
+    plot of the third component against the first.
     """
     tried = [_Accuracies.of(radii, noise) for radii, noise in RINGS]
     X, labels = rings(np.random.default_rng(0), *RINGS[0])
@@ -187,12 +187,12 @@ def run_concentric(data: PaperData) -> Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _Accuracies:
-    """How well each kernel separates three clouds, as shares of the rows."""
+    """Shares of the rows of three clouds that each kernel classifies correctly."""
 
     radii: tuple[float, ...]
     linear: float
-    square: tuple[float, float, float]  # on component 1, best of five, nearest mean on three
-    gaussian: Matrix  # on component 1, for each of `WIDTHS`
+    square: tuple[float, float, float]  # by component 1; best of five; nearest mean on three
+    gaussian: Matrix  # by component 1, for each of `WIDTHS`
 
     @classmethod
     def of(cls, radii: tuple[float, ...], noise: float) -> _Accuracies:

@@ -21,9 +21,9 @@ from kpca_apps.system.arrays import Matrix
 
 @dataclass(frozen=True)
 class _Set:
-    """A data set: figure, sigma, number of components, and number of noise rows at its end.
+    """A data set: figure, sigma, number of components, and number of noise rows, which come last.
 
-    Sets with noise also have the width of the one-class SVM.
+    Data sets with noise also have the kernel width of the one-class SVM.
     """
 
     figure: str
@@ -68,7 +68,7 @@ def run_novelty_sets(data: PaperData) -> Outcome:
 def _error_contours(
     name: str, subspace: KernelSubspace, X: Matrix, noise: Labels, threshold: float
 ) -> Contours:
-    """Return contours of the error; rows above the threshold are as numerous as noise rows."""
+    """Return contours of the error; as many rows exceed the threshold as there are noise rows."""
     x, y, places = plane_grid(X, side=FINE)
     values = subspace.reconstruction_error(places).reshape(1, len(y), len(x))
     words = (
@@ -92,7 +92,7 @@ def _noise(name: str, subspace: KernelSubspace, X: Matrix) -> Claim:
 
 
 def _shape(name: str, subspace: KernelSubspace, X: Matrix) -> Claim:
-    """Judge whether the region within the largest training error stays close to the rows."""
+    """Judge whether the region below the largest training error stays near the rows."""
     known, threshold = SETS[name], subspace.reconstruction_error(X).max()
     _, _, places = plane_grid(X)
     inside = subspace.reconstruction_error(places) <= threshold
@@ -109,21 +109,21 @@ NUS = (0.02, 0.05, 0.1)
 CANCER_SIGMAS, DIGIT_SIGMAS = (0.5, 1.0, 2.0, 4.0, 8.0), (2.0, 4.0, 8.0, 12.0, 16.0)
 CANCER_COUNTS, DIGIT_COUNTS = (50, 100, 190), (50, 100, 200)
 CANCER_LINEAR, DIGIT_LINEAR = tuple(range(1, 9)), (1, 8, 20, 40, 60, 100)
-LOWEST_SHOWN = 0.9958  # smallest AUC in Fig. 9 for cancer
-WITHIN = 0.0003  # tolerance; other draws of the noise change an AUC by .0002
-SMALL, LARGE = 0.3, 100.0  # sigma in the two limits of 4.2.2 and appendix A
+LOWEST_SHOWN = 0.9958  # smallest AUC shown in Fig. 9 for cancer
+WITHIN = 0.0003  # tolerance of an AUC; other random noise changes an AUC by .0002
+SMALL, LARGE = 0.3, 100.0  # values of sigma for the two limits in 4.2.2 and appendix A
 
 
 def run_novelty_rates(data: PaperData) -> Outcome:
     """Compare the AUC of novelty detection with three other methods, on cancer and the digit 0.
 
-    Cancer: trained on the first 200 benign rows; uniform noise of up to .05 breaks ties of the
-    integers. Digit 0: the 1,194 zeros of the training file, all 2,007 test digits.
+    Cancer: trained on the first 200 benign rows; uniform noise of up to .05 breaks ties of
+    integers. Digit 0: trained on 1,194 zeros of the training file, tested on all 2,007 test digits.
     """
     parts = _cancer(data)
     cancer = _best(parts, CANCER_SIGMAS, CANCER_COUNTS, CANCER_LINEAR)
     X, y, new, truth = data.usps()
-    # Train on the zeros of the training file; in the test file all other digits are novel.
+    # Train on the zeros of the training file; all other digits of the test file are novel.
     zero = _best((X[y == 0], new, truth != 0), DIGIT_SIGMAS, DIGIT_COUNTS, DIGIT_LINEAR)
     small, parzen = (_auc(RBF.from_sigma(SMALL), q, *parts) for q in (CANCER_COUNTS[-1], 0))
     large, linear = (_auc(kernel, 4, *parts) for kernel in (RBF.from_sigma(LARGE), Linear()))
@@ -148,7 +148,6 @@ def run_novelty_rates(data: PaperData) -> Outcome:
 
 
 def _beats_all(task: str, areas: dict[str, float]) -> Claim:
-    """Judge whether kernel PCA at its best setting has a larger AUC than each other method."""
     others = ", ".join(f"{name} {areas[name]:.4f}" for name in OTHERS)
     ours = areas[KERNEL_PCA]
     return judge(f"best {task}", ours > max(areas[name] for name in OTHERS), ours, others)
@@ -174,7 +173,7 @@ def _best(
     counts: tuple[int, ...],
     linear: tuple[int, ...],
 ) -> dict[str, float]:
-    """Return each method's largest AUC over its settings on the test rows."""
+    """Return the largest AUC of each method over its settings, on the test rows."""
     train, test, novel = parts
     machines = [OneClassSVM(gamma=0.5 / s**2, nu=nu) for s in sigmas if s >= 1.0 for nu in NUS]
     scores = [-machine.fit(train).decision_function(test) for machine in machines]

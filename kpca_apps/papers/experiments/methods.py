@@ -1,4 +1,4 @@
-"""All remaining methods and kernels of the papers, each beside the method to prefer."""
+"""The remaining methods and kernels of the papers, each next to a better method."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from kpca_apps.papers.result import Outcome
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-N, Q = 2000, 5  # numbers of rows near the curved surface and of components to compare
+N, Q = 2000, 5  # number of rows near the curved surface, and of components to compare
 LANDMARKS, FEATURES = 60, 1000
-ALIKE = 0.936  # cosine threshold that selects about LANDMARKS basic patterns
+ALIKE = 0.936  # threshold of the cosine that selects about LANDMARKS basic patterns
 COUNTS = (15, 30, 60, 120)
 PASSES = (10, 30, 100, 300)
 NEIGHBOURS = 30
@@ -48,7 +48,7 @@ Rng = np.random.default_rng
 
 
 def run_methods(data: PaperData) -> Outcome:
-    """Run the methods, by kind."""
+    """Run the methods, one kind after another."""
     with one_blas_thread():
         kinds = [_fewer_rows(), _iterations(), _clusters(), _spiral(), _classifiers()]
         kinds += [_on_components(), _preimages(), _kernels()]
@@ -60,7 +60,7 @@ def run_methods(data: PaperData) -> Outcome:
 
 
 def _table(title: str, measured: str, counted: str, *rows: tuple[str, ...]) -> Table:
-    """Return a table of `_row` lines: an error and a count for each of two methods."""
+    """Return a table of rows from `_row`: an error and a count for each of two methods."""
     heads = ("method", measured, "prefer", measured, f"{counted}, by it / by that")
     return Table(title, heads, rows)
 
@@ -73,7 +73,7 @@ def _row(
 
 @cache
 def _curved() -> tuple[Matrix, RBF]:
-    """Return rows near a curved surface in 12 dimensions, and a kernel of their median width."""
+    """Return rows near a curved surface in 12 dimensions, and a kernel of their median distance."""
     rng = Rng(0)
     latent = rng.normal(size=(N, 3))
     turned = np.sin(latent @ rng.normal(size=(3, 12)))
@@ -93,7 +93,7 @@ def _median_kernel(X: Matrix) -> RBF:
 
 
 def _error(subspace: KernelSubspace | Matrix) -> float:
-    """Return the largest relative error of the first variances on the curved surface."""
+    """Return the largest relative error of the first `Q` variances on the curved surface."""
     variances = subspace.variances if isinstance(subspace, KernelSubspace) else subspace
     return float(np.abs(variances[:Q] / _exact().variances - 1.0).max())
 
@@ -119,10 +119,10 @@ def _random_features(m: int) -> float:
 
 
 def _fewer_rows() -> Outcome:
-    """Compare components from fewer rows or features with those of Nystrom landmarks."""
+    """Compare components from fewer rows or features with components from Nystrom landmarks."""
     (X, kernel), m = _curved(), LANDMARKS
     subset = Rng(0).choice(N, size=100, replace=False)
-    # The other rows affect neither components nor mean, as with 3,000 of 7,291 rows in 6.3.
+    # Rows outside the subset affect neither components nor mean, as with 3,000 of 7,291 in 6.3.
     part = components(kernel, X[subset], Q)
     same = _landmarks(X[subset], 100)
     patterns = fits.basic_patterns(gram_matrix(kernel, X), ALIKE)
@@ -159,7 +159,7 @@ def _fewer_rows() -> Outcome:
 
 
 def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
-    """Return leading eigenvalues by the engine's Krylov iteration, and its number of products."""
+    """Return leading eigenvalues by the engine's Krylov iteration, and the number of products."""
     columns = [0]
 
     def multiply(block: Matrix) -> Matrix:
@@ -171,7 +171,7 @@ def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
 
 
 def _iterations() -> Outcome:
-    """Count products of the power method, and track the kernel Hebbian algorithm."""
+    """Count the products of the power method, and track the kernel Hebbian algorithm."""
     X, kernel = _curved()
     few = X[:300]
     pairs = fits.power_pairs(centred(gram_matrix(kernel, X)), 10, Rng(0))
@@ -209,7 +209,7 @@ def _iterations() -> Outcome:
 
 
 def _clusters() -> Outcome:
-    """Cluster rings in feature space; each method takes the best of ten common starts."""
+    """Cluster rings in feature space; each method uses the best of the same ten starts."""
     rng = Rng(0)
     X, y = rings(rng, (0.1, 0.5, 1.0), 0.05)
     order = rng.permutation(len(X))
@@ -242,7 +242,7 @@ def _clusters() -> Outcome:
 
 
 def _spiral() -> Outcome:
-    """Move noisy rows of a spiral, arms 1 apart, onto components of their neighbours."""
+    """Move noisy rows of a spiral, whose arms are 1 apart, onto components of nearby rows."""
 
     def at(turn: Matrix) -> Matrix:
         return np.asarray(turn * [np.cos(turn), np.sin(turn)]).T / (2.0 * np.pi)
@@ -273,7 +273,7 @@ def _wrong(labels: NDArray[np.generic], truth: Labels) -> float:
 
 
 def _classifiers() -> Outcome:
-    """Classify digits by each method, and by the classifier to prefer."""
+    """Classify digits by each method, and by the better classifier."""
     X, y, new, truth = _digits()
     n, own, cubic = len(X), _median_kernel(X), Polynomial(3, 1.0, 1.0)
     many, few = components(cubic, X, 256), components(cubic, X, 64)
@@ -312,7 +312,7 @@ def _classifiers() -> Outcome:
 
 
 def _on_components() -> Outcome:
-    """Regress on components, and search for independent directions among them."""
+    """Regress on components, and search for independent directions among components."""
     by_components, by_ridge = _diabetes()
     sources = Rng(0).uniform(-1.0, 1.0, size=(2000, 2))
     X = sources @ np.array([[2.0, 1.0], [0.5, -1.0]])
@@ -333,7 +333,7 @@ def _on_components() -> Outcome:
 
 
 def _diabetes() -> tuple[float, float]:
-    """Return root mean squared errors over five folds, each method at its best setting."""
+    """Return root mean squared errors over five folds, for each method at its best setting."""
     X, y = load_diabetes(return_X_y=True)
     X, folds = StandardScaler().fit_transform(X), KFold(5, shuffle=True, random_state=0)
     squares = np.zeros((len(GAMMAS), len(COMPONENT_COUNTS)))
@@ -350,11 +350,11 @@ def _diabetes() -> tuple[float, float]:
 
 
 def _preimages() -> Outcome:
-    """Show what components of digits represent, and locate moved signals."""
+    """Show the images that components of digits represent, and locate moved signals."""
     X = _digits()[0]
     subspace = components(_median_kernel(X), X, 8)
     learned, sides = learn_preimage(subspace, 1e-3), (-2.0, 2.0)
-    # Map the points two deviations from 0 on each axis, on either side, back to rows.
+    # Map points on each axis, two standard deviations from 0 on either side, back to rows.
     ends = [learned(np.diag(side * np.sqrt(subspace.variances))) for side in sides]
     right = [
         float(np.mean(np.diag(subspace.project(points)) * side > 0.0))
@@ -382,7 +382,7 @@ def _preimages() -> Outcome:
 
 
 def _kernels() -> Outcome:
-    """Classify digits with image kernels, and check monomial maps and iterated kernels."""
+    """Classify digits with image kernels; check monomial maps and iterated kernels."""
     X, y, new, truth = _digits()
     cubic, axes, some = Polynomial(3), components(Linear(), X, 16), X[::9]
 

@@ -17,8 +17,8 @@ from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 COUNTS = tuple(range(1, 10))
-D = 10  # columns
-# Table 1: ratios for 1 to 9 components, by standard deviation of the noise.
+D = 10  # number of columns
+# Ratios in Table 1 for 1 to 9 components, by standard deviation of the noise.
 PAPER = {
     0.05: (2058.42, 1238.36, 846.14, 565.41, 309.64, 170.36, 125.97, 104.40, 92.23),
     0.1: (10.22, 31.32, 21.51, 29.24, 27.66, 23.53, 29.64, 40.07, 63.41),
@@ -35,9 +35,9 @@ THREADS = 2
 def run_denoising_toy(data: PaperData) -> Outcome:
     """Denoise eleven Gaussians in ten dimensions (Table 1), kernel exp(-|x - y|^2 / (d c)).
 
-    d = 10, and the width follows the noise, c = 2 sigma^2. Each number is the summed squared
-    distance to the true centres after linear PCA over that after kernel PCA, with 100 training and
-    33 test rows per centre.
+    d = 10, and the width follows the noise: c = 2 sigma^2. A number is the summed squared distance
+    to the true centres after linear PCA, divided by that after kernel PCA. Each centre has 100
+    training rows and 33 test rows.
     """
     sigmas = tuple(PAPER)
     jobs = (delayed(ratios)(draw, sigma) for sigma in sigmas for draw in range(DRAWS))
@@ -70,7 +70,7 @@ def _judge_toy(median: Matrix) -> tuple[Claim, ...]:
     paper, wide = np.array(list(PAPER.values())), median[-1]
     alike = int(np.count_nonzero(np.abs(np.log(median / paper)) < np.log(2.0)))
     below = [count for count, ratio in zip(COUNTS, wide, strict=True) if ratio < 1.0]
-    middle = paper[1:3], median[1:3]  # ratios of the paper and ours, at noise of 0.1 and 0.2
+    middle = paper[1:3], median[1:3]  # ratios of the paper and ours, at noise 0.1 and 0.2
     ranges = ["; ".join(f"{_cell(row[0])} to {_cell(row[-1])}" for row in rows) for rows in middle]
     return (
         judge("to 0.4", (median[:-1] > 1.0).all(), median[:-1].min()),
@@ -91,7 +91,7 @@ def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
-    """Return the ratio per number of components, and how many fixed points ran and restarted."""
+    """Return the ratio by number of components, and the numbers of fixed points run, restarted."""
     train, noisy, truth = drawn(draw, sigma)
     kernel = components(RBF(1.0 / (D * 2.0 * sigma**2)), train, max(COUNTS))
     linear = components(Linear(), train, max(COUNTS))
@@ -115,25 +115,25 @@ FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 
 SHOWN_COUNTS = (1, 4, 16, 64, 256, 1024)
 SHAPE = 4, 10, 16, 16  # shape of the pictures
-SHOWN = 150  # index of the digit shown, the first 3 of the test digits
+SHOWN = 150  # index of the digit shown: the first 3 among the test digits
 WITHIN = 0.05
 C = 0.5
-WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # FACTORS measured on unsmoothed digits
+WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # measured on digits without smoothing
 
 
 def run_denoising_digits(data: PaperData) -> Outcome:
     """Denoise USPS digits by linear and kernel PCA, kernel exp(-|x - y|^2 / (256 c)), c = 0.5.
 
-    The paper's c is twice the average variance of a pixel. In our copy this variance is nearly
-    twice as large; after smoothing it equals the paper's, so smoothed digits are used.
+    The paper's c is twice the average variance of a pixel. In our copy of the data, this variance
+    is nearly twice as large. After smoothing, it equals the paper's, so smoothed digits are used.
 
-    Each number is the mean squared distance to the clean digit. Noise is Gaussian with standard
+    A number is the mean squared distance to the clean digit. Noise is Gaussian with standard
     deviation .5, or speckle: each pixel turns black or white with probability .4.
     """
     raw, test = digits(data)
     train, clean = smoothed_digits(raw), smoothed_digits(test)
     kernel, linear = components(RBF(1.0 / (256 * C)), train, 1024), components(Linear(), train, 256)
-    # Compare the paper's width with the pixel variance that determines it.
+    # Compare the paper's width with twice the pixel variance, which defines the width.
     claims = [compare("width", 2.0 * float(train.var(axis=0).mean()), 2.0 * raw.var(axis=0).mean())]
     figures: list[Curves | Pictures] = []
     columns: list[list[float]] = []
@@ -211,7 +211,6 @@ def _best(
 
 
 def _distance_table(columns: list[list[float]]) -> Table:
-    """Return all distances, one column per noise and method."""
     heads = ["components"]
     heads += [f"{kind}, {method} PCA" for kind in BEST for method in ("linear", "kernel")]
     rows = []
@@ -235,7 +234,6 @@ def _distance_curves(kind: str, linear: list[float], kernel: list[float]) -> Cur
 
 
 def _by_count(kind: str, flat: dict[int, Matrix], cleaned: dict[int, Matrix]) -> Pictures:
-    """Return one digit by number of components, linear above kernel PCA, as in the paper."""
     images = np.full((2, len(SHOWN_COUNTS), 16, 16), np.nan)
     for row, by in enumerate((flat, cleaned)):
         for column, count in enumerate(SHOWN_COUNTS):

@@ -19,22 +19,22 @@ from kpca_apps.papers.result import Claim, Outcome
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-# Eigenvalue shares in the journal version of the figure (1998, Fig. 3).
+# Shares of the eigenvalues in the journal version of the figure (1998, Fig. 3).
 JOURNAL = {
     1: (0.709, 0.291),
     2: (0.621, 0.345, 0.034),
     3: (0.570, 0.395, 0.026),
     4: (0.552, 0.418, 0.021),
 }
-WITHIN = 1.2  # tolerance of a published share, in standard deviations of one draw
+WITHIN = 1.2  # tolerance of a published share, in standard deviations of a single draw
 DRAWS = 100
 
 
 def run_parabola(data: PaperData) -> Outcome:
     """Compute contours and eigenvalues of (x.y)^d on a noisy parabola, degrees 1 to 4 (Fig. 2).
 
-    In the plane (x.y)^d has d + 1 monomials and at most as many components: two for degree 1,
-    whose third panel stays empty.
+    In the plane, (x.y)^d has d + 1 monomials and at most as many components. Degree 1 has two, so
+    its third panel is empty.
     """
     rng = np.random.default_rng(0)
     X = parabola(rng)
@@ -58,7 +58,7 @@ def run_parabola(data: PaperData) -> Outcome:
 
 
 def _drawn(X: Matrix) -> tuple[Matrix, float]:
-    """Return eigenvalue shares (4, 3) by degree, and |correlation| of component 3 and noise."""
+    """Return eigenvalue shares (4, 3) by degree, and |correlation| of component 3 with noise."""
     shares = np.zeros((len(JOURNAL), 3))
     for row, degree in enumerate(JOURNAL):
         fit = components(Polynomial(degree), X)
@@ -84,7 +84,6 @@ def _shares_table(means: Matrix, spread: Matrix) -> Table:
 
 
 def _panels(fits: dict[int, KernelSubspace], X: Matrix) -> Contours:
-    """Return the panels in the report's layout: a column per degree, a row per component."""
     nowhere = np.zeros(len(X), dtype=np.intp)
     columns = [contours("", fit, X, nowhere) for fit in fits.values()]
     none = np.full_like(columns[0].values[0], np.nan)
@@ -100,7 +99,7 @@ def _panels(fits: dict[int, KernelSubspace], X: Matrix) -> Contours:
     return Contours(title, first.x, first.y, np.stack(values), X, nowhere, tuple(captions))
 
 
-# Test error in per cent by number of components, for degrees 1 to 7 (Table 1).
+# Test errors in per cent for degrees 1 to 7, by number of components (Table 1).
 CHAIRS = {
     64: ("23.0", "21.0", "17.6", "16.8", "16.5", "16.7", "16.6"),
     128: ("17.6", "9.9", "7.9", "7.1", "6.2", "6.0", "5.8"),
@@ -112,7 +111,7 @@ CHAIRS = {
 
 
 def run_chairs(data: PaperData) -> Outcome:
-    """Return the paper's table of 25 chairs (Table 1, Fig. 3), and why it is not reproduced."""
+    """Return the paper's table of 25 chairs (Table 1, Fig. 3), and why it cannot be reproduced."""
     claim = Claim(
         "test error by degree and number of components",
         "2.2 % at best, 16.8 % for linear components",
@@ -128,7 +127,7 @@ def run_chairs(data: PaperData) -> Outcome:
 
 
 DEGREES = (1, 2, 3, 4, 5, 6, 7)
-# Test error in per cent by number of components, for degrees 1 to 7 (Table 2).
+# Test errors in per cent for degrees 1 to 7, by number of components (Table 2).
 USPS = {
     32: (9.6, 8.8, 8.1, 8.5, 9.1, 9.3, 10.8),
     64: (8.8, 7.3, 6.8, 6.7, 6.7, 7.2, 7.5),
@@ -138,7 +137,7 @@ USPS = {
     1024: (np.nan, 4.9, 4.3, 4.4, 4.6, 4.8, 4.6),
     2048: (np.nan, 4.9, 4.2, 4.1, 4.0, 4.3, 4.4),
 }
-RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # degrees and counts for unsmoothed digits
+RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # degrees and counts, digits not smoothed
 
 FITTED_ROWS = 3000
 TOLERANCE = {"degrees 1 to 5": 0.7, "degrees 6 and 7": 1.3}
@@ -155,14 +154,14 @@ class Digits:
     truth: Labels
 
     def smoothed(self) -> Digits:
-        """Return the digits smoothed."""
+        """Return a copy with smoothed images."""
         return replace(self, train=smoothed_digits(self.train), test=smoothed_digits(self.test))
 
 
 def run_usps(data: PaperData) -> Outcome:
     """Train linear SVMs on polynomial components of USPS digits (Table 2).
 
-    The report counts 9,300 and 2,000 digits; the data set has 9,298 and 2,007.
+    The report states 9,300 and 2,000 digits; the data set has 9,298 and 2,007.
     """
     raw = Digits(*data.usps())
     smooth = raw.smoothed()
@@ -191,7 +190,7 @@ def run_usps(data: PaperData) -> Outcome:
 def errors(
     degree: int, digits: Digits, counts: tuple[int, ...], fitted_rows: int = FITTED_ROWS
 ) -> list[float]:
-    """Return the test error (per cent) per number of components; NaN if fewer exist.
+    """Return the test error in per cent by number of components; NaN if there are fewer.
 
     Components come from the first ``fitted_rows`` training digits.
     """
@@ -205,7 +204,7 @@ def errors(
 
 
 def scaled(subspace: KernelSubspace, *parts: Matrix) -> list[Matrix]:
-    """Return projections divided by the first part's root mean square length.
+    """Return projections divided by the root mean square length of the first part.
 
     The SVM's C then does not depend on the size of the kernel.
     """
@@ -217,13 +216,12 @@ def scaled(subspace: KernelSubspace, *parts: Matrix) -> list[Matrix]:
 
 
 def machine_error(C: float, train: Matrix, labels: Labels, test: Matrix, truth: Labels) -> float:
-    """Return the test error, in per cent, of one-against-rest linear SVMs."""
+    """Return the test error of one-against-rest linear SVMs, in per cent."""
     machine = LinearSVC(C=C, dual=False).fit(train, labels)
     return 100.0 * float(np.mean(machine.predict(test) != truth))
 
 
 def _error_table(title: str, counts: tuple[int, ...], columns: dict[int, list[float]]) -> Table:
-    """Return the paper's errors and ours, one column per degree."""
     rows = []
     for i, count in enumerate(counts):
         pairs = [(USPS[count][degree - 1], column[i]) for degree, column in columns.items()]
@@ -234,7 +232,6 @@ def _error_table(title: str, counts: tuple[int, ...], columns: dict[int, list[fl
 
 
 def _judge(paper: Matrix, ours: Matrix, plain: dict[int, list[float]]) -> tuple[Claim, ...]:
-    """Judge the cells, the advantages of nonlinear kernels, and the errors on raw pixels."""
     gap = np.abs(ours - paper)
     claims = []
     for name, columns in (("degrees 1 to 5", slice(0, 5)), ("degrees 6 and 7", slice(5, 7))):
@@ -260,7 +257,7 @@ def _judge(paper: Matrix, ours: Matrix, plain: dict[int, list[float]]) -> tuple[
 
 
 DEGREE, COMPONENTS = 3, 512
-LEAST_GAIN = 0.25  # in per cent: five of the test digits
+LEAST_GAIN = 0.25  # per cent: five of the test digits
 MACHINE_C = (10.0, 2.0)
 SHIFTS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
@@ -268,7 +265,7 @@ SHIFTS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 def run_virtual_examples(data: PaperData) -> Outcome:
     """Add shifted copies of USPS digits as virtual examples (6.3).
 
-    Five times the rows act like a larger C, so a smaller C is tried, too.
+    Five times as many rows act like a larger C, so a smaller C is tried, too.
     """
     X, y, new, truth = data.usps()
     rows = [smoothed_digits(part) for part in (X, new, *(moved(X, *shift) for shift in SHIFTS))]

@@ -1,8 +1,8 @@
 """Image segmentation: test errors on components of four kernels (Table I and Fig. 5).
 
-The published run has two flaws. Every test row is also a training row, and the last row of the
-table did not use sigma 0.01: the script passes ``par`` where ``ksvm`` reads ``kpar`` (it estimated
-a sigma instead). One error is .0048.
+The published run has two flaws. All test rows are also training rows. And the last row of the table
+did not use sigma 0.01, as the script passes ``par`` where ``ksvm`` reads ``kpar``, so that ``ksvm``
+estimated sigma. One error is .0048.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KERNELS: dict[str, Kernel] = {
     "Laplace": Laplacian(0.01, "euclidean"),
 }
 
-# Test errors with all components and with 50, and of the SVM on the rows themselves.
+# Test errors with all components, and with 50; the last is that of an SVM on the rows.
 PAPER: dict[str, tuple[float, float | None]] = {
     "linear": (0.0380, None),
     "polynomial": (0.0095, 0.0238),
@@ -68,7 +68,7 @@ class _Split:
     test_names: Names
 
     def features(self, kernel: Kernel) -> tuple[Matrix, Matrix]:
-        """Return training and test rows on components scaled to unit variance."""
+        """Return training and test rows as components, scaled to unit variance."""
         if isinstance(kernel, Polynomial):
             return self._mapped()
         subspace = components(kernel, self.train)
@@ -77,7 +77,7 @@ class _Split:
         return leading.project(self.train) / scale, leading.project(self.test) / scale
 
     def _mapped(self) -> tuple[Matrix, Matrix]:
-        """Return `features` for (x.y + 1)^2 = ((x, 1).(y, 1))^2, by its monomial map."""
+        """Return the `features` of (x.y + 1)^2 = ((x, 1).(y, 1))^2, by its monomial map."""
         train, test = (
             monomials(np.column_stack([rows, np.ones(len(rows))]), 2)
             for rows in (self.train, self.test)
@@ -107,7 +107,7 @@ class _Split:
 
     @cached_property
     def errors(self) -> dict[str, tuple[float, float]]:
-        """The test error of each kernel, with all components and with 50."""
+        """Test error of each kernel, with all components and with 50."""
         return {name: (self.error(part), self.error(part, 50)) for name, part in self.every.items()}
 
     def curve(self, name: str, counts: Iterable[int]) -> Matrix:
@@ -115,14 +115,14 @@ class _Split:
         return np.array([self.error(self.every[name], count) for count in counts])
 
     def alone(self, sigma: float) -> float:
-        """Return the test error of an SVM with the Laplace kernel, without components."""
+        """Return the test error of an SVM with the Laplace kernel on the rows themselves."""
         kernel, (train, test) = Laplacian(sigma, "euclidean"), self.standardised()
         machine = SVC(kernel="precomputed", C=1.0).fit(kernel(train), self.train_names)
         return float(np.mean(machine.predict(kernel(test, train)) != self.test_names))
 
 
 def run_segmentation(data: PaperData) -> Outcome:
-    """Run the table as published and without the repeated rows, then the curves."""
+    """Run the table as published and without repeated rows, then the curves."""
     small, small_names, large, large_names = data.segmentation()
     published = _Split(large, large_names, small, small_names)
     known = {row.tobytes() for row in small}
@@ -143,7 +143,7 @@ def run_segmentation(data: PaperData) -> Outcome:
         (name, str(counts[name]), f"{full:.4f}", f"{few:.4f}" if counts[name] > 50 else "n.a.")
         for name, (full, few) in turned.errors.items()
     )
-    # Train on the smaller file, as the data set intends.
+    # Train on the smaller file, as intended by the data set.
     title = f"The other way round: 210 rows to train on, {len(turned.test)} others to test"
     other_way = Table(title, ("kernel", "components", "all", "50"), rows)
     tables = (_table(published, fresh, machines), other_way)
@@ -151,7 +151,6 @@ def run_segmentation(data: PaperData) -> Outcome:
 
 
 def _published(split: _Split, sigma: float, estimated: float) -> list[Claim]:
-    """Compare the numbers of Table I; the last is that of the SVM without components."""
     claims = []
     for name, (full, few) in PAPER.items():
         ours = split.errors[name]
@@ -163,7 +162,6 @@ def _published(split: _Split, sigma: float, estimated: float) -> list[Claim]:
 
 
 def _caption(published: _Split, fresh: _Split, machines: tuple[float, float]) -> tuple[Claim, ...]:
-    """Judge the conclusions in the caption of Table I."""
     ours, true = published.errors, fresh.errors
     counts = {name: parts[0].shape[1] for name, parts in published.every.items()}
     linear, plain, (alone, fair) = true["linear"][0], ours["linear"][0], machines
@@ -202,15 +200,15 @@ def _table(published: _Split, fresh: _Split, machines: tuple[float, float]) -> T
 
 
 def estimated_sigma(X: Matrix) -> float:
-    """Return the inverse width that ``ksvm`` estimates, as kernlab's ``sigest`` does."""
-    # The mean of 1 / q over the quantiles q = .1 and .9 of the non-zero squared distances. sigest
-    # uses a random half of the rows, this function all pairs.
+    """Return the inverse kernel width that ``ksvm`` estimates with kernlab's ``sigest``."""
+    # The result is the mean of 1 / q over the quantiles q = .1 and .9 of non-zero squared
+    # distances. ``sigest`` uses a random half of the rows, this function all pairs.
     squared = pdist(X, "sqeuclidean")
     return float(np.mean(1.0 / np.quantile(squared[squared > 0.0], (0.1, 0.9))))
 
 
 def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]]:
-    """Return Fig. 5, the errors on new test rows, and claims about its caption."""
+    """Return Fig. 5, the errors on new test rows, and claims on its caption."""
     few, both = np.arange(1, 15), np.array([*range(1, 15), *range(15, 101, 5)])
     linear, laplace = published.curve("linear", few), published.curve("Laplace", both)
     true = fresh.curve("Laplace", both)

@@ -1,7 +1,7 @@
 """Test statements of the papers, mostly on 60 rows of the plane with a Gaussian kernel.
 
-A formula with a misprint holds with a condition, which is the correction. A sentence that does not
-hold is not reproduced, and the correct statement is the reason.
+A misprinted formula holds with a condition, which is the correction. A wrong sentence is not
+reproduced, and the stated reason is the correct sentence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ASCENDING = (
 
 
 def run_statements(data: PaperData) -> Outcome:
-    """Check the properties of PCA in feature space, then other statements."""
+    """Check the properties of PCA in feature space, then all other statements."""
     rng = np.random.default_rng(0)
     X, _ = three_clusters(rng, N)
     kernel = RBF(0.1)
@@ -59,7 +59,7 @@ def _properties(
     """Judge the properties of PCA in feature space (1996 report, 4.2) against 500 other bases."""
     C = T.T @ T / N
     drawn = [rng.normal(size=C.shape) for _ in range(500)]
-    # Half of the bases are random, half are close to the components.
+    # Half of the bases are random, the other half are near the components.
     drawn[::2] = [np.eye(len(C)) + 0.02 * B for B in drawn[::2]]
     bases = [np.linalg.qr(B)[0] for B in drawn]
     carried = [np.trace(B[:, :Q].T @ C @ B[:, :Q]) for B in bases]
@@ -81,7 +81,7 @@ def _properties(
 
 
 def _lengths(K: Matrix, subspace: KernelSubspace) -> tuple[Claim, ...]:
-    """Judge the scaling of eigenvectors, and whether eigenvalues rank them."""
+    """Judge the scaling of eigenvectors, and whether eigenvalues order the components."""
     about_mean = centred(K)
     values, vectors = np.linalg.eigh(about_mean / N)
     printed = vectors[:, -1] / np.sqrt(values[-1])
@@ -99,13 +99,12 @@ def _lengths(K: Matrix, subspace: KernelSubspace) -> tuple[Claim, ...]:
 
 
 def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ...]:
-    """Judge the statements on centring."""
     moved = RBF(0.1)(X - X.mean(axis=0))
     tops = [float(np.linalg.eigvalsh(G)[-1]) for G in (K, moved)]
     right = float(N * subspace.variances[0])
     about_mean = centred(K)
     smallest = float(np.abs(np.linalg.eigvalsh(about_mean)).min() / np.trace(about_mean))
-    # The indices printed in the paper fit only if the numbers of new and of fitted rows are equal.
+    # The printed indices fit only if there are as many new rows as fitted rows.
     new = RBF(0.1)(X + 0.5, X)
     rows, columns, mean = new.mean(axis=1), K.mean(axis=0), K.mean()
     swapped = new - columns[:, None] - rows + mean
@@ -121,12 +120,12 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
 
 
 def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -> tuple[Claim, ...]:
-    """Judge the number of components, and what all of them represent."""
+    """Judge the number of components, and what all components together represent."""
     narrow, scattered = RBF(20.0), rng.normal(scale=50.0, size=(N, 2))
     centred, plain = components(narrow, scattered), np.linalg.matrix_rank(narrow(scattered))
     count, largest_error = centred.n_components, float(subspace.reconstruction_error(X).max())
     rows = rng.normal(size=(N, 2))
-    # Feature vectors and eigenvectors have length 1: a pre-image would map to the eigenvector.
+    # Feature vectors and eigenvectors have length 1, so an exact pre-image has inner product 1.
     _, _, places = plane_grid(X)
     nearest = float(np.abs(subspace.kernel(places, X) @ subspace.weights[:, 0]).max())
     ranks = [int(np.linalg.matrix_rank(Polynomial(3, 1.0, c)(rows))) for c in (0.0, 1.0)]
@@ -150,7 +149,7 @@ def _monomials() -> tuple[Claim, ...]:
 
 
 def _cluster_means() -> Claim:
-    """Judge the advice to replace the rows in K by cluster means."""
+    """Judge the advice to use cluster means in place of the rows of K."""
     rng = np.random.default_rng(0)
     centres = 4.0 * rng.normal(size=(5, 2))
     which = rng.choice(5, size=1000, p=[0.6, 0.2, 0.1, 0.05, 0.05])

@@ -1,1 +1,1 @@
-"""Methods of the papers; ``kpca papers run methods`` sets each beside the method to prefer."""
+"""Methods of the papers; ``kpca papers run methods`` compares each with a better method."""

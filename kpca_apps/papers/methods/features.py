@@ -24,17 +24,17 @@ from kpca_apps.system.arrays import Matrix
 
 
 def regress_on_components(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> Pipeline:
-    """Return a least-squares regression on the components, fitted."""
-    # On the fitted rows components are uncorrelated, so each coefficient is computed separately:
+    """Return a fitted least-squares regression on the components."""
+    # On the fitted rows, components are uncorrelated, so each coefficient is computed separately:
     #     b_a = 1/n sum_i (y_i - mean(y)) t_a(x_i) / lambda_a.
     # Course notes in Spanish, on y ~ x + x^2; Scholkopf, Smola and Muller (1996), end of 6.3;
-    # Rosipal, Girolami, Trejo and Cichocki (2001), Kernel PCA for feature extraction and
-    # de-noising in nonlinear regression, Neural Computing and Applications 10, 231-243.
+    # Rosipal, Girolami, Trejo and Cichocki (2001), Kernel PCA for feature extraction and de-noising
+    # in nonlinear regression, Neural Computing and Applications 10, 231-243.
     return _pipeline_on_components(subspace, LinearRegression()).fit(X, y)
 
 
 def component_discriminant(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> Pipeline:
-    """Return a linear discriminant analysis on the components, fitted."""
+    """Return a fitted linear discriminant analysis on the components."""
     # The directions in the span of the components maximise the ratio of the variance between
     # classes to that within classes. With all components this is the kernel Fisher discriminant
     # (Mika, Ratsch, Weston, Scholkopf and Muller, 1999, Neural Networks for Signal Processing IX,
@@ -49,13 +49,13 @@ def _pipeline_on_components(subspace: KernelSubspace, model: BaseEstimator) -> P
 
 
 def component_svm(subspace: KernelSubspace, X: Matrix, y: ArrayLike, *, C: float) -> Pipeline:
-    """Return scikit-learn's ``LinearSVC``, one class against the rest, fitted on the components.
+    """Return a fitted ``LinearSVC`` of scikit-learn, one class against the rest, on the components.
 
     Components are divided by the root of the largest variance, so that C does not depend on the
     size of the kernel.
     """
     # f(x) = w.t(x) + b, w = sum_i lambda_i t_i. As components are expansions over the points, w
-    # could become one coefficient per point. Scholkopf, Smola and Muller (1996), eq. 28-29.
+    # could be merged into one coefficient per point. Scholkopf, Smola and Muller (1996), eq. 28-29.
     scale = float(np.sqrt(subspace.variances[0]))
     machine = LinearSVC(C=C, random_state=0, max_iter=20_000)
     scaled = FunctionTransformer(lambda rows: subspace.project(rows) / scale)
@@ -65,7 +65,7 @@ def component_svm(subspace: KernelSubspace, X: Matrix, y: ArrayLike, *, C: float
 def two_layer_machine(
     subspace: KernelSubspace, X: Matrix, y: ArrayLike, kernel: Kernel, *, C: float = 1.0
 ) -> Pipeline:
-    """Return a support vector machine fitted on the components."""
+    """Return a fitted support vector machine on the components."""
     # f(x) = sgn(sum_i psi_i K2(g(x_i), g(x)) + b), g(x)_j = sum_k alpha_k^j K1(x_k, x): several
     # machines could share the first layer. Scholkopf, Smola and Muller (1996), eq. 30-31.
     return _pipeline_on_components(subspace, SVC(C=C, kernel=kernel)).fit(X, y)
@@ -86,7 +86,7 @@ def component_moments(T: Matrix, order: int) -> Matrix:
 def projection_pursuit(subspace: KernelSubspace, X: Matrix, random_state: int) -> Matrix:
     """Return the fitted rows along orthogonal directions of extreme kurtosis, ``(n, q)``.
 
-    Directions lie in the span of the unit-variance components, largest kurtosis first.
+    The directions are in the span of components scaled to unit variance, largest kurtosis first.
     """
     # FastICA with the cubic contrast on components of unit variance: Hyvarinen (1999), Fast and
     # robust fixed-point algorithms for independent component analysis, IEEE Transactions on Neural
@@ -116,7 +116,7 @@ class FeatureMeans:
     labels: NDArray[np.generic]  # (n,), the class of each point
 
     def decision(self, X: Matrix) -> Matrix:
-        """Return <phi(x), m> - |m|^2 / 2 for each mean, shape ``(n, k)``; larger is nearer.
+        """Return <phi(x), m> - |m|^2 / 2 for each mean, ``(n, k)``; a larger value is nearer.
 
         For two classes, the second column minus the first is eq. (3.2) of the Spanish notes.
         """
@@ -129,13 +129,13 @@ class FeatureMeans:
         return distances
 
     def predict(self, X: Matrix) -> NDArray[np.generic]:
-        """Return the label of each row's nearest mean."""
+        """Return the label of the nearest mean of each row."""
         labels: NDArray[np.generic] = self.classes[self.decision(X).argmax(axis=1)]
         return labels
 
 
 def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
-    """Return the means of the classes ``y`` (n,); a row belongs to the class of the nearest."""
+    """Return the means of the classes ``y`` (n,); a row gets the class of the nearest mean."""
     # Class +1 if 1/m+ sum_{i in +} k(x, x_i) - 1/m- sum_{i in -} k(x, x_i) + b > 0, b = (|c-|^2 -
     # |c+|^2) / 2: eq. 3.1-3.3, after Scholkopf and Smola (2002), Learning with kernels, 1.2.
     labels = np.asarray(y)
@@ -147,7 +147,7 @@ def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
 
 
 def online_kernel_kmeans(kernel: Kernel, X: Matrix, k: int) -> FeatureMeans:
-    """Return means after one pass over the rows; each row moves the nearest of ``k`` means."""
+    """Return means after one pass over the rows; each row moves the nearest of the ``k`` means."""
     # m <- m + zeta (phi(x_t) - m), that is gamma_j <- (1 - zeta) gamma_j, gamma_t <- zeta, with
     # zeta = 1 / (rows of the mean, including x_t). The report's counts (eq. 41) need a row in each
     # of the first k clusters, where the means start: counts begin at 1. Scholkopf, Smola and Muller
@@ -168,12 +168,12 @@ def online_kernel_kmeans(kernel: Kernel, X: Matrix, k: int) -> FeatureMeans:
 
 
 def batch_kernel_kmeans(kernel: Kernel, X: Matrix, labels: Labels) -> FeatureMeans:
-    """Return the means after Lloyd's iteration in feature space from clusters 0 to k - 1.
+    """Return the means after Lloyd's iteration in feature space, from clusters 0 to k - 1.
 
-    A cluster without rows keeps its mean.
+    A cluster that loses all its rows keeps its mean.
     """
-    # Iterates until no row changes its cluster, the "once converged" of Scholkopf, Smola and Muller
-    # (1996), 7.2. On all components, scikit-learn's KMeans does the same.
+    # Iterates until no row changes its cluster: "once converged" in Scholkopf, Smola and Muller
+    # (1996), 7.2. Scikit-learn's KMeans on all components does the same.
     gram = gram_matrix(kernel, X)
     k = int(labels.max()) + 1
     gamma = np.zeros((k, len(X)))
@@ -191,7 +191,7 @@ def batch_kernel_kmeans(kernel: Kernel, X: Matrix, labels: Labels) -> FeatureMea
 
 
 def feature_distances(kernel: Kernel, X: Matrix, Z: Matrix) -> Matrix:
-    """Return distances between rows' feature vectors, shape ``(n, m)``."""
+    """Return the distances between feature vectors of rows, shape ``(n, m)``."""
     squared = kernel.diagonal(X)[:, None] - 2.0 * kernel(X, Z) + kernel.diagonal(Z)
     distances: Matrix = np.sqrt(np.maximum(squared, 0.0))
     return distances

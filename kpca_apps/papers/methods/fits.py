@@ -27,7 +27,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 
 class PowerPairs(NamedTuple):
-    """Eigenpairs, with the number of products each took."""
+    """Eigenpairs, with the number of matrix products that each took."""
 
     values: Matrix  # (q,), decreasing
     vectors: Matrix  # (n, q)
@@ -42,9 +42,9 @@ def power_pairs(
     A pair is accepted if |K v - lambda v| <= tolerance lambda.
     """
     # v <- Kv / |Kv|, lambda = v'Kv, then K <- K - lambda vv'. The rate of convergence is the ratio
-    # of neighbouring eigenvalues, so nearly equal ones cost thousands of products. Diamantaras and
-    # Kung (1996), Principal component neural networks, cited in Scholkopf, Smola and Muller (1996),
-    # 4.4.
+    # of neighbouring eigenvalues, so nearly equal eigenvalues cost thousands of products.
+    # Diamantaras and Kung (1996), Principal component neural networks, cited in Scholkopf, Smola
+    # and Muller (1996), 4.4.
     deflated = K.copy()
     values, vectors = np.empty(q), np.empty((len(K), q))
     products = np.zeros(q, dtype=np.int64)
@@ -94,7 +94,7 @@ def hebbian_components(
     K = centred(gram)
     A = rng.normal(size=(q, n))
     A /= np.sqrt(np.einsum("ai,ij,aj->a", A, K, A))[:, None]
-    # Learning rates are in units of 1 / (mean of the centred k(x, x)).
+    # Learning rates are relative to 1 / (mean of the centred k(x, x)).
     first_rate = 0.1 * n / float(np.trace(K))
     for turn in range(passes):
         eta = first_rate / (1.0 + turn / 10.0)
@@ -102,7 +102,7 @@ def hebbian_components(
             y = A @ K[t]
             A -= eta * np.tril(np.outer(y, y)) @ A
             A[:, t] += eta * y
-    # Normalise the directions; the variances are those of the projections on them.
+    # Normalise the directions; the variances are those of the projections onto the directions.
     lengths = np.sqrt(np.einsum("ai,ij,aj->a", A, K, A))
     coefficients = (A / lengths[:, None]).T
     variances = ((K @ coefficients) ** 2).mean(axis=0)
@@ -120,7 +120,7 @@ def assembled(
 ) -> KernelSubspace:
     """Return the subspace of the unit vectors V_a = sum_j A_ja (phi(x_j) - mean), A (p, q).
 
-    ``gram`` (p, p) is uncentred; ``mean_weights`` (p,) are the mean's and sum to 1.
+    ``gram`` (p, p) is not centred; ``mean_weights`` (p,) define the mean and sum to 1.
     """
     weights = coefficients - np.outer(mean_weights, coefficients.sum(axis=0))
     weights *= component_signs(weights)
@@ -143,7 +143,7 @@ def mean_components(
 ) -> KernelSubspace:
     """Return the components of cluster means weighted by cluster ``sizes`` (m,).
 
-    Equal sizes give the encyclopedia's unweighted advice (section on large datasets).
+    Equal sizes give the unweighted version of the encyclopedia (section on large datasets).
     """
     # The weighted covariance sum_j w_j (phi(m_j) - mean)(phi(m_j) - mean)', w_j the cluster's share
     # of rows and mean = sum_j w_j phi(m_j), has the eigenvalues of W^(1/2) K~ W^(1/2): the means
@@ -171,14 +171,14 @@ def mean_components(
 def basic_patterns(K: Matrix, threshold: float) -> Labels:
     """Return the rows whose kernel vectors differ enough from those of all earlier patterns.
 
-    ``threshold``, in (0, 1], is the largest cosine between two patterns' kernel vectors.
+    ``threshold``, in (0, 1], is the largest cosine between the kernel vectors of two patterns.
     """
     # Rows whose columns of K are nearly parallel are redundant: row i becomes a pattern if
-    # |K_i'K_p| / (|K_i| |K_p|) < threshold for every earlier pattern p. Fan, Wang, Xu and Tang
+    # |K_i'K_p| / (|K_i| |K_p|) < threshold for all earlier patterns p. Fan, Wang, Xu and Tang
     # (2014), An efficient KPCA algorithm based on feature correlation evaluation, Neural Computing
     # and Applications 24, 1795-1806, of which only the abstract is available (the Spanish course
     # notes repeat part of it). The cosine, and eigenvectors as combinations of few patterns, are
-    # theirs; the order of the rows and the threshold are ours.
+    # from the abstract; the order of the rows and the threshold are ours.
     directions = unit_rows(K)
     nearest = np.zeros(len(K))
     chosen: list[int] = []
@@ -206,9 +206,9 @@ class ParametrisedSet(NamedTuple):
     """Points of a parametrised family whose feature vectors approximate the components."""
 
     parameters: Matrix  # (m, p)
-    points: Matrix  # (m, d), the family at these parameters
+    points: Matrix  # (m, d), points of the family at these parameters
     coefficients: Matrix  # (m, q): V_a ~ sum_j beta_ja phi(z_j)
-    rho: Matrix  # (q,), squared length of V_a that the points do not explain, in [0, 1]
+    rho: Matrix  # (q,), squared length of the part of V_a that the points do not explain, in [0, 1]
 
 
 def parametrised_set(
@@ -224,8 +224,8 @@ def parametrised_set(
     """
     # Expands components over few interpretable points z(theta), such as an image moved by theta or
     # a curve of slope theta. Minimises over theta and beta
-    #     sum_a rho_a,  rho_a = |V_a - sum_j beta_ja phi(z(theta_j))|^2;
-    # for given points beta solves linear equations, so L-BFGS searches over theta alone, with
+    #     sum_a rho_a,  rho_a = |V_a - sum_j beta_ja phi(z(theta_j))|^2.
+    # For given points, beta solves linear equations, so L-BFGS searches over theta alone, with
     # numerical gradients. Scholkopf, Smola and Muller (1996), 4.5 and eq. 25-27. The points are
     # expanded by the kernel without its origin, so they need no column means.
     kernel = about_origin(subspace.kernel)

@@ -1,4 +1,4 @@
-"""Figures of a batch: a line for each image, and noise over brightness for some images."""
+"""Figures of a batch: a horizontal line for each image, and noise against brightness."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kpca_apps.report.drawing import (
 )
 from kpca_apps.report.text import count, in_prose
 
-MOST_NAMED = 40  # largest number of images whose names fit
+MOST_NAMED = 40  # largest number of images on whose lines the names fit
 LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
 MARKS = {
     "noisy": ("o", "muted", "none"),
@@ -39,9 +39,9 @@ MARKS = {
     "wavelet": ("s", "purple", "purple"),
 }
 OTHER = ("D", "green", "green")
-MOST_LAWS = 12  # largest number of laws, so that reports stay small
+MOST_LAWS = 12  # largest number of drawn images with laws, to bound the size of reports
 CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
-HEADROOM = 2.0  # ratio to its law up to which a point is drawn in its place
+HEADROOM = 2.0  # points above this ratio to their law are drawn at the top of the axes
 
 
 def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:
@@ -58,7 +58,7 @@ def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
 
 
 def psnr(result: DenoisingResult) -> Drawing | None:
-    """Draw PSNR before and after denoising and of baselines, the best denoised image on top."""
+    """Draw PSNR before and after denoising and of baselines; the image denoised best is on top."""
     compared = compared_images(result)
     if not compared:
         return None
@@ -84,13 +84,13 @@ def psnr(result: DenoisingResult) -> Drawing | None:
 
 
 def noise(result: DenoisingResult) -> Drawing | None:
-    """Draw the noise level of each image, and the deviation of what was removed."""
+    """Draw the noise level of each image, and the standard deviation of the removed part."""
     if len(result.done) < 2:
         return None
     ordered = sorted(result.done, key=lambda image: (_taken(image), image.name))
     figure, axes = _lines(ordered)
     levels = [
-        # Leave out relative levels, which have another scale.
+        # Leave out relative levels, which would need another scale.
         math.nan
         if image.sigma is None or image.is_relative or not image.established
         else 100 * typical_level(image) / image.own_range
@@ -112,9 +112,9 @@ def _taken(image: ImageOutcome) -> float:
 
 
 def law_drawings(result: DenoisingResult) -> list[Drawing]:
-    """Draw the laws of noise of the images that certainly have noise, most informative first.
+    """Draw the laws of noise of images that certainly have noise, from weak to strong noise.
 
-    These are the ones with the strongest and with the weakest noise.
+    Of more than `MOST_LAWS` images, those with the weakest and the strongest noise are drawn.
     """
     numbered = enumerate(result.done, 1)
     sure = [(number, image) for number, image in numbered if image.evidence.is_sure]
@@ -125,7 +125,6 @@ def law_drawings(result: DenoisingResult) -> list[Drawing]:
 
 
 def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
-    """Draw variance over brightness: measured values, and the laws with their intervals."""
     figure, (axes,) = new_axes(4.9, 2.7)
     highest = [max(1.0, law.interval[1]) * law.deviations[2] ** 2 for law in laws]
     top = 1.08 * max(
@@ -135,7 +134,7 @@ def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
     marks = CHANNEL_MARKS if len(laws) > 1 else (("blue", "o"),)
     for law, (colour, marker), channel in zip(laws, marks, CHANNELS[len(laws)], strict=False):
         _plot_law(axes, law, PALETTE[colour], marker, top)
-        # Label the line of a single law, but the points of each of several.
+        # Label the line of a single law; of several laws, label the points.
         axes.lines[-1 if channel else 0].set_label(channel or f"variance = {law_text(law)}")
     axes.set_ylim(0, top)
     axes.set_xlabel("brightness, in the units of the image")
@@ -156,7 +155,7 @@ def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
 
 
 def _plot_law(axes: Axes, law: NoiseLaw, ink: str, marker: str, top: float) -> None:
-    """Draw one law, then its points, with triangles for points above the top of the axes."""
+    """Draw one law and its points; a triangle marks a point above the top of the axes."""
     ends = np.array([law.brightness[0], law.brightness[-1]])
     line = np.array([law.variance(end) for end in ends.tolist()])
     low, high = law.interval
@@ -170,7 +169,6 @@ def _plot_law(axes: Axes, law: NoiseLaw, ink: str, marker: str, top: float) -> N
 
 
 def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
-    """Start a figure with a horizontal line for each image, the last image on top."""
     named = len(images) <= MOST_NAMED
     height = max(0.8 + LINE * len(images), FEWEST_INCHES) if named else WITHOUT_NAMES
     figure, (axes,) = new_axes(5.6, height)
@@ -191,7 +189,6 @@ def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
 
 
 def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | None = None) -> None:
-    """Mark each method's values on the lines of the images; name the methods in a legend."""
     names = labels or {}
     n_lines = len(values["noisy"])
     size = 5.0 if n_lines <= MOST_NAMED else 2.6
@@ -212,7 +209,6 @@ def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | N
 
 
 def _legend(axes: Axes, columns: int) -> None:
-    """Write the legend above the axes."""
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
@@ -225,5 +221,5 @@ def _legend(axes: Axes, columns: int) -> None:
     )
 
 
-# Every figure of a batch; the page names those it shows, the folder of figures has all.
+# All figures of a batch. The page shows some of them, the folder of figures all.
 FIGURES = (noise, psnr)

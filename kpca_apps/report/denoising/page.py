@@ -48,8 +48,8 @@ from kpca_apps.report.text import count, cut, in_prose, percent, plural
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_TOGETHER = 12  # most images whose pictures are in one page
-MAX_BYTES = 4_500_000  # largest size of the pictures in one page
+MAX_TOGETHER = 12  # largest number of images whose pictures are in one page
+MAX_BYTES = 4_500_000  # largest size of the pictures in one page, in bytes
 MAX_FAILURES_ON_TOP = 8
 MAX_FAILURES = 500
 MAX_NOTES = 50
@@ -63,25 +63,25 @@ UNSET = {
     "bandwidth": "by the noise level",
 }
 PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")
-View = dict[str, Any]  # template variables of one object, as short texts
+View = dict[str, Any]  # template variables of an object, as short texts
 MAX_NAME = 200
 MAX_IMAGE_NOTES = 20
-SMALL, THUMB = 256, 80  # widths of a crop and of a picture in a list, in CSS pixels
+SMALL, THUMB = 256, 80  # widths in CSS pixels: of a crop, of a picture in a list
 MAX_ZOOM = 16
 TITLES = {"detail": "Most detail, enlarged", "flat": "Least detail, enlarged"}
 MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
 
 
 def denoising_pages(result: DenoisingResult) -> Iterator[tuple[str, str]]:
-    """Yield the pages of a batch one by one, with their names: together they may be large.
+    """Yield the name and content of each page of a batch, one by one to save memory.
 
-    They are ``"report.html"``, and for a large batch ``"details/0001.html"`` and so on, one for
-    each image. The denoised files are in the folder ``images`` beside theirs.
+    The pages are ``"report.html"`` and, for a large batch, ``"details/0001.html"`` and so on, a
+    page for each image. Pages link to the denoised files in the folder ``images`` next to theirs.
     """
     has_details = len(result.done) > MAX_TOGETHER or sum(map(_n_bytes, result.done)) > MAX_BYTES
     drawings: dict[str, Drawing] = {}
     if has_figures(result):
-        # Imported here: matplotlib takes most of a second to load.
+        # Import here, as loading matplotlib takes most of a second.
         from kpca_apps.report.denoising.figures import denoising_drawings
 
         drawings = denoising_drawings(result)
@@ -106,7 +106,7 @@ def denoising_pages(result: DenoisingResult) -> Iterator[tuple[str, str]]:
 
 
 def render_trial(result: TrialResult) -> str:
-    """Render strengths tried on a crop as a self-contained page."""
+    """Render the strengths that were tried on a crop as a self-contained page."""
     sentence = trial_sentence(result)
     return make_page(
         "trial.html.j2",
@@ -156,7 +156,6 @@ def _overview(
 
 
 def _n_bytes(image: ImageOutcome) -> int:
-    """Return the number of bytes of an image's pictures."""
     previews = image.previews
     if previews is None:
         return 0
@@ -166,7 +165,6 @@ def _n_bytes(image: ImageOutcome) -> int:
 
 
 def _extremes(views: list[View]) -> list[tuple[str, View]]:
-    """Return the images that were changed most and least, if any."""
     changed = [view for view in views if not is_left(view["image"])]
     if len(changed) < 2:
         return []
@@ -175,7 +173,6 @@ def _extremes(views: list[View]) -> list[tuple[str, View]]:
 
 
 def _how(result: DenoisingResult | TrialResult) -> dict[str, Any]:
-    """Return the content of the folded section at the end."""
     return {
         "command": result.command,
         "method": method_sentence(result.settings),
@@ -185,7 +182,7 @@ def _how(result: DenoisingResult | TrialResult) -> dict[str, Any]:
 
 
 def _setting(key: str, value: object) -> str:
-    """Write a setting in words if its value alone is unclear."""
+    """Describe a setting in words if its value alone is unclear."""
     if key == "compare":
         names = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
         return in_prose([method_name(str(name)) for name in names]) or "with nothing"
@@ -195,7 +192,7 @@ def _setting(key: str, value: object) -> str:
 
 
 class Picture(NamedTuple):
-    """A picture and its displayed width; `zoomed` if pixels are enlarged."""
+    """A picture and its displayed width; `zoomed` if its pixels are enlarged."""
 
     picture: Preview
     width: int
@@ -208,7 +205,7 @@ class Picture(NamedTuple):
 
     @property
     def form(self) -> str:
-        """How to place words on the picture: ``"narrow"``, ``"short"`` or ``"wide"``."""
+        """Layout of words on the picture: ``"narrow"``, ``"short"`` or ``"wide"``."""
         if self.width < MIN_FOR_WORDS:
             return "narrow"
         return "short" if self.width > 4 * self.height or self.height < MIN_HEIGHT else "wide"
@@ -225,7 +222,6 @@ def enlarged(picture: Preview, least: int = 560) -> Picture:
 
 
 def _thumb(picture: Preview) -> Picture:
-    """Show a picture at reduced size, for screens with a higher resolution."""
     side = max(picture.width, picture.height)
     if side <= THUMB:
         return enlarged(picture, THUMB)
@@ -235,7 +231,7 @@ def _thumb(picture: Preview) -> Picture:
 def _views(
     result: DenoisingResult, images: str, has_details: bool, drawings: Mapping[str, Drawing]
 ) -> list[View]:
-    """Return the denoised images for the template, and where each of them is shown."""
+    """Return the denoised images for the template, and the page that shows each image."""
     return [
         _image(image, images, result.dictionary is None)
         | {
@@ -253,10 +249,10 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
     residual = image.residual
     address = quote(os.fsencode(image.output), safe="/")
     scale = 1.0 if image.is_relative else image.own_range
-    # Mark a level that may not be noise, as ``kpca denoise noise`` does.
+    # Like ``kpca denoise noise``, mark a level that may not be noise.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
-    # Longest sides of the pictures and of the image: their ratio is stated if below 1.
+    # Longest sides of the pictures and of the image; if the pictures are smaller, the page says so.
     seen = max(image.previews.before.width, image.previews.before.height) if image.previews else 0
     most = max(image.shape[:2]) if len(image.shape) > 1 else 0
     return {
@@ -278,7 +274,7 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
 
 
 def _pictures(previews: ImagePreviews | None) -> View:
-    """Return the pictures of an image, and its crops unless they show no more than the whole."""
+    """Return the pictures of an image; leave out crops that show no more than the whole image."""
     if previews is None:
         return dict.fromkeys(("before", "after", "residual", "thumb", "crops", "glance"))
     sizes = {(p.width, p.height) for p in (previews.after, *(c.after for c in previews.crops))}
@@ -292,7 +288,7 @@ def _pictures(previews: ImagePreviews | None) -> View:
         "residual": enlarged(previews.residual),
         "thumb": _thumb(previews.thumb),
         "crops": crops,
-        "glance": glance[0] if glance else None,  # before and after, at the top of the page
+        "glance": glance[0] if glance else None,  # before and after, for the top of the page
     }
 
 
@@ -328,14 +324,13 @@ def _facts(image: ImageOutcome) -> str:
 
 
 def _crop(crop: Crop, title: str) -> View:
-    """Return a crop of an image for the template: (label, picture) from before to after."""
     pieces = {"before": crop.before, "after": crop.after, "clean": crop.reference}
     views = [(label, enlarged(piece, SMALL)) for label, piece in pieces.items() if piece]
     return {"title": title, "pieces": views}
 
 
 def _cells(comparison: Comparison | None) -> list[tuple[str, str, str, float, bool]]:
-    """Return for each method its name, PSNR, SSIM, sort key, and whether it is the best."""
+    """Return the name, PSNR, SSIM and sort key of each method, and whether it is the best."""
     if comparison is None:
         return []
     ours = {"noisy": comparison.noisy, "denoised": comparison.denoised}

@@ -1,4 +1,4 @@
-"""Data for the script of a page: options with which images may be denoised again."""
+"""Data for a page's script: the options with which images may be denoised again."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from kpca_apps.denoise.result import STRONGER, WEAKER, DenoisingResult, ImageOut
 from kpca_apps.report.denoising.text import is_left
 
 MARKS_FORMAT = 1
-# Columns of the table that ``--per-image`` takes.
+# Columns of the table for ``--per-image``.
 OPTIONS = ("strength", "luma", "chroma", "sigma", "noise", "quality")
 FACTORS = ("strength", "luma", "chroma")
-BEST = "high"  # quality
+BEST = "high"  # best quality
 
 
 def can_redo(result: DenoisingResult) -> bool:
-    """Whether images may have options of their own; with a dictionary they cannot."""
+    """Whether single images may have their own options, which a dictionary does not allow."""
     return result.dictionary is None and result.settings.get("mode") != "dictionary"
 
 
 def redo_of(result: DenoisingResult) -> dict[str, Any]:
-    """Return the possible and the used options of each image, by its number on the page."""
+    """Return the possible options and the used options of each image, by its number on the page."""
     return {
         "options": OPTIONS,
         "offered": result.offered,
@@ -29,13 +29,13 @@ def redo_of(result: DenoisingResult) -> dict[str, Any]:
 
 
 def redo_marks_of(result: DenoisingResult) -> dict[str, Any]:
-    """Return the initial marks of a page: the options that images had of their own."""
+    """Return the initial marks of a page: the options that were set for single images."""
     marks = [{"file": image.name} | _own(image) for image in result.done if image.own_settings]
     return {"format": MARKS_FORMAT, "marks": marks}
 
 
 def strength_of(image: ImageOutcome, result: DenoisingResult) -> float:
-    """Return the strength that an image was denoised with; 0 if it was not changed."""
+    """Return the strength with which an image was denoised; 0 if it was not changed."""
     if not can_redo(result) or is_left(image):
         return 0.0
     return _factors(image, result)["strength"]
@@ -64,7 +64,7 @@ def _image(image: ImageOutcome, result: DenoisingResult) -> dict[str, Any]:
     is_raw = image.noise == "raw"
     has_colours = _has_colours(image)
     left_out = {"chroma"} if not has_colours else set()
-    if is_raw:  # the noise of raw images is known or measured
+    if is_raw:  # the noise of a raw image is known or measured
         left_out |= {"sigma", "noise"}
     found = {
         "file": image.name,
@@ -78,7 +78,7 @@ def _image(image: ImageOutcome, result: DenoisingResult) -> dict[str, Any]:
 def _presets(
     image: ImageOutcome, result: DenoisingResult, *, has_colours: bool
 ) -> dict[str, dict[str, float | str]]:
-    """Return the options that each button sets."""
+    """Return the options that each button of an image sets."""
     if is_left(image):
         option, _, value = image.evidence.option.removeprefix("--").partition(" ")
         if option == "noise" and value in result.offered[option]:

@@ -41,11 +41,11 @@ KINDS = {
     "camera": "camera noise",
     "raw": "noise of the sensor (photons and readout)",
 }
-# Channel names by the number of laws: a channel without noise has no law.
+# Names of the channels that have laws, by number of laws; a channel without noise has no law.
 CHANNELS = {1: ("",), 2: ("one colour", "another"), 3: ("red", "green", "blue")}
 MAX_NAMED = 3
-MOST_LIKELY = 1e6  # largest likelihood ratio that is written out
-TELLING = 0.005  # in dB: smaller differences vanish in two decimals
+MOST_LIKELY = 1e6  # largest likelihood ratio that is written as a number
+TELLING = 0.005  # dB; smaller differences would vanish in two decimals
 _PRE_IMAGE = (
     "brought back by the fixed point z = sum g_i k(z, x_i) x_i / sum g_i k(z, x_i), "
     "k(x, y) = exp(-|x - y|^2 / c) (Mika et al. 1998, Kernel PCA and de-noising in feature spaces)"
@@ -62,7 +62,7 @@ _FILTER = (
     "a Tikhonov filter K (K + .85 N v I)^-1 of the noisy patches, K the inner products of the "
     "patches of the first estimate (the second stage of NL-Ridge, Herbreteau and Kervrann 2022)"
 )
-# Sentences by method of `kpca_apps.denoise.options`, and for a dictionary.
+# Sentences by method (see `kpca_apps.denoise.options`), and for a dictionary.
 _SENTENCES = {
     "linear": "Method: linear. Kernel PCA of groups of similar patches at infinite width, that is "
     f"their principal components: {_EDGE}. Between such passes {_FILTER}.",
@@ -76,7 +76,7 @@ _SENTENCES = {
 
 
 def method_name(name: str) -> str:
-    """Name a method in words."""
+    """Return the name of a method in words."""
     return _METHODS.get(name, name)
 
 
@@ -87,7 +87,7 @@ def method_sentence(settings: Mapping[str, Any]) -> str:
 
 
 def law_name(place: int) -> str:
-    """Return the name of the figure of an image's noise law; images are numbered from 1."""
+    """Return the name of the figure of a noise law, for the number of its image, from 1."""
     return f"law_{place:04d}"
 
 
@@ -98,7 +98,7 @@ def has_figures(result: DenoisingResult) -> bool:
 
 
 def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Comparison]]:
-    """Return the images with a finite likeness to a clean one, and the likeness."""
+    """Return the images whose PSNR to a clean image is finite, with their comparisons."""
     return [
         (image, image.comparison)
         for image in result.done
@@ -107,7 +107,7 @@ def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Compari
 
 
 def headline(result: DenoisingResult) -> list[str]:
-    """Summarise a batch in one sentence, in parts; `Verbatim` parts are names of files."""
+    """Summarise a batch in one sentence, as parts; `Verbatim` parts are file names."""
     n_all, done, failed = len(result.images), result.done, result.failed
     if not done:
         who = "The only image" if n_all == 1 else f"None of {plural(n_all, 'image')}"
@@ -127,14 +127,13 @@ def headline(result: DenoisingResult) -> list[str]:
 
 
 def is_left(image: ImageOutcome) -> bool:
-    """Whether an image was not changed, because no noise was established."""
+    """Whether an image was not changed because no noise was established."""
     if image.status != "ok" or image.noise == "impulse":
         return False
     return not image.established or (image.estimated and image.sigma == 0)
 
 
 def _named(images: Sequence[ImageOutcome]) -> list[str]:
-    """Name a few images, and count the others."""
     names: list[list[str]] = [[cut(image.name)] for image in images[:MAX_NAMED]]
     if more := len(images) - len(names):
         names.append([f"{count(more)} more"])
@@ -142,14 +141,14 @@ def _named(images: Sequence[ImageOutcome]) -> list[str]:
 
 
 def noise_range(images: Sequence[ImageOutcome]) -> str:
-    """State the lowest and the highest noise level of a batch."""
+    """State the lowest and highest noise level of a batch."""
     if all(image.noise == "impulse" for image in images):
         return "impulse noise was removed"
     known = [image for image in images if image.sigma is not None]
     if not known:
         return "the noise level was not needed"
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
-    # Levels are in the units of the images, which differ between types.
+    # Levels are in units of the images, so each type of pixels has its own range.
     by_type: dict[str, list[ImageOutcome]] = {}
     for image in known:
         if not image.is_relative:
@@ -169,7 +168,7 @@ def noise_range(images: Sequence[ImageOutcome]) -> str:
 
 
 class HasNoise(Protocol):
-    """An image whose noise is known."""
+    """An image whose kind of noise is known."""
 
     @property
     def noise(self) -> str:
@@ -185,22 +184,22 @@ class HasNoise(Protocol):
 
 
 def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
-    """Return the laws by which an image's noise certainly grows with brightness, or none."""
+    """Return the laws by which an image's noise certainly grows with brightness; may be empty."""
     return image.evidence.laws if image.noise == "poisson" and image.evidence.is_law else ()
 
 
 def is_at_brightest(image: HasNoise) -> bool:
-    """Whether the noise level refers to the upper end of the range of values."""
+    """Whether the noise level applies to the upper end of the data range."""
     return image.noise == "poisson" and not laws_of(image)
 
 
 def level_range(image: HasNoise) -> str:
-    """Write the level of the noise, or its range, without its scale."""
+    """Format the noise level, or its range, without units."""
     return _range(_levels(image))
 
 
 def _levels(image: HasNoise) -> tuple[float, ...]:
-    """Return the deviation of the noise where the image is darkest and brightest, if it differs."""
+    """Return the standard deviation of the noise; if it varies, the lowest and the highest."""
     ends = [law.deviations for law in laws_of(image)]
     if not ends:
         return (image.sigma or 0.0,)
@@ -208,7 +207,7 @@ def _levels(image: HasNoise) -> tuple[float, ...]:
 
 
 def typical_level(image: ImageOutcome) -> float:
-    """Return the deviation of the noise, at medium brightness if it depends on brightness."""
+    """Return the standard deviation of the noise, at medium brightness if it varies."""
     middles = [law.deviations[1] for law in laws_of(image)]
     return math.hypot(*middles) / math.sqrt(len(middles)) if middles else image.sigma or 0.0
 
@@ -219,7 +218,6 @@ def _range(values: Sequence[float], digits: int = 3) -> str:
 
 
 def _gain(result: DenoisingResult) -> str:
-    """State how much nearer to the clean images the batch became; empty if unknown."""
     mean = result.mean_comparison
     if mean is None or not math.isfinite(mean.noisy.psnr + mean.denoised.psnr):
         return ""
@@ -250,12 +248,12 @@ def best_baseline(comparison: Comparison) -> str | None:
 
 
 def decibels(psnr: float, decimals: int = 2) -> str:
-    """Write a PSNR, which is infinite for equal images."""
+    """Format a PSNR, which is infinite for equal images."""
     return f"{psnr:.{decimals}f}" if math.isfinite(psnr) else "equal"
 
 
 def level_text(image: ImageOutcome | TrialResult) -> str:
-    """Write the level of the noise on its scale."""
+    """Format the noise level with its units."""
     if image.is_relative:
         return f"{percent(image.sigma or 0.0)} of the intensity"
     where = " where brightest" if is_at_brightest(image) else ""
@@ -264,7 +262,7 @@ def level_text(image: ImageOutcome | TrialResult) -> str:
 
 
 def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
-    """Write what was removed in units of the image, even if the noise level is relative."""
+    """Format the removed part in units of the image, even if the noise level is relative."""
     return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
 
 
@@ -279,7 +277,7 @@ def kind_text(image: ImageOutcome | TrialResult) -> str:
 
 
 def noise_sentence(image: ImageOutcome | TrialResult) -> str:
-    """State the kind of noise and how it is known."""
+    """State the kind of noise and how the level is known."""
     evidence, what = image.evidence, kind_text(image)
     if image.sigma is None:
         return f"Taken as {what}."
@@ -305,7 +303,7 @@ def noise_sentence(image: ImageOutcome | TrialResult) -> str:
 
 
 def left_sentence(image: ImageOutcome | TrialResult) -> str:
-    """Explain why an image was not changed, and how to denoise it anyway."""
+    """Explain why an image was not changed, and how to denoise it in spite of that."""
     pages = isinstance(image, ImageOutcome) and image.n_pages > 1
     start = "At least one of the pages was left" if pages else "Left"
     if image.noise == "raw":
@@ -321,7 +319,7 @@ def _measured(image: ImageOutcome | TrialResult) -> str:
 
 
 def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
-    """Describe how the noise certainly grows with brightness, and the runner-up model."""
+    """Describe how the noise certainly grows with brightness, and name the second-best model."""
     sentences, evidence = [], image.evidence
     if found := laws_of(image):
         laws = [law_text(law) for law in found]
@@ -341,7 +339,7 @@ def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
 
 
 def law_lines(result: DenoisingResult) -> list[str]:
-    """State in which images noise follows a law, and the law if it is one image."""
+    """State which images have noise that follows a law; for a single image, state the law."""
     images = [image for image in result.images if laws_of(image)]
     if not images:
         return []
@@ -357,7 +355,7 @@ def law_lines(result: DenoisingResult) -> list[str]:
 
 
 def left_note(result: DenoisingResult) -> list[str]:
-    """State which images were not changed, and how to denoise them anyway."""
+    """State which images were not changed, and how to denoise them in spite of that."""
     left = [image for image in result.done if not image.established]
     if len(left) < 2:
         sentences = ((cut(one.name), left_sentence(one)) for one in left)
@@ -373,11 +371,11 @@ def left_note(result: DenoisingResult) -> list[str]:
 
 
 def law_text(law: NoiseLaw) -> str:
-    """Write the variance of noise at brightness x."""
+    """Format the variance of the noise at brightness x."""
     low, _, high = law.deviations
     if not law.rises and high**2 < 1.1 * low**2:
         return number((high**2 + low**2) / 2)
-    # If all brightness is far from 0, the terms nearly cancel where the image is darkest.
+    # If the darkest pixel is far from 0, the terms nearly cancel there, so more digits are needed.
     terms = max(abs(law.constant), abs(law.gain * law.brightness[0]))
     lost = math.log10(max(terms / max(low, 0.1 * high) ** 2, 1.0))
     digits = min(3 + round(lost), 6)
@@ -388,7 +386,7 @@ def law_text(law: NoiseLaw) -> str:
 
 
 def interval_text(laws: Sequence[NoiseLaw]) -> str:
-    """Write the interval of the variance around the laws, the widest of the channels."""
+    """Format the interval of the variance around the laws; of several channels, the widest."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
     if 0.99 <= low <= high <= 1.01:
         return "within 1 % of that"
@@ -396,7 +394,7 @@ def interval_text(laws: Sequence[NoiseLaw]) -> str:
 
 
 def odds_text(log_odds: float) -> str:
-    """Format the likelihood ratio of the runner-up model to the chosen one.
+    """Format the likelihood ratio of the second-best model to the chosen model.
 
     >>> odds_text(-90.0), odds_text(-3.0), odds_text(0.1)
     ('over a million times less likely', '20 times less likely', 'about as likely')
@@ -417,7 +415,7 @@ def _capital(text: str) -> str:
 
 
 def looks_like(image: ImageOutcome) -> str:
-    """Describe the residual in a word or two."""
+    """Describe the residual in a few words."""
     residual = image.residual
     if residual is None:
         return ""
@@ -425,15 +423,15 @@ def looks_like(image: ImageOutcome) -> str:
         return "nothing"
     if residual.structured:
         return "noise and structure"
-    # Both correlations are 0 only if the image was too small to measure them.
+    # Both correlations are exactly 0 only if the image was too small to measure them.
     is_measured = residual.edge_correlation or residual.flat_correlation
     return "noise" if is_measured else "too small to tell"
 
 
 def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
-    """State how much was removed, if measured, and whether it looks like noise.
+    """State how much was removed, if measured, and whether the removed part looks like noise.
 
-    `has_strength` is whether a lower strength can be used; a dictionary has none.
+    `has_strength` tells whether a lower strength can be chosen, as with a dictionary it cannot.
     """
     looks = looks_like(image)
     if image.residual is None or looks == "nothing":
@@ -457,7 +455,7 @@ def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
 
 
 def own_sentence(image: ImageOutcome) -> str:
-    """State the options that were set for this image alone."""
+    """State the options that were set for this image only."""
     own = {name: "auto" if value is None else value for name, value in image.own_settings.items()}
     words = [
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
@@ -467,7 +465,7 @@ def own_sentence(image: ImageOutcome) -> str:
 
 
 def likeness_sentence(comparison: Comparison) -> str:
-    """State the likeness of one image to the clean one."""
+    """State the PSNR of one image to the clean image, before and after denoising."""
     noisy, denoised = comparison.noisy, comparison.denoised
     if not math.isfinite(denoised.psnr):
         return "The denoised image is equal to the clean one."
@@ -484,7 +482,7 @@ def likeness_sentence(comparison: Comparison) -> str:
 
 
 def standing_sentences(result: DenoisingResult) -> list[list[str]]:
-    """Compare with each baseline, in parts; `Verbatim` parts are names of files."""
+    """Compare the results with each baseline, in parts; `Verbatim` parts are file names."""
     compared = [(image, image.comparison) for image in result.images if image.comparison]
     mean, sentences = result.mean_comparison, list[list[str]]()
     if mean is None:
@@ -506,18 +504,18 @@ def standing_sentences(result: DenoisingResult) -> list[list[str]]:
 
 
 def _lead(comparison: Comparison, baseline: str) -> float:
-    """Return by how many dB kernel PCA is ahead on one image; both may be infinite."""
+    """Return the lead of kernel PCA over a baseline on one image, in dB; both may be infinite."""
     ours, other = comparison.denoised.psnr, comparison.baselines[baseline].psnr
     return 0.0 if ours == other else ours - other
 
 
 def reason_text(image: ImageOutcome) -> Verbatim:
-    """Return why an image failed, without its name in front."""
+    """Return why an image failed, without the image's name at the start."""
     return cut(image.reason.removeprefix(f"{image.name}: ") or "no reason was given", 400)
 
 
 def dictionary_sentence(dictionary: DictionaryView) -> str:
-    """Describe what a dictionary learned from."""
+    """Describe the examples from which a dictionary was learned."""
     height, width = dictionary.shape[:2]
     colour = ", in colour" if dictionary.shape[2:] not in ((), (1,)) else ""
     one, several = ("whole image", "whole images")
@@ -532,7 +530,7 @@ def dictionary_sentence(dictionary: DictionaryView) -> str:
 
 
 def trial_sentence(result: TrialResult) -> list[str]:
-    """Describe a trial page, in parts."""
+    """Describe a page of trials, in parts."""
     n = len(result.trials)
     strengths = {1: "one strength", 2: "two strengths", 3: "three strengths"}
     at = strengths.get(n, f"{n} strengths")
@@ -547,6 +545,6 @@ def trial_sentence(result: TrialResult) -> list[str]:
 
 
 def trial_title(trial: Trial) -> str:
-    """Name a strength by its options."""
+    """Return the title of a trial: its options in words."""
     words = in_prose([word.strip() for word in trial.option.split("--") if word.strip()])
     return _capital(words) or "As asked for"  # codespell:ignore

@@ -1,4 +1,4 @@
-"""Figures of a screening and of a comparison; the tables at the end place them."""
+"""Figures of a screening and of a comparison; the constants at the end list them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from kpca_apps.report.novelty.plane import column_plane
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
 from kpca_apps.report.text import count, in_prose, number, percent, plural
 
-Fold = tuple[str, str, list[Drawing]]  # fold of a page: title, hint and figures
-MARK_ROOM = 0.17  # share of the axes' width for a label such as "1 in 10,000"
+Fold = tuple[str, str, list[Drawing]]  # folded section of a page: title, hint and figures
+MARK_ROOM = 0.17  # share of the axes' width that a label such as "1 in 10,000" takes
 MAX_COMPONENTS = 40
 WIDE = 30.0  # ratio of variances above which their axis is logarithmic
 N_LEVELS = 7
@@ -92,10 +92,10 @@ def score_distribution(result: ScreeningResult) -> Drawing:
 
 
 def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
-    """Set the horizontal axis to the range of the scores, with the threshold well inside."""
+    """Set the horizontal axis to the range of the scores, extended to include the threshold."""
     axes.set_xlabel("novelty score (no unit; higher = more novel)")
     low, high = found.edges[[0, -1]].tolist()
-    # All rows of a table unlike the model's may lie far above the threshold, or far below.
+    # If the table is unlike the model's, all rows may be far above the threshold, or far below.
     if np.isfinite(threshold) and (threshold > 0 or not found.logarithmic):
         low, high = min(low, threshold), max(high, threshold)
     if found.logarithmic:
@@ -106,7 +106,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
-    """Mark round values of the scale shown to readers along the top; return whether any fit."""
+    """Mark round values of the shown scale (such as 1 in 100) along the top; return if any fit."""
     if result.rows.scale is None:
         return False
     low, *_, high = result.distribution.edges.tolist()
@@ -128,7 +128,6 @@ def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
 
 
 def _threshold_words(result: ScreeningResult) -> str:
-    """Describe the line of the threshold and the ticks of flagged rows."""
     n = result.distribution.n_flagged
     if not np.isfinite(result.threshold.value):
         flagged = "every row is flagged" if n else "no row is flagged for its score"
@@ -143,7 +142,7 @@ def _threshold_words(result: ScreeningResult) -> str:
 
 
 def flagged_against_threshold(result: ScreeningResult) -> Drawing:
-    """Draw how many rows would be flagged at other thresholds."""
+    """Draw the number of rows that other thresholds would flag."""
     figure, (axes,) = new_axes()
     found = result.distribution
     _score_axis(axes, found, result.threshold.value)
@@ -174,13 +173,12 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
 
 
 def _elsewhere(result: ScreeningResult) -> str:
-    """State the thresholds that would flag about half and twice as many rows."""
     value, found = result.threshold.value, result.distribution
     n_flagged, scores = found.n_flagged, found.scores.tolist()
     if n_flagged == 0:
         (highest,), _ = scores_text(scores[:1], value)
         return f"No row is flagged for its score; the highest score is {highest}."
-    # A threshold at the score of rank n + 1 flags the n rows above it, or fewer if scores are tied.
+    # A threshold at the score of rank n + 1 flags the n rows above, or fewer if scores are tied.
     wanted = {"half": n_flagged / 2, "twice": 2.0 * n_flagged}
     steps = {
         word: int(np.searchsorted(found.ranks, int(n) + 1))
@@ -189,7 +187,7 @@ def _elsewhere(result: ScreeningResult) -> str:
     }
     counts = {word: int(found.n_above[step]) for word, step in steps.items()}
     words = [word for word, n in counts.items() if n not in (0, n_flagged)]
-    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # decimals as beside these scores
+    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # shown nearby with equal decimals
     texts, limit = scores_text([*(scores[steps[word]] for word in words), *listed], value)
     others = [
         f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "
@@ -219,7 +217,7 @@ def _threshold_line(axes: Axes, result: ScreeningResult) -> None:
 
 
 def component_map(result: ScreeningResult) -> Drawing:
-    """Draw rows on two kernel components: flagged rows as triangles, the oddest labelled."""
+    """Draw rows on two kernel components: flagged rows are triangles, the oddest have labels."""
     points = result.pictures.map
     figure, (axes,) = new_axes(4.9, 3.5)
     usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
@@ -251,7 +249,7 @@ def component_map(result: ScreeningResult) -> Drawing:
 
 
 def scree(result: ScreeningResult) -> Drawing:
-    """Draw the variance of leading components, and how much of each the model keeps."""
+    """Draw the variances of the leading components, and the share of each that the model keeps."""
     points = result.pictures.map
     figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
     variances, gains = points.variances[:MAX_COMPONENTS], points.gains[:MAX_COMPONENTS]
@@ -298,7 +296,7 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     finite = contours.scores[np.isfinite(contours.scores)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     for lower in np.linspace(low, high, N_LEVELS + 1)[1:-1] if high > low else ():
-        # Draw pale layers above each other: the page's theme sets their colour.
+        # Overlay pale layers, whose colour the page's theme sets.
         axes.contourf(*grid, [lower, high], colors=PALETTE["band"], alpha=0.16)
     is_crossed = low < threshold < high
     if is_crossed:
@@ -337,7 +335,7 @@ def roc(evaluation: Evaluation, suffix: str) -> Drawing:
 
 
 def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
-    """Draw the share of flagged rows that are outliers against the share of outliers found."""
+    """Draw the share of outliers among flagged rows against the share of outliers found."""
     figure, (axes,) = new_axes(4.9, 4.1)
     base = evaluation.n_positive / max(evaluation.n_rows, 1)
     axes.axhline(base, color=PALETTE["rule"], lw=1)
@@ -352,9 +350,9 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
 
 
 def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: str) -> None:
-    """Draw each method's curve, ours last and thick; the legend has the largest area first.
+    """Draw the curve of each method, ours last and thick; sort the legend by area.
 
-    `x`, `y` and `area` are the names of fields: the curve's points and its area.
+    `x`, `y` and `area` name the fields of the curve's points and of its area.
     """
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.03), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     handles = []
@@ -377,8 +375,8 @@ def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: s
         )
 
 
-# The folded figures of a screening: title and hint of their section in the page, and the functions
-# that draw them or return None. The page and the folder of figures follow this table.
+# The folded figures of a screening: a section's title and hint, and functions that draw its figures
+# or return None. The page and the folder of figures use this list.
 SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | None], ...]], ...] = (
     (
         "Scores and threshold",
@@ -388,15 +386,15 @@ SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | Non
     ("Contours", "the score over the two columns", (score_contours,)),
     ("Map of the rows", "on the first two kernel components", (component_map, scree)),
 )
-# Every figure of a comparison with labels; the second argument ends the name of its file.
+# All figures of a comparison with labels; the second argument ends the file name.
 EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_recall)
 
 
 @dataclass(frozen=True)
 class ScreeningDrawings:
-    """Every figure of a screening, drawn once for its page and for the folder of figures."""
+    """All figures of a screening, drawn once for the page and the folder of figures."""
 
-    plane: Drawing | None  # the figure that is not folded
+    plane: Drawing | None  # the figure outside the folded sections
     folds: list[Fold]
     evaluations: list[list[Drawing]]
 
@@ -414,7 +412,7 @@ class ScreeningDrawings:
 
 
 def evaluation_drawings(evaluations: Sequence[Evaluation]) -> list[list[Drawing]]:
-    """Draw the figures of each evaluation; their files have numbers if there are several."""
+    """Draw the figures of each evaluation; file names are numbered if there are several."""
     with house_style():
         return [
             [draw(evaluation, f"-{number}" * (len(evaluations) > 1)) for draw in EVALUATION]

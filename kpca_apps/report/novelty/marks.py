@@ -1,4 +1,4 @@
-"""Rows as marks of a figure: which are drawn, in what order, and their labels."""
+"""Rows as marks in a figure: which rows are drawn, in what order, and with what labels."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from kpca_apps.report.drawing import settle
 
-MAX_POINTS = 500  # largest number of dots for rows not flagged
+MAX_POINTS = 500  # largest number of rows not flagged that are drawn
 MAX_FLAGGED = 400
-N_LABELLED = 5  # number of ranks written beside their marks, if they do not overlap
+N_LABELLED = 5  # number of ranks written next to their marks, if the labels do not overlap
 MARK = 5  # points
-BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # offsets of labels from marks, in points, to try
+BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # offsets of a label from its mark to try, in points
 
 
 def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Keep at most `n` of the positions, evenly spaced."""
+    """Return at most `n` of the positions, evenly spaced."""
     if len(places) <= n:
         return places
     return places[np.linspace(0, len(places) - 1, n).round().astype(np.int64)]
 
 
 def by_rank(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of rows by rank; rows without a rank (0) come last."""
+    """Return the positions of rows by rank; rows without rank (0) are last."""
     return np.argsort(np.where(ranks > 0, ranks, np.iinfo(np.int64).max), kind="stable")
 
 
@@ -37,14 +37,14 @@ def label_marks(
     colours: Sequence[str],
     marks: NDArray[np.float64],
 ) -> list[str]:
-    """Write labels beside their marks, in order, if there is room; return those written.
+    """Write labels next to their marks, in order, where there is room; return the written ones.
 
-    `places` (k, 2) are those of the named marks and `marks` (m, 2) of all that must stay clear.
+    `places` (k, 2) are the labelled marks; labels must not cover any of the `marks` (m, 2).
     """
     figure = axes.get_figure(root=True)
     if figure is None or not len(places):
         return []
-    settle(figure)  # positions of marks are known only after the layout
+    settle(figure)  # the positions of marks are known only after the layout
     frame = axes.get_window_extent()
     others = _boxes(axes, marks, figure.dpi)
     written: list[str] = []
@@ -72,7 +72,6 @@ def label_marks(
 
 
 def _boxes(axes: Axes, places: NDArray[np.float64], dpi: float) -> list[Bbox]:
-    """Return the boxes that marks at some positions (k, 2) cover."""
     half = MARK * dpi / 72 / 2
     centres = axes.transData.transform(places) if len(places) else places
     return [Bbox([centre - half, centre + half]) for centre in centres]

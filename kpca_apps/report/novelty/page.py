@@ -50,37 +50,37 @@ from kpca_apps.report.text import count, cut, in_prose, number, plural
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_ALIKE = 3  # number of other rows of the same kind that a card names
-N_PLACES = 4  # number of other places named for a repeated odd cell
-N_ODD_CELLS = 5  # number of odd cells shown outside the fold
+MAX_ALIKE = 3  # largest number of similar rows that the card of a row names
+N_PLACES = 4  # largest number of other positions named for a repeated odd cell
+N_ODD_CELLS = 5  # number of odd cells outside the folded section
 MAX_RULES = 50
 MAX_PATTERNS = 8
 N_WARNINGS_ON_TOP = 2
-MAX_NOTES = 50  # warnings listed in full
-MAX_COLUMNS = 200  # rows of the column plan
-MAX_GROUPS = 101  # groups with models of their own, and the rest as one
-MAX_GROUP = 60  # characters of the name of a group
-MAX_CELL = 200  # characters of one cell
-MAX_REASONS, MAX_FULL = 3, 300  # reasons of a row; rows shown with all of them and hints
-TAGS, TAGS_OF_REASON = 270, 120  # bytes of tags and numbers of a row, and of a reason
+MAX_NOTES = 50  # most warnings listed in full
+MAX_COLUMNS = 200  # most rows in the table of columns
+MAX_GROUPS = 101  # most groups with separate models, plus a row for all other groups
+MAX_GROUP = 60  # most characters of a group's name
+MAX_CELL = 200  # most characters of a cell
+MAX_REASONS, MAX_FULL = 3, 300  # most reasons shown per row; most rows with all reasons and hints
+TAGS, TAGS_OF_REASON = 270, 120  # bytes of markup and numbers per row, and per reason
 MAX_HINTS = 2
-MAX_HINT = 240  # characters of one hint
+MAX_HINT = 240  # most characters of a hint
 
 
 def render_screening(
     result: ScreeningResult, drawn: ScreeningDrawings | None = None, *, is_to_send: bool = False
 ) -> str:
-    """Render a screening as a self-contained page, with its figures as `drawn`.
+    """Render a screening as a self-contained page of at most about 1.5 MB, with figures `drawn`.
 
-    It has some 1.5 MB at most. A page to send is for people who must not have the rows: they cannot
-    be marked or opened, since it holds neither their other cells nor their keys.
+    A page to send is for people who must not get the rows. It contains neither other cells nor keys
+    of the rows, so its rows cannot be marked or opened.
     """
     if is_to_send:
-        # A note on what reveals hidden values would help the reader to find them.
+        # A note on what reveals hidden values would help a reader to infer these values.
         run = result.run
         warnings = tuple(note for note in run.warnings if REVEALED not in note)
         n_doubts = sum(REVEALED not in note for note in run.warnings[: run.n_doubts])
-        # A page that is sent has no files beside it, so name none.
+        # A page that is sent has no files next to it, so it must not name any.
         run = replace(run, warnings=warnings, n_doubts=n_doubts, next_steps=(), flagged_file="")
         result = replace(result, run=run)
     drawn = drawn or ScreeningDrawings.of(result)
@@ -115,10 +115,9 @@ def render_screening(
 
 
 def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) -> int:
-    """Return how many of the first rows fit into the page."""
     left = BUDGET - len(block(work["usual"]).encode())
     for place, row in enumerate(rows):
-        # Count tags and texts, with quotes and brackets escaped.
+        # Count markup and texts, with quotes and brackets escaped.
         texts = [str(escape(text)) for text in (row["id"], row["file"], *row["hints"])]
         texts += [
             str(escape(v)) for r in row["reasons"] for v in (r["column"], r["seen"], r["expected"])
@@ -131,7 +130,7 @@ def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) ->
 
 
 def render_in_notebook(result: ScreeningResult) -> str:
-    """Render the first screen of a report as a part of another page: no script, no figures."""
+    """Render the first screen of a report as a part of another page, without script or figures."""
     top, first = _top_warnings(result), _first_screen(result)
     return make_part(
         "screening.html.j2",
@@ -158,7 +157,7 @@ def render_comparison(result: ComparisonResult) -> str:
 
 
 def render_index(result: ScreenedTables) -> str:
-    """Render the index of several screenings, linking to the reports in folders beside it."""
+    """Render the index of several screenings, with links to the reports in folders next to it."""
     return make_page(
         "index.html.j2",
         parts=("index.css",),
@@ -177,7 +176,7 @@ def render_index(result: ScreenedTables) -> str:
 
 
 def render_diff(result: ScreeningDiff) -> str:
-    """Render the differences of a new screening as a self-contained page."""
+    """Render the differences between two screenings as a self-contained page."""
     return make_page(
         "diff.html.j2",
         result=result,
@@ -197,7 +196,6 @@ def render_diff(result: ScreeningDiff) -> str:
 def _made_by(
     result: ScreeningResult | ComparisonResult | ScreenedTables | ScreeningDiff,
 ) -> dict[str, Any]:
-    """Return the command, settings and versions for the template."""
     run = result.run
     return {
         "command": run.command,
@@ -207,7 +205,7 @@ def _made_by(
 
 
 def _first_screen(result: ScreeningResult) -> dict[str, Any]:
-    """Return what the page of a screening shows outside its folds."""
+    """Return what the page of a screening shows outside folded sections."""
     findings, kinds = result.findings, result.kinds_of_reason[:N_KINDS]
     pattern_of = {row: pattern for pattern in reversed(findings.patterns) for row in pattern.rows}
     cards = _rows(result, [rows[0] for rows in kinds])
@@ -231,8 +229,8 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
 def _alike(
     rows: Sequence[RankedRow], pattern: Pattern | None, file_column: str | None
 ) -> dict[str, Any]:
-    """Return for the card of a row how many rows are like it, in what way, and which."""
-    # Drop the number of rows, which is shown above the sentence.
+    """Return how many rows resemble the row of a card, in what way, and which rows."""
+    # Drop the number of rows, which the card shows above the sentence.
     sentence = "" if pattern is None else pattern.sentence.split(": ", 1)[-1]
     others = [
         Markup("<bdi>{}</bdi>").format("".join(row_name(row, file_column)))
@@ -248,7 +246,6 @@ def _alike(
 
 
 def _top_warnings(result: ScreeningResult) -> list[str]:
-    """Return the first of the warnings that cast doubt on the list."""
     n_shown = min(result.run.n_doubts, N_WARNINGS_ON_TOP)
     return [cut(text, MAX_SENTENCE) for text in result.run.warnings[:n_shown]]
 
@@ -256,9 +253,8 @@ def _top_warnings(result: ScreeningResult) -> list[str]:
 def _shared(
     result: ScreeningResult | ComparisonResult, drawings: Sequence[list[Drawing]]
 ) -> dict[str, Any]:
-    """Return what pages of a screening and a comparison share; `drawings` show evaluations."""
     warnings = [cut(text, MAX_SENTENCE) for text in result.run.warnings]
-    # Sort by part in the reasons, the largest first; equal columns stay in table order.
+    # Sort by share in the reasons, largest first; columns with equal shares keep their order.
     columns = sorted(result.columns, key=lambda one: -one.reason_share)
     return {
         "warnings": warnings[:MAX_NOTES],
@@ -280,14 +276,13 @@ def _shared(
 
 
 def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
-    """Return a cell that is odd by itself, its row, and its other places in the column."""
     others = cell.more_rows if cell.more_lines is None else cell.more_lines
     places = [count(place) for place in others[:N_PLACES]]
     if n_left := cell.n_cells - 1 - len(places):
         places.append(f"{count(n_left)} more")
     what = ("row" if cell.line is None else "line") + "s" * (len(others) > 1)
     more = f"Also on {what} {in_prose(places)}." * bool(places)
-    if places and result.lists.files:  # each place would need its file
+    if places and result.lists.files:  # with several files, each position would need its file
         more = f"Also in {plural(cell.n_cells - 1, 'other cell')}."
     return vars(cell) | {
         "where": cell.where,
@@ -299,7 +294,6 @@ def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
 
 
 def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
-    """Return the groups of rows that repeat others, equal ones first."""
     repeats, found = [], result.findings.duplicates
     kinds = {"equal": found.equal, "nearly equal": found.near}
     for kind, group in ((kind, group) for kind, groups in kinds.items() for group in groups):
@@ -321,7 +315,6 @@ def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
 
 
 def _lines(group: RepeatedRows, files: Mapping[int, str]) -> str:
-    """Name the lines of repeated rows, with the file of each if there are several."""
     return ", ".join(
         f"{cut(files[row], 40)} {count(line)}" if row in files else count(line)
         for row, line in zip(group.rows, group.lines or (), strict=True)
@@ -329,7 +322,6 @@ def _lines(group: RepeatedRows, files: Mapping[int, str]) -> str:
 
 
 def _group(group: GroupInfo) -> dict[str, Any]:
-    """Return a group of rows for the template."""
     return vars(group) | {
         "name": cut(group.name or REST, MAX_CELL),
         "threshold": scores_text([], group.threshold)[1],
@@ -338,7 +330,7 @@ def _group(group: GroupInfo) -> dict[str, Any]:
 
 
 def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, Any]]:
-    """Return ranked rows for the template; different scores are written differently."""
+    """Return ranked rows for the template, with enough decimals to tell scores apart."""
     profiles = {column.name: column for column in result.columns}
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     files = [cut(file_of(row, result.source.file_column), MAX_CELL) for row in rows]

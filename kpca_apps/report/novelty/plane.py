@@ -1,4 +1,4 @@
-"""The unfolded figure: rows by the two columns with the largest part in the reasons."""
+"""The figure outside folded sections: rows by the two columns with the largest share of reasons."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from kpca_apps.report.novelty.marks import (
 )
 from kpca_apps.report.text import count, in_prose, percent, plural
 
-MANY = 60  # number of flagged rows above which marks shrink, so as not to hide the bulk
-MAX_MARK_NAME = 12  # characters of an identifier beside a mark
-SKEWED = 10.0  # axes are logarithmic if the tail exceeds this multiple of the median
-SPREAD = 0.28  # largest distance of marks from the position of their category
+MANY = 60  # number of flagged rows above which marks shrink, to hide fewer rows
+MAX_MARK_NAME = 12  # most characters of an identifier next to a mark
+SKEWED = 10.0  # an axis is logarithmic if the tail exceeds the median by this factor
+SPREAD = 0.28  # largest horizontal or vertical offset of marks from the position of their category
 DAY = 86_400.0  # seconds
-YEARS = (-719_162.0, 2_932_896.0)  # days since 1970 that have a date: the years 1 to 9999
+YEARS = (-719_162.0, 2_932_896.0)  # range of dates (years 1 to 9999), in days since 1970
 
 
 def column_plane(result: ScreeningResult) -> Drawing | None:
-    """Draw rows by the two columns with the largest part in the reasons, flagged rows on top."""
+    """Draw rows by the two columns with the largest share of reasons, flagged rows on top."""
     plane = result.pictures.plane
     if plane is None:
         return None
@@ -37,7 +37,7 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     across, up = plane.x, plane.y
     if up is None:
         up = PlaneAxis("novelty score (higher = more novel)", plane.scores)
-    if across.levels and not up.levels:  # names of levels are easier to read on the left
+    if across.levels and not up.levels:  # names of categories are easier to read on the left
         across, up = up, across
     rows = {row.rank: row for row in result.ranked}
     wanted = [rows[0].rank for rows in result.kinds_of_reason[:N_KINDS]]
@@ -50,10 +50,10 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     dots = axes.plot(*inner[usual].T, "o", ms=3.4, mew=0, alpha=0.35, color=PALETTE["band"])
     place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
     named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
-    near = named[~plane.flagged[named]]  # the oddest rows not flagged
+    near = named[~plane.flagged[named]]  # the highest-ranked rows that are not flagged
     order = by_rank(plane.rank)
     flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
-    upwards = flagged[::-1]  # the oddest row on top
+    upwards = flagged[::-1]  # draw the oddest row last, so that it is on top
     size = MARK + 1.5 if len(flagged) <= MANY else MARK - 1.5
     for rows_of, colour, usually in ((near, "ink", "o"), (upwards, "accent", "^")):
         for marker, is_here in ((usually, ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
@@ -77,10 +77,10 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
 def _place_on(
     axes: Axes, is_across: bool, one: PlaneAxis, odd: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Set up one axis for a column; return the position of each row on it (NaN: no value).
+    """Set up an axis for a column; return the position of each row, NaN if its value is missing.
 
-    The axis shows the usual rows, and `odd` ones up to its own width away; marks of categories are
-    spread a little.
+    The axis covers the rows not marked in `odd`, and `odd` rows up to one axis length away. Marks
+    of categories are spread a little.
     """
     axis: Axis = axes.xaxis if is_across else axes.yaxis
     set_limits = axes.set_xlim if is_across else axes.set_ylim
@@ -103,7 +103,7 @@ def _place_on(
     low, middle, high = np.quantile(usual, [0.005, 0.5, 0.995])
     is_log = bool(usual.min() > 0 and high > SKEWED * middle and not one.is_date)
     scale, back = (np.log, np.exp) if is_log else (np.asarray, np.asarray)
-    if is_log:  # values that are not positive are beyond the rim
+    if is_log:  # values that are not positive are drawn at the rim
         values = np.where(values <= 0, np.finfo(float).tiny, values)
         axis.set_label_text(f"{label} (log scale)")
         (axes.set_xscale if is_across else axes.set_yscale)("log")
@@ -126,7 +126,7 @@ def _place_on(
 
 
 def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Move points (n, 2) beyond the axes to the rim; return which moved to which side."""
+    """Move points (n, 2) beyond the axes to the rim; return which moved, and to which side."""
     low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
     below, above = places < low, places > high
     sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])
@@ -140,10 +140,9 @@ def _plane_words(
     is_beyond: NDArray[np.bool_],
     places: NDArray[np.float64],
 ) -> str:
-    """Describe the plane, and which rows are not drawn or drawn at its rim."""
     parts = {column.name: column.reason_share for column in result.columns}
     names = [one.name for one in (plane.x, plane.y) if one is not None]
-    # Isolate names: one that runs from right to left must not reorder the words around it.
+    # Isolate names: a right-to-left name must not reorder the surrounding words.
     isolated = [f"\u2068{drawable(name)}\u2069" for name in names]
     shares = [
         f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(isolated, names, strict=True)

@@ -1,4 +1,4 @@
-"""A small figure of a reason: a column's distribution, with the actual and expected value."""
+"""A small figure for a reason: a column's distribution, with the actual and expected value."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, Reason
 
-WIDTH = 200.0  # width of the drawing, in its own units
+WIDTH = 200.0  # width of the drawing, in SVG units
 HEIGHT = 30.0
-BASE = 27.0  # baseline of bands and bars
-MARGIN = 8.0  # room for half a mark at either end
-MAX_STRETCH = 1.0  # most growth of the axis to reach a value, in widths of the band
+BASE = 27.0  # vertical position of the baseline of bands and bars
+MARGIN = 8.0  # room for half a mark at each end
+MAX_STRETCH = 1.0  # largest extension of the axis to reach a value, in widths of the band
 
 
 class Mark(NamedTuple):
-    """A value on a strip: its position, and -1 or 1 if it is beyond that end, else 0."""
+    """A value on a strip: its position, and -1 or 1 beyond the left or right end, else 0."""
 
     x: float
     y: float
@@ -24,7 +24,7 @@ class Mark(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar of a category strip: left edge, top, width and height."""
+    """A bar of a strip for categories: left edge, top, width and height."""
 
     x: float
     y: float
@@ -33,7 +33,7 @@ class Bar(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """Geometry of one strip: a band (SVG path) or bars, and up to two marks."""
+    """Geometry of a strip: a band (SVG path) or bars, and up to two marks."""
 
     band: str
     bars: tuple[Bar, ...]
@@ -42,7 +42,7 @@ class Strip(NamedTuple):
 
 
 def strip_of(reason: Reason, profile: ColumnProfile | None) -> Strip | None:
-    """Lay out the strip of one reason; None for free text, hidden or missing values."""
+    """Lay out the strip of a reason; None for free text, and for hidden or missing values."""
     distribution = None if profile is None else profile.distribution
     if distribution is None or (reason.seen_value is None and reason.expected_value is None):
         return None
@@ -68,7 +68,7 @@ def _numeric_strip(reason: Reason, profile: NumericProfile) -> Strip:
         x = MARGIN + (min(max(value, left), right) - left) * scale
         return Mark(round(x, 1), 19.0, int(value > right) - int(value < left))
 
-    # The outline of the histogram; square roots keep thin tails visible.
+    # Outline of the histogram; square roots of the counts make thin tails visible.
     places = MARGIN + (np.clip(profile.edges, low, high) - left) * scale
     heights = np.sqrt(profile.counts)
     heights = heights / heights.max() * (BASE - 5.0)
@@ -100,7 +100,7 @@ def _category_strip(reason: Reason, profile: CategoryProfile) -> Strip:
         for place, n in enumerate(counts[:n_slots])
     )
 
-    # Two marks over the same bar are shown side by side.
+    # If both marks are over the same bar, show them side by side.
     shift = 5.0 if places[0] == places[1] else 0.0
 
     def mark(place: int | None, shift: float) -> Mark | None:

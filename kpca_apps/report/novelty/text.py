@@ -32,12 +32,12 @@ from kpca_apps.report.text import (
     plural,
 )
 
-MAX_DIGITS = 12  # most digits of the largest score, spent on distinguishing scores
-MAX_ROWS = 100  # rows whose scores decimals distinguish, and rows of a diff
-MAX_LISTED = 2_000  # largest number of ranked rows on a page
-MAX_NAMED = 3  # tables named in a sentence
+MAX_DIGITS = 12  # most digits of the largest score that are shown to distinguish scores
+MAX_ROWS = 100  # number of rows whose scores are distinguishable, and of rows in a diff
+MAX_LISTED = 2_000  # most ranked rows on a page
+MAX_NAMED = 3  # most tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"
-REST = "(all other groups)"  # groups without a model of their own
+REST = "(all other groups)"  # name for groups without a separate model
 LEAST_SHARE = 0.001  # smallest share of a row's score that is written as a number
 BLOCKS = (
     "The score joins p-values of the whole row, of its cells, each given the others, and of the "
@@ -47,15 +47,15 @@ BLOCKS = (
     "al. 2017). Those of cells are of their residuals under a kernel that is a sum over columns: "
     "what each column differs by from what all others predict."
 )
-# Attributes of a method that hold the areas by which it is judged.
+# Names of the areas by which a method is evaluated, by attribute of `Curves`.
 AREAS = {"auroc": "area under the ROC curve", "auprc": "average precision"}
-WELL_BELOW_CHANCE = 0.4  # an area that suggests that the label is inverted
+WELL_BELOW_CHANCE = 0.4  # an area below this suggests that the label is inverted
 
 
 def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
-    """Format scores and their threshold with enough decimals to distinguish all that differ.
+    """Format scores and their threshold with enough decimals to tell different values apart.
 
-    If there are many scores, only the first are distinguished.
+    Of many scores, only the first `MAX_ROWS` are distinguished.
 
     >>> scores_text([1.1052, 1.1043], 1.104)
     (['1.1052', '1.1043'], '1.1040')
@@ -69,7 +69,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     told_apart = scores[:MAX_ROWS]
     sizes = sorted(abs(v) for v in (*told_apart, threshold) if math.isfinite(v) and v)
     exponents = [math.floor(math.log10(size)) for size in sizes] or [0]
-    # Show three digits of the threshold and of a typical score: the largest may be far larger.
+    # Show three digits of the threshold and of a typical score, as the largest may be far larger.
     typical, largest = exponents[len(exponents) // 2], exponents[-1]
     if math.isfinite(threshold) and threshold:
         typical = min(typical, math.floor(math.log10(abs(threshold))))
@@ -82,7 +82,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
         limit = format(threshold, form) if math.isfinite(threshold) else "none"
         return [*(format(score, form) for score in scores), limit]
 
-    # Use no more decimals than needed: rows equal but for rounding are never distinguished.
+    # Use no more decimals than needed, as rows that are equal up to rounding never become distinct.
     decimals = max(
         range(max(fewest, 0), max(most, 0) + 1), key=lambda decimals: len({*written(decimals)})
     )
@@ -91,7 +91,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
 
 
 def threshold_text(result: ScreeningResult) -> str:
-    """Format the threshold with the decimals it has beside the ranked rows."""
+    """Format the threshold with the same decimals as the scores of the ranked rows."""
     return scores_text([row.score for row in result.ranked[:MAX_ROWS]], result.threshold.value)[1]
 
 
@@ -101,12 +101,12 @@ def is_missing(text: str) -> bool:
 
 
 def file_of(row: RankedRow, file_column: str | None) -> str:
-    """Return the file a row comes from; ``""`` if there is only one, or it is hidden."""
+    """Return the file that a row comes from; ``""`` if there is one file, or it is hidden."""
     return dict(row.cells).get(file_column or "", "")
 
 
 def row_name(row: RankedRow, file_column: str | None = None) -> list[str]:
-    """Name a row in a sentence, by its identifier if it has one, and give its position."""
+    """Return the name of a row, as parts: its identifier, if any, and its position."""
     place, line = f"row {count(row.row)}", f"line {count(row.line or 0)}"
     if file := file_of(row, file_column):
         line += f" of {cut(file, 40)}"
@@ -116,14 +116,14 @@ def row_name(row: RankedRow, file_column: str | None = None) -> list[str]:
 
 
 def expected_text(reason: Reason) -> list[str]:
-    """Return the expected value; numbers are written as "about"."""
+    """Return the expected value, as parts; a number is preceded by "about"."""
     is_number = isinstance(reason.expected_value, float | int)
     about = "about " if is_number and not reason.expected.startswith("about") else ""
     return [about, cut(reason.expected)]
 
 
 def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
-    """Write the share of each reason of a row: once for columns that are odd together."""
+    """Format the share of each reason of a row, once for columns that are odd only together."""
     written: list[tuple[Reason, str]] = []
     for reasons in row.reason_sets:
         share = sum(reason.share for reason in reasons)
@@ -135,14 +135,14 @@ def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
 
 
 def share_words(share: float, row: RankedRow) -> str:
-    """Write a share of a row's score; in words if the reason is shown for another cause."""
+    """Format a share of a row's score; in words if the share is too small to be the reason."""
     if share >= LEAST_SHARE:
         return percent(share)
     return "little effect" if any(one.share for one in row.reasons) else "farthest off"
 
 
 def headline(result: ScreeningResult) -> list[str]:
-    """State the result in one sentence, in parts; `Verbatim` parts came from the table."""
+    """State the result in one sentence, as parts; `Verbatim` parts come from the table."""
     n_rows, n_flagged = result.n_rows, result.n_flagged
     found, n_cells = _found(n_rows, n_flagged), result.n_listed - n_flagged
     if n_cells and n_rows > 1:
@@ -173,7 +173,6 @@ def too_few(result: ScreeningResult) -> str:
 
 
 def _found(n_rows: int, n_flagged: int) -> str:
-    """State how many rows stand out."""
     if n_rows == 1:
         return f"The only row {'stands' if n_flagged else 'does not stand'} out"
     if n_flagged == 0:
@@ -186,7 +185,7 @@ def _found(n_rows: int, n_flagged: int) -> str:
 
 
 def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": its ") -> list[str]:
-    """End the headline with the reason of the oddest row."""
+    """Complete the headline with the reason of the oddest row."""
     if not row.explained:
         return ["."]
     if not row.reasons:
@@ -214,7 +213,6 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
 
 
 def _cut_apart(reason: Reason) -> Reason:
-    """Return a reason whose long texts are cut so that their difference is visible."""
     if max(len(reason.seen), len(reason.expected)) <= MAX_NAME:
         return reason
     seen, expected = cut_apart(reason.seen, reason.expected, MAX_NAME)
@@ -222,9 +220,9 @@ def _cut_apart(reason: Reason) -> Reason:
 
 
 def standing(evaluations: Sequence[Evaluation], area: str) -> str:
-    """State in one sentence the rank of our detector in every test, by one of the areas.
+    """State in one sentence the rank of our detector in each test, by one of the areas.
 
-    It is empty if there is no baseline to compare with.
+    The sentence is empty if there is no baseline.
     """
     places = {}
     for number, evaluation in enumerate(evaluations, 1):
@@ -247,9 +245,9 @@ def standing(evaluations: Sequence[Evaluation], area: str) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """State the rank of our detector by both areas, naming baselines.
+    """State the rank of our detector by both areas, and name the baselines.
 
-    A hint follows if the known outliers look usual.
+    A hint follows if the known outliers have low scores.
     """
     ours, sentences = evaluation.methods[0], []
     if len(evaluation.methods) > 1:
@@ -265,7 +263,7 @@ def verdict(evaluation: Evaluation) -> str:
 
 
 def _baselines(evaluation: Evaluation, area: str) -> list[list[Curves]]:
-    """Return the baselines ahead, level with ours (areas read alike) and behind, best first."""
+    """Return the baselines with a larger, an equal (as shown) and a smaller area, best first."""
     ours, *baselines = evaluation.methods
     of = attrgetter(area)
     baselines.sort(key=lambda baseline: (-of(baseline), baseline.name))
@@ -275,7 +273,6 @@ def _baselines(evaluation: Evaluation, area: str) -> list[list[Curves]]:
 
 
 def _place(name: str, evaluation: Evaluation, area: str) -> str:
-    """Rank our method among its baselines, each named with its area."""
     ahead, level, behind = (
         [f"{baseline.name} ({getattr(baseline, area):.3f})" for baseline in group]
         for group in _baselines(evaluation, area)
@@ -289,7 +286,7 @@ def _place(name: str, evaluation: Evaluation, area: str) -> str:
 
 
 def method_sentence(settings: Settings) -> str:
-    """Describe the score, with its references; empty if no method is named."""
+    """Describe the score, with its references; empty if the settings name no method."""
     if settings.get("method") == "hoffmann":
         return (
             "Method: hoffmann. The score is the reconstruction error of the whole row alone: p(x) "
@@ -302,7 +299,7 @@ def method_sentence(settings: Settings) -> str:
 
 
 def oddest_row(result: ScreeningResult) -> str:
-    """Name the oddest row, and its reason."""
+    """Name the oddest row and its reason."""
     if not result.ranked:
         return ""
     top = result.ranked[0]
@@ -311,7 +308,7 @@ def oddest_row(result: ScreeningResult) -> str:
 
 
 def index_headline(index: ScreenedTables) -> str:
-    """Summarise several tables, each screened by itself, in one sentence."""
+    """Summarise several tables, each screened separately, in one sentence."""
     done, failed = index.screened, index.failed
     if not done:
         n = len(failed)
@@ -334,7 +331,7 @@ def index_headline(index: ScreenedTables) -> str:
 
 
 def diff_headline(diff: ScreeningDiff) -> str:
-    """Summarise the differences of a new screening in one sentence."""
+    """Summarise the differences between two screenings in one sentence."""
     n_moved = len(diff.moved)
     moved = "no column moved" if not n_moved else f"{plural(n_moved, 'column')} moved"
     moved += NOT_COMPARED * bool(diff.hidden_columns)

@@ -1,4 +1,4 @@
-"""Data for the script of a page: whole rows, usual rows, odd cells and marks."""
+"""Data for a page's script: whole rows, unflagged rows for comparison, odd cells and marks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kpca_apps.novelty.result import MARKS_FORMAT, OddCell, RankedRow, Screening
 from kpca_apps.report.novelty.text import expected_text, is_missing
 from kpca_apps.report.text import cut, in_prose
 
-MAX_CELL = 200  # characters of one cell
-MAJOR = 0.1  # part of the score from which a reason is worth correcting
-MAX_WHOLE = 300  # number of rows that can be opened to show all cells
-# Largest sizes in bytes: the cells of one row; the cells of all rows and the usual rows beside
-# them; all descriptions of ranked rows. Pages stay below 1.5 MB, as more is not listed.
+MAX_CELL = 200  # most characters of a cell
+MAJOR = 0.1  # share of the score from which a reason is worth correcting
+MAX_WHOLE = 300  # largest number of rows that can be opened to show all cells
+# Largest sizes in bytes: cells of one row; cells of all rows; descriptions of ranked rows. Rows
+# that do not fit are not listed, so that pages stay below 1.5 MB.
 ROW_BUDGET, CELLS_BUDGET, BUDGET = 2_500, 250_000, 1_230_000
 SIDES = {"above": " too high", "below": " too low", "": ""}
 
 
 def marks_of(result: ScreeningResult) -> dict[str, Any]:
-    """Return the marks of a page, and the names of the columns that its keys are made of."""
+    """Return the marks of a page, and the names of the columns that form the keys of rows."""
     marks = []
     for one in result.lists.marks:
         mark = {"key": one.key, "mark": one.mark, "row": one.row}
@@ -31,7 +31,7 @@ def marks_of(result: ScreeningResult) -> dict[str, Any]:
     return {"format": MARKS_FORMAT, "columns": columns, "marks": marks}
 
 
-# Fields of a row, in this order; 0 if empty. Names are written once for all rows.
+# Fields of a row in this order, 0 if empty. The names are written once for all rows.
 FIELDS = (
     "row", "line", "id", "key", "kind", "why", "major", "cells", "expected", "odd", "near", "seen",
     "group", "more",
@@ -39,24 +39,24 @@ FIELDS = (
 
 
 def by_field(rows: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the rows of `work_of` as lists, one for each field."""
+    """Return the rows of `work_of` as lists, a list for each field."""
     values = [values_of(row) for row in rows]
     return dict(zip(FIELDS, map(list, zip(*values, strict=True)), strict=True)) if values else {}
 
 
 def values_of(row: dict[str, Any]) -> list[Any]:
-    """Return the values of a row, by field."""
+    """Return the values of a row, in the order of `FIELDS`."""
     return [row.get(name, 0) for name in FIELDS]
 
 
 def work_of(
     result: ScreeningResult, listed: Sequence[RankedRow], cells: Sequence[OddCell]
 ) -> dict[str, Any]:
-    """Return data on the listed rows and on the odd `cells` that are shown.
+    """Return data on the listed rows and on the shown odd `cells`.
 
-    Columns and kinds of reason are numbers; the common prefix of keys is stored once.
+    Columns and kinds of reason are numbers; the common prefix of all keys is stored once.
     """
-    # Number names from 0; a new name gets the next number.
+    # Number the names from 0; a new name gets the next number.
     place: dict[str, int] = defaultdict(
         lambda: len(place), {column.name: number for number, column in enumerate(result.columns)}
     )
@@ -67,7 +67,7 @@ def work_of(
             odd.setdefault(row, []).append(cell)
     usual = {row.row: row for row in result.lists.usual}
     prefix = listed[0].key[: _n_shared(one.key for one in listed)] if listed else ""
-    # Name once the columns of all rows that can be opened.
+    # Store once the leading column names that all rows have in common.
     whole = [one.cells for one in listed[:MAX_WHOLE] if one.cells]
     whole += [one.cells for one in result.lists.usual]
     names = [[name for name, _ in cells] for cells in whole]
@@ -97,7 +97,7 @@ def work_of(
             },
             "odd": {place[name]: text for name, text in meant.items()},
             "near": [other.row for other in near],
-            # Actual values that are not among the cells.
+            # Actual values that are not among the cells of the row.
             "seen": {
                 place[r.column]: "" if is_missing(r.seen) else cut(r.seen, MAX_CELL)
                 for r in reasons
@@ -123,7 +123,6 @@ def work_of(
 
 
 def _n_shared(all_of: Iterable[Sequence[str]]) -> int:
-    """Count the leading elements that texts, or lists of them, share."""
     return sum(1 for _ in takewhile(lambda of: len({*of}) == 1, zip(*all_of, strict=False)))
 
 
@@ -137,7 +136,6 @@ def _place(one: RankedRow | UsualRow) -> dict[str, Any]:
 
 
 def _kind(row: RankedRow) -> str:
-    """Name the kind of reason of a row."""
     sides = [f"{cut(column, 60)}{SIDES[side]}" for column, side in row.kind_of_reason]
     return in_prose(sides) if sides else "no reason was sought or found"
 
@@ -147,7 +145,7 @@ def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
         "row": cell.row,
         "fix": [cut(text, MAX_CELL) for text in (cell.column, cell.seen, cell.suggestion)],
     }
-    # Rows with several equal odd cells are marked one by one, where they are listed.
+    # Cells that occur in several rows are marked row by row, where the rows are listed.
     key = result.lists.keys.get(cell.row)
     if key and not cell.more_rows:
         found["key"] = key
@@ -159,7 +157,7 @@ def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
 
 
 def _affordable(cells: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], int]:
-    """Keep the first cells whose texts fit the budget of a row; return them and their size."""
+    """Return the first cells whose texts fit into the budget of a row, and their size."""
     kept: list[tuple[str, str]] = []
     spent = 0
     for name, whole in cells:

@@ -25,25 +25,25 @@ Size = tuple[float, float]
 MAX_POINTS = 500  # largest number of rows in a scatter plot
 MOST_TICKS = 10
 LEAST_GAP = 0.08  # smallest gap between ticks of a logarithmic axis, as a share of the axis
-LEGEND_WIDTH, HANDLE = 60, 8  # widths of a row of the legend and of a sample line, in letters
+LEGEND_WIDTH, HANDLE = 60, 8  # widths of a row of the legend, and of a sample line, in characters
 MOST_MARKS = 40
 MARKS = ("o", "^", "s", "D", "v", "x", "P")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)), (0, (6, 2)))
 GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 N_LEVELS = 10
-MAX_DOTS = 150  # largest number of rows under the contour lines of one panel
+MAX_DOTS = 150  # largest number of rows under the contour lines of a panel
 COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
-# Cap style of a short line, and its length as a share of the panel's width: dots, squares and
-# dashes distinguish groups without colour.
+# Cap style of a short line, and the line's length as a share of the panel's width. The results,
+# dots, squares and dashes, distinguish groups without colour.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
-FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # in inches: of the page, of one of three adjacent figures
+FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # page and figure widths in inches; a row has three figures
 SQUARISH = 1.18
-FEWEST_PANELS = 3  # smallest number of panels that need the whole width
-FLATTEST, TALLEST = 0.35, 1.5  # panels of contours: height over width
+FEWEST_PANELS = 3  # smallest number of panels that take the whole width
+FLATTEST, TALLEST = 0.35, 1.5  # limits of the height over the width of panels with contours
 
 
 def draw(figure: Figure, name: str) -> Drawing:
-    """Draw one figure of an experiment."""
+    """Draw a figure of an experiment."""
     size = size_of(figure)
     with house_style():
         if isinstance(figure, Contours):
@@ -56,7 +56,6 @@ def draw(figure: Figure, name: str) -> Drawing:
 
 
 def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
-    """Draw rows as points, with a mark and colour for each group, and directions as arrows."""
     figure, (axes,) = new_axes(*size)
     draw_dots(axes, content.points, content.labels, MAX_POINTS, float(np.ptp(content.points[:, 0])))
     axes.autoscale_view()
@@ -74,7 +73,6 @@ def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
 
 
 def _curves(content: Curves, name: str, size: Size) -> Drawing:
-    """Draw several series over one axis, with the rows they were fitted to."""
     figure, (axes,) = new_axes(*size)
     if len(content.points):
         nowhere = np.full(len(content.points), COLOURS.index("ink"))
@@ -118,7 +116,7 @@ def _curves(content: Curves, name: str, size: Size) -> Drawing:
 
 
 def _logarithmic(axes: Axes, x: Matrix) -> None:
-    """Make the horizontal axis logarithmic; if x has few values, put the ticks there."""
+    """Make the horizontal axis logarithmic; if x has few values, use them as ticks."""
     axes.set_xscale("log")
     if len(x) <= MOST_TICKS:
         gap = LEAST_GAP * np.log(x[-1] / x[0])
@@ -131,7 +129,6 @@ def _logarithmic(axes: Axes, x: Matrix) -> None:
 
 
 def _pictures(content: Pictures, name: str, size: Size) -> Drawing:
-    """Draw images in a grid with gaps."""
     rows, columns, height, width = content.images.shape
     gap = max(width // 8, 1)
     mosaic = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap), np.nan)
@@ -155,7 +152,6 @@ def _pictures(content: Pictures, name: str, size: Size) -> Drawing:
 
 
 def _contours(content: Contours, name: str, size: Size) -> Drawing:
-    """Draw the contour lines of each component in a panel of its own."""
     figure, panels = _panels(len(content.values), size)
     for axes, values, caption in zip(panels, content.values, content.captions, strict=False):
         draw_dots(axes, content.points, content.labels, MAX_DOTS, float(np.ptp(content.x)))
@@ -182,7 +178,6 @@ def _contours(content: Contours, name: str, size: Size) -> Drawing:
 
 
 def _panels(n: int, size: Size) -> tuple[Canvas, list[Axes]]:
-    """Start a figure of `n` panels of one shape, in rows."""
     across, down = panels_of(n)
     figure = Canvas(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
@@ -198,10 +193,10 @@ def _panels(n: int, size: Size) -> tuple[Canvas, list[Axes]]:
 def draw_dots(
     axes: Axes, points: Matrix, labels: NDArray[np.intp], most: int, extent: float
 ) -> None:
-    """Draw rows as marks: one path for each group, a third of the bytes of markers.
+    """Draw rows as marks, with one path for each group, which takes a third of the bytes.
 
-    If there are more than `most` rows, some evenly spaced are drawn; each group has a colour and
-    one of three marks. `extent` is the width of the axes, in units of the points.
+    Of more than `most` rows, evenly spaced ones are drawn. Each group has a colour and one of three
+    marks. `extent` is the width of the axes, in units of the points.
     """
     places = evenly(np.arange(len(points)), most)
     for group in np.unique(labels[places]):
@@ -210,10 +205,10 @@ def draw_dots(
         half = np.array([length * extent / 2.0, 0.0])
         ends = np.stack([rows - half, rows + half], axis=1).reshape(-1, 2)
         path = Path(ends, np.tile([Path.MOVETO, Path.LINETO], len(rows)))
-        path.should_simplify = False  # if simplified, short dots would be left out
+        path.should_simplify = False  # simplifying would remove short dots
         colour = PALETTE[COLOURS[int(group) % len(COLOURS)]]
         look = {"lw": 2.4, "capstyle": cap, "edgecolor": colour, "alpha": 0.65}
-        # Snapped to pixels, a dot would have no length and be left out.
+        # If snapped to pixels, a dot would have no length and be left out.
         axes.add_patch(PathPatch(path, fill=False, snap=False, **look))
 
 
@@ -233,9 +228,9 @@ def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
 
 
 def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **look: Any) -> None:
-    """Draw the contour lines of some levels as one path.
+    """Draw the contour lines of the given levels as one path.
 
-    Points less than two thousandths of the panel off a line are left out.
+    The lines are simplified: they are off by at most two thousandths of the panel.
     """
     scale = np.array([np.ptp(x), np.ptp(y)])
     lines = contour_generator(x, y, np.ma.masked_invalid(values))
@@ -250,25 +245,25 @@ def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **lo
 
 
 def drawn(n: int, most: int) -> str:
-    """Note how many rows are drawn, if not all."""
+    """State how many rows are drawn, if not all."""
     return f" {count(most)} of {count(n)} rows are drawn." if n > most else ""
 
 
 def size_of(figure: Figure) -> Size:
-    """Return the size of a figure in inches: figures of many panels take the whole width."""
+    """Return the size of a figure in inches; a figure of many panels takes the whole width."""
     width = FULL_WIDTH if is_wide(figure) else USUAL_WIDTH
     return width, width / _shape(figure)
 
 
 def is_wide(figure: Figure) -> bool:
-    """Whether a figure takes a row of its own."""
+    """Whether a figure takes a whole row of the page."""
     if isinstance(figure, Contours):
         return len(figure.values) >= FEWEST_PANELS
     return isinstance(figure, Pictures) and _shape(figure) > 2.0
 
 
 def panels_of(n: int) -> tuple[int, int]:
-    """Return how many of `n` panels are side by side, and the number of rows.
+    """Return how many of `n` panels are in a row, and the number of rows.
 
     >>> panels_of(3), panels_of(8)
     ((3, 1), (4, 2))
@@ -278,7 +273,7 @@ def panels_of(n: int) -> tuple[int, int]:
 
 
 def _shape(figure: Figure) -> float:
-    """Return width over height of a figure as it would be drawn alone."""
+    """Return the width over the height of a figure that is drawn alone."""
     if isinstance(figure, Scatter | Curves):
         return SQUARISH
     if isinstance(figure, Pictures):
@@ -286,5 +281,5 @@ def _shape(figure: Figure) -> float:
         return float((columns + 1.6) / (rows * height / width + 0.5))
     panel = min(max(float(np.ptp(figure.y) / np.ptp(figure.x)), FLATTEST), TALLEST)
     across, down = panels_of(len(figure.values))
-    # Each of several panels has its caption above it.
+    # If there are several panels, each has a caption above it.
     return across / (down * (panel + (0.1 if len(figure.values) > 1 else 0.05)))

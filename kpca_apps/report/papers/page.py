@@ -22,8 +22,8 @@ from kpca_apps.report.papers.text import (
     work_of,
 )
 
-View = dict[str, Any]  # template variables of one object
-# Cells of numbers hold a number, a percentage or a placeholder, or two of these, joined.
+View = dict[str, Any]  # template variables of an object
+# A numeric cell contains a number, a percentage or a placeholder, or two of these.
 JOINED = re.compile(r" / | \u00b1 ")
 NUMBER = re.compile(r"[-+\u00b1<]? ?[\d.,]*\d(e[-+]?\d+)?( ?%)?")
 NONE = frozenset(("", "-", "\u2013", "n.a.", "none"))
@@ -53,24 +53,22 @@ def render_gallery(result: GalleryResult) -> str:
 
 
 def gallery_figures(result: GalleryResult) -> dict[str, bytes]:
-    """Draw every figure as a file: name without suffix, such as ``"clusters-1"``, to PNG."""
+    """Draw all figures; return PNGs by file name without suffix, such as ``"clusters-1"``."""
     return to_files(*(_drawn(one) for one in result.reproductions))
 
 
 def _drawn(one: Reproduction) -> list[Drawing]:
-    """Draw the figures of an experiment."""
     return [draw(of, f"{one.name}-{place}") for place, of in enumerate(one.outcome.figures, 1)]
 
 
 def _section(one: Reproduction) -> View:
-    """Return what the page shows of one experiment."""
     counts = Counter(claim.why for claim in one.outcome.claims if claim.why)
     often = [why for why, n in counts.items() if n > 1]
     return {
         "reproduction": one,
         "standing": standing(one),
         "marks": [MARKS[claim.verdict] for claim in one.outcome.claims],
-        # Letters for conditions or reasons of several claims, which are printed once.
+        # Letters for conditions or reasons that several claims share, which are printed once.
         "letters": dict(zip(often, ascii_lowercase, strict=False)),
         "tables": [(table, numeric_columns(table)) for table in one.outcome.tables],
         "drawings": list(zip(_drawn(one), map(is_wide, one.outcome.figures), strict=True)),
@@ -78,7 +76,7 @@ def _section(one: Reproduction) -> View:
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Return which columns hold numbers, which are aligned to the right."""
+    """Return which columns are numeric, and so aligned to the right."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.heads)
     parted = [[part for text in column for part in JOINED.split(text)] for column in columns]
     return [all(part in NONE or NUMBER.fullmatch(part) for part in parts) for parts in parted]

@@ -1,4 +1,4 @@
-"""Words of the gallery: results in a sentence, and the cells of its tables."""
+"""Words of the gallery: results in a sentence, and the cells of tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARKS: dict[Verdict, str] = {
     "reproduced with a condition": "\u2713*",
     "not reproduced": "\u2717",
     "not run": "\u2013",
-}  # so that a verdict is not shown by colour alone
+}  # so that verdicts are not shown by colour alone
 DIGITS = 4
 
 
@@ -38,7 +38,7 @@ def headline(result: GalleryResult) -> str:
 
 
 def left_out(result: GalleryResult) -> str:
-    """State how many experiments gave no result; empty if all did."""
+    """State how many experiments gave no result; empty if all gave one."""
     n_all, lost = len(result.reproductions), [o.name for o in result.reproductions if o.is_untried]
     parts = []
     if result.n_failed:
@@ -55,7 +55,7 @@ def standing(reproduction: Reproduction) -> str:
 
 
 def work_of(paper: str) -> tuple[str, str]:
-    """Split a source into the work and the part of it shown, after its year.
+    """Split a source into the work with its year, and the part of the work.
 
     >>> work_of("Author (2001), Fig. 1"), work_of("Notes, Example"), work_of("All papers")
     (('Author (2001)', 'Fig. 1'), ('Notes', 'Example'), ('All papers', ''))
@@ -65,10 +65,10 @@ def work_of(paper: str) -> tuple[str, str]:
 
 
 def cell(value: float | str, tolerance: float | None, *, known: bool = False) -> str:
-    """Write a value of a claim with the decimals that its tolerance requires; words stay.
+    """Format a value of a claim with the decimals that its tolerance requires; texts stay.
 
-    A quoted, `known` value keeps the decimals that it is given with, and those of the tolerance,
-    for trailing zeros.
+    A `known` value, quoted from a paper, keeps its own decimals if they are fewer, with zeros up to
+    the magnitude of the tolerance.
 
     >>> cell(0.03809, 0.005), cell(3.0, 0.0), cell(4.44e-15, 1e-10), cell("nicely", None)
     ('0.0381', '3', '4.4e-15', 'nicely')
@@ -89,7 +89,7 @@ def cell(value: float | str, tolerance: float | None, *, known: bool = False) ->
 
 
 def tolerance(claim: Claim) -> str:
-    """Write how much two numbers may differ and count as equal."""
+    """Format the largest difference for which two numbers count as equal."""
     if claim.tolerance is None:
         return ""
     return "exact" if claim.tolerance == 0 else f"\u00b1 {number(claim.tolerance, 2)}"

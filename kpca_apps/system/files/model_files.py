@@ -2,8 +2,8 @@
 
 A fitted model is a tree of dataclasses. A file must match their annotations:
 
-- ``Annotated[FloatArray, "p q"]`` is an array of two dimensions. A letter stands for the same
-  length everywhere in a dataclass, a number for itself. Values are finite, unless ``"NaN too"``
+- ``Annotated[FloatArray, "p q"]`` is an array of two dimensions. A number stands for a length, a
+  letter for the same length in all arrays of the dataclass. Values are finite, unless ``"NaN too"``
   follows, and within the bounds of a ``msgspec.Meta`` that follows.
 - Other fields are numbers, text, tuples and dataclasses of the declared type and bounds (msgspec,
   strict); no field may be missing or unknown.
@@ -12,7 +12,7 @@ A fitted model is a tree of dataclasses. A file must match their annotations:
 - A method ``validate`` raises ``ValueError`` for what annotations cannot express.
 
 Loading cannot run code: there is no pickle. Members are stored uncompressed, so a small file cannot
-unpack into a large one, and with a fixed date, so equal models give equal bytes.
+unpack into a large one. Their date is fixed, so equal models give equal bytes.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ FORMAT_VERSION = 14
 _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)
 _LARGEST_INTEGER = 2**53
-_LONGEST_HEADER = 10_000  # most bytes of an array's header, as in numpy
+_LONGEST_HEADER = 10_000  # most bytes of an array's header; numpy has the same limit
 _DEEPEST = 16
-"""Largest nesting of objects of an abstract class, such as kernels; deeper ones are hostile."""
+"""Deepest nesting of objects of an abstract class, such as kernels; a deeper file is an attack."""
 
 
 def _as_plain(value: Any) -> Any:
@@ -61,7 +61,7 @@ def _as_plain(value: Any) -> Any:
 
 
 def save_model_file(path: str | Path, kind: str, model: object) -> None:
-    """Write a fitted model, a dataclass, atomically to a file; ``kind`` states its use.
+    """Write a fitted model, a dataclass, atomically to a file of the given ``kind``.
 
     An array that occurs twice in the model is stored once.
     """
@@ -72,7 +72,7 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
     def plain(value: Any, place: str) -> Any:
         if isinstance(value, np.ndarray):
             name = names.setdefault(id(value), place)
-            # Keep the memory layout: products of another layout round differently.
+            # Keep the memory layout, as matrix products round differently in another layout.
             members[name] = np.asarray(value, dtype=value.dtype.newbyteorder("<"))
             return {"type": value.dtype.name, "array": name}
         if is_dataclass(value):
@@ -127,7 +127,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
                 return _Reader(archive, entries).model(make, header.model)
         except (ModelFileError, MemoryLimitError, MemoryError):
             raise
-        except Exception as error:  # of zip, npy or JSON; numpy even passes on those of tokenize
+        except Exception as error:  # of zip, npy or JSON, and of the tokenizer that numpy uses
             reason = one_line(str(error).strip("'\""), 100) or type(error).__name__
             raise ModelFileError(
                 f"{label}: not a usable model file ({reason}); name a model, or fit one."
@@ -135,9 +135,9 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 
 
 def check_model_path(path: str | Path, *, force: bool = False) -> None:
-    """Raise unless a model may be written to a path; for a check before work starts.
+    """Raise an error unless a model may be written to a path; for a check before work starts.
 
-    Only an existing model is ever replaced, and only with ``force``; no link, device or table.
+    Only an existing model may be replaced, and only with ``force``; never a link, device or table.
     """
     target = Path(path)
     label = one_line(str(path), 200)
@@ -162,8 +162,6 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
 
 
 class _Header(msgspec.Struct):
-    """Fields that every version of the format has."""
-
     format: str
     format_version: int
     kind: str = ""
@@ -231,7 +229,6 @@ class _Reader:
         return instance
 
     def _array(self, name: str, dtype: str) -> NDArray[Any]:
-        """Return an array, after checking its header against the size of its data."""
         part = f"{name}.npy"
         if part not in self._arrays:
             entry = self._entries[part]
@@ -287,7 +284,6 @@ def _schema(kind: Hashable) -> Any:
 
 
 def _stored_name(kind: Any) -> str:
-    """Return the name of a dataclass in files, which may be an earlier name."""
     return str(getattr(kind, "stored_as", kind.__name__))
 
 
@@ -299,7 +295,7 @@ def _derived_from(base: Any) -> Iterator[Any]:
 
 
 def _check_arrays(instance: Any) -> None:
-    """Raise ValueError unless a dataclass's arrays have their declared lengths and bounds."""
+    """Raise ValueError unless the arrays of a dataclass have their declared lengths and bounds."""
     lengths: dict[str, int] = {}
     for name, (shape, *further) in _declared_arrays(type(instance)):  # type: ignore[arg-type]  # as above
         array = getattr(instance, name)
@@ -329,7 +325,6 @@ def _check_arrays(instance: Any) -> None:
 
 @cache
 def _declared_arrays(kind: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """Return the array fields of a dataclass with their annotations."""
     hints = get_type_hints(kind, include_extras=True)
     return tuple(
         (name, part.__metadata__)
@@ -374,7 +369,6 @@ def _opened(path: Path, label: str) -> IO[bytes]:
 
 
 def _is_model(path: Path) -> bool:
-    """Return whether a file is a model of this or another version."""
     try:
         with zipfile.ZipFile(path) as archive:
             _audited(archive, path.stat().st_size)

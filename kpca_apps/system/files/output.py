@@ -1,7 +1,7 @@
 """Results of a run as folders and files that appear completely or not at all.
 
-Unfinished results have a hidden name (see `temporary`) until they are renamed; leftovers of a
-killed run are removed by the next run with the same target.
+Unfinished results have a hidden name (see `temporary`) until they are complete, and are then
+renamed. The next run with the same target removes leftovers of a killed run.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ LONGEST_MARKER = 1 << 20
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file for writing and reading, which is renamed to ``path`` when complete."""
+    """Open a temporary file for writing and reading; rename it to ``path`` when it is complete."""
     target = Path(path)
     label = one_line(str(target), 200)
     if target.is_dir():
         raise InputError(f"{label}: this is a folder; name a file to write.")
     try:
-        # Do not use tempfile: its files are private, but results need the usual permissions.
+        # Do not use tempfile: its files are private, but results need the default permissions.
         temporary = TemporaryPath(target)
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
@@ -53,7 +53,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def require_parent(path: str | Path) -> None:
-    """Raise InputError if a file's folder does not exist or is in an object store."""
+    """Raise InputError if the folder of a file does not exist or is in an object store."""
     target = located(path)
     if isinstance(target, StorePath):
         raise InputError(
@@ -64,10 +64,11 @@ def require_parent(path: str | Path) -> None:
 
 
 class ResultFolder(ABC):
-    """Build a folder of results elsewhere, then move it to its place.
+    """Build a folder of results elsewhere, then move it to its target.
 
-    Its ``run.json``, a JSON object if the run writes one, gets the tool's name and the list of
-    files. Only a folder that contains nothing else is ever replaced, and only with ``force``.
+    If the run writes a JSON object to ``run.json``, the tool's name and the list of files are added
+    to it. A folder is replaced only with ``force``, and only if it contains nothing else than
+    earlier results.
     """
 
     path: AnyPath
@@ -75,15 +76,15 @@ class ResultFolder(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise if the place may not be written or replaced; for a check before work starts."""
+        """Raise if the target may not be written or replaced, before work starts."""
 
     @abstractmethod
     def _begun(self) -> TemporaryPath:
-        """Return a temporary folder; raise if none can be made or moved to its place."""
+        """Return a temporary folder; raise an error if none can be made or moved to the target."""
 
     @abstractmethod
     def _swap(self, building: Path) -> None:
-        """Move the built folder to its place."""
+        """Move the built folder to the target."""
 
     def __enter__(self) -> Path:
         self._run = self._building()
@@ -101,7 +102,7 @@ class ResultFolder(ABC):
 
 
 class OutputFolder(ResultFolder):
-    """Build a folder of results beside its final place, then move it there."""
+    """Build a folder of results next to its target, then rename it."""
 
     path: Path
 
@@ -112,7 +113,7 @@ class OutputFolder(ResultFolder):
             if folder.name in ("", ".."):
                 self.path = folder.resolve()
             else:
-                # Do not resolve the last part, so that a link is detected.
+                # Do not resolve the last part of the path, so that a link is detected.
                 self.path = folder.parent.resolve() / folder.name
                 with suppress(FileNotFoundError, NotADirectoryError):
                     self.path.lstat()
@@ -157,11 +158,12 @@ class OutputFolder(ResultFolder):
         self._refuse()
         retired, temporary = retired_path(self.path), None
         try:
-            # Without force nothing is replaced, not even a folder made since the check.
+            # Without force, do not replace even a folder that was made after the check.
             if self.force and self.path.exists():
                 if exchanged(building, self.path):
                     return
-                # If a run is killed between the renames, the next restores the earlier results.
+                # If this run is killed between the two renames, the next run restores the earlier
+                # results.
                 temporary = lock(self.path)
                 self.path.rename(retired)
             try:
@@ -182,20 +184,19 @@ class OutputFolder(ResultFolder):
 
 
 def exchanged(first: Path, other: Path) -> bool:
-    """Exchange the names of two folders atomically; return False if the system cannot."""
+    """Exchange the names of two folders atomically; return False if the system has no such call."""
     if sys.platform != "linux":
         return False
     try:
         rename = ctypes.CDLL(None).renameat2
     except (OSError, AttributeError):
         return False
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    here, exchange = -100, 2  # the constants AT_FDCWD and RENAME_EXCHANGE of Linux
     done: int = rename(here, os.fsencode(first), here, os.fsencode(other), exchange)
     return done == 0
 
 
 def _sign(folder: Path) -> None:
-    """Add the tool and the list of files to a run's marker file."""
     marker = folder / MARKER
     facts: dict[str, Any] = {"tool": TOOL}
     if marker.exists():
@@ -205,14 +206,12 @@ def _sign(folder: Path) -> None:
 
 
 class _Facts(msgspec.Struct):
-    """Required fields of a marker file."""
-
     tool: str
     files: list[str]
 
 
 def _foreign(folder: Path) -> str:
-    """Return the name of an item in a folder that no run wrote, or ''."""
+    """Return the name of an item in a folder that no run has written, or '' if there is none."""
     try:
         written = _files_written(folder)
         return next((item for item in _items(folder) if item not in written), "")
@@ -221,21 +220,21 @@ def _foreign(folder: Path) -> str:
 
 
 def _files_written(folder: Path) -> set[str]:
-    """Return the paths that a run lists in its marker, with folders; empty without a marker."""
+    """Return the files listed in a run's marker, and their folders; empty without a marker."""
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > LONGEST_MARKER:
         return set()
     files = files_named(marker.read_bytes())
     parents = [part.as_posix() for name in files for part in PurePosixPath(name).parents]
-    # Runs write no links: a link is not ours, whatever its name.
+    # Runs write no links, so a link is never a result, whatever its name.
     links = {name for name in (*files, *parents) if (folder / name).is_symlink()}
     return {MARKER, *files, *parents} - links
 
 
 def files_named(marker: bytes) -> list[str]:
-    """Return the files that a run lists; empty if the marker is damaged or another tool's."""
+    """Return the files listed in a run's marker; empty if it is damaged or of another tool."""
     try:
-        # Do not use msgspec.json, which rejects NaN: a run may write NaN.
+        # msgspec.json rejects NaN, which a run may have written.
         facts = msgspec.convert(json.loads(marker), _Facts)
     except (ValueError, RecursionError):
         return []
@@ -243,7 +242,7 @@ def files_named(marker: bytes) -> list[str]:
 
 
 def foreign(label: str, name: str) -> str:
-    """Return the message for a folder that contains something else than an earlier run."""
+    """Return the message for a folder that contains other things than the results of a run."""
     return (
         f'{label}: exists and holds something other than an earlier run, "{one_line(name)}"; '
         "choose another folder with --out."
@@ -251,7 +250,7 @@ def foreign(label: str, name: str) -> str:
 
 
 def exists(label: str) -> str:
-    """Return the message for a folder that contains an earlier run."""
+    """Return the message for a folder that contains the results of an earlier run."""
     return f"{label}: exists already; replace it with --force, or choose another folder with --out."
 
 

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 _SPOOL = "kpca-rows"
 COPIES_IN: ContextVar[AnyPath | None] = ContextVar("copies_in", default=None)
-"""Folder for copies of tables that workers on other machines see, on a disk or in a store; None
-for the local temporary folder."""
-# Free disk space left to other programs, in bytes.
+"""Folder for copies of tables that workers on other machines read, local or in a store. None stands
+for the local temporary folder.
+"""
+# Disk space, in bytes, left free for other programs.
 _RESERVE = 1 << 28
 
 
 def spool(chunks: Iterable[bytes]) -> TemporaryPath:
-    """Write bytes to a private temporary file."""
+    """Write bytes to a private temporary file, and return the file."""
     temporary = spool_folder(folder=False)
     try:
         write_spool(temporary.path, chunks)
@@ -42,10 +43,10 @@ def spool(chunks: Iterable[bytes]) -> TemporaryPath:
 
 
 def write_spool(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write bytes to a file in the temporary folder while its disk has room."""
+    """Write bytes to a file in the temporary folder; raise InputError before its disk is full."""
     folder = path.parent
     rest = iter(chunks)
-    first = next(rest, b"")  # read before the file is made: an unreadable source leaves no file
+    first = next(rest, b"")  # read before making the file: an unreadable source leaves no file
     with storage_named(folder), path.open("wb") as file:
         for chunk in chain((first,), rest):
             require_disk(folder, len(chunk))
@@ -61,8 +62,8 @@ def spilled(
 ) -> np.memmap[Any, Any]:
     """Return an array of zeros in an unnamed temporary file; raise InputError if that fails.
 
-    The file takes its space at once, cannot be opened by name, and vanishes with the array or the
-    process. ``label`` names its purpose for messages.
+    The space is allocated at once. The file cannot be opened by name, and is removed with the array
+    or at the end of the process. ``label`` is the file's purpose, for messages.
     """
     import numpy as np  # imported here: the command's help must start quickly
 
@@ -79,7 +80,7 @@ def spilled(
 def allocate(
     file: IO[bytes], folder: Path, shape: tuple[int, ...], dtype: DTypeLike, label: str
 ) -> None:
-    """Allocate the space of an array in a file; running out later would kill the process."""
+    """Allocate the space of an array in a file; a full disk would later kill the process."""
     import numpy as np
 
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
@@ -94,9 +95,9 @@ def allocate(
 
 
 def require_disk(folder: Path, n_bytes: int, label: str = "", *, written: int = 0) -> None:
-    """Raise InputError if a disk has no room for so many bytes.
+    """Raise InputError if a disk has no room for a number of bytes.
 
-    For a copy of unknown length, as many bytes as were ``written`` so far must stay free.
+    For a copy of unknown length, as many bytes as were `written` so far must stay free, too.
     """
     try:
         free = shutil.disk_usage(folder).free
@@ -121,7 +122,7 @@ def remove_spools() -> None:
 
 
 def spool_folder(*, folder: bool = True) -> TemporaryPath:
-    """Return a private temporary folder or file."""
+    """Return a private temporary folder, or a file."""
     try:
         return private_path(_SPOOL, folder=folder)
     except OSError as error:
@@ -129,7 +130,7 @@ def spool_folder(*, folder: bool = True) -> TemporaryPath:
 
 
 def copy_folder() -> TemporaryPath:
-    """Return a temporary folder for a table's copy, in the work folder if that is a local one."""
+    """Return a temporary folder for the copy of a table, in the work folder if that is local."""
     place = COPIES_IN.get()
     if place is None or isinstance(place, StorePath):
         return spool_folder()

@@ -1,8 +1,8 @@
-"""Hidden files and folders for unfinished results, and removal of killed runs' leftovers.
+"""Hidden files and folders for unfinished results, and removal of those left by killed runs.
 
 The owner holds a lock (flock) on the file or folder itself, which the system releases when the
-process ends. Whatever can be locked is therefore a leftover and may be removed; whatever cannot be
-locked is kept, also on systems without such locks. The lock stays with a renamed folder.
+process ends. So a file that can be locked is a leftover and may be removed. A file that cannot be
+locked is left, also on systems without such locks. A renamed folder keeps its lock.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LONGEST_NAME = 40
 
 
 class TemporaryPath:
-    """A hidden file or folder beside a target, to be renamed to it or removed.
+    """A hidden file or folder next to a target, to be renamed to the target or removed.
 
-    Leftovers of killed runs are removed first. Whatever still is at `path` is removed with this
-    object or at exit; `private` keeps other users out.
+    Leftovers of killed runs are removed first. If `path` still exists when this object is deleted
+    or the process ends, it is removed. `private` denies access to other users.
     """
 
     def __init__(self, target: Path, *, folder: bool = False, private: bool = False) -> None:
@@ -36,7 +36,8 @@ class TemporaryPath:
                 self.path.mkdir(0o700 if private else 0o777)
             else:
                 self.path.touch(0o600 if private else 0o666, exist_ok=False)
-            # Until the file is locked, another run may remove it as a leftover: try again then.
+            # Until this process has the lock, another run may remove the file as a leftover: try
+            # again.
             with suppress(FileNotFoundError):
                 number = lock(self.path, wait=True)
                 if number is None:
@@ -58,14 +59,14 @@ def private_path(kind: str, *, folder: bool = False) -> TemporaryPath:
 
 
 def retired_path(target: Path) -> Path:
-    """Return a hidden path for a file or folder that is being replaced."""
+    """Return the hidden path to which a file or folder is moved while it is replaced."""
     return _hidden(target, "old")
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove leftovers of killed runs beside a target.
+    """Remove leftovers of killed runs next to a target.
 
-    If the target is missing, the folder it was to replace is restored: the earlier run's results.
+    If the target is missing, restore the earlier results that the killed run was replacing.
     """
     shape = re.compile(rf"{re.escape(_prefix(target))}[0-9a-f]{{16}}\.(partial|old)")
     with suppress(OSError):
@@ -92,14 +93,14 @@ def remove(path: Path) -> None:
 if sys.platform == "win32":
 
     def lock(path: Path, *, wait: bool = False) -> int | None:
-        """Return None: Windows has no such locks."""
+        """Return None, as Windows has no such locks."""
         return None
 else:
     import fcntl
 
     def lock(path: Path, *, wait: bool = False) -> int | None:
         """Lock a file or folder; return the descriptor with the lock, or None if it is locked."""
-        # Do not follow links or block on named pipes.
+        # Do not follow a link, and do not block on a named pipe.
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -114,7 +115,6 @@ def _hidden(target: Path, role: str) -> Path:
 
 
 def _prefix(target: Path) -> str:
-    """Return the hidden prefix for a target; a hash distinguishes long, similar names."""
     whole = hashlib.sha256(target.name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f".{target.name[:_LONGEST_NAME]}.{whole}-"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kpca_apps.errors import InputError, KpcaError
 
-# UTF-32 comes first: its little-endian mark starts with that of UTF-16.
+# UTF-32 comes before UTF-16, as its little-endian mark begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig", "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32", "utf-32"),
@@ -35,9 +35,9 @@ def marked_encoding(head: bytes) -> tuple[str, str]:
 
 
 def require_file(path: Path, what: str, most_bytes: int) -> None:
-    """Raise InputError, without the file's name, unless it is a regular file of limited size.
+    """Raise InputError unless a file is a regular file of limited size.
 
-    Opening a named pipe would block.
+    The message does not name the file. A named pipe must not be opened, as opening would block.
     """
     file_stat = path.stat()
     if not stat.S_ISREG(file_stat.st_mode) or file_stat.st_size > most_bytes:
@@ -47,7 +47,8 @@ def require_file(path: Path, what: str, most_bytes: int) -> None:
 def read_text(path: Path, what: str, most_bytes: int) -> str:
     """Return the text of a small file without its byte-order mark.
 
-    Raises InputError, without the file's name, if it is not ``what``, such as "a config file".
+    Raises InputError, without the file's name, if the file is not ``what``, such as "a config
+    file".
     """
     require_file(path, what, most_bytes)
     data = path.read_bytes()
@@ -56,14 +57,13 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
 
 
 def decoded(chunks: Iterable[bytes], codec: str, *, zeros: bool = False) -> Iterator[bytes]:
-    """Yield text chunks re-encoded as UTF-8, none of them empty.
+    """Yield chunks of text re-encoded as UTF-8; no chunk is empty.
 
-    Zero bytes raise InputError unless ``zeros`` allows them.
+    Raises InputError for null bytes, unless ``zeros`` allows them.
     """
     position = written = newlines = returns = 0
     try:
         decoder = codecs.getincrementaldecoder(codec)()
-        # An empty chunk marks the end.
         for chunk in chain(chunks, [b""]):
             state = decoder.getstate()
             try:
@@ -98,5 +98,5 @@ def decoded(chunks: Iterable[bytes], codec: str, *, zeros: bool = False) -> Iter
     except KpcaError:
         raise
     except (ValueError, LookupError, AttributeError, TypeError):
-        # The codec cannot decode chunks ("punycode"), or leaves lone surrogates.
+        # The codec does not work on chunks ("punycode"), or its text contains lone surrogates.
         raise InputError(f"cannot be read as {codec}; save it as UTF-8.") from None

@@ -17,7 +17,7 @@ from kpca_apps.system.memory import drop_pages
 
 
 class WindowedArray:
-    """An array, initially zero, in an unnamed file that is removed with it; see `spilled`."""
+    """An array of zeros at first, in an unnamed file that is removed with the array (`spilled`)."""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: DTypeLike, *, label: str, folder: Path
@@ -28,7 +28,7 @@ class WindowedArray:
 
     def __getitem__(self, window: Any) -> NDArray[Any]:
         """Return a copy of a part of the array."""
-        # Release the mapped pages, which would count as memory of this process.
+        # Release the mapped pages, as they would count as memory of this process.
         part = np.array(self._values[window])
         drop_pages(self._map)
         return part
@@ -40,9 +40,9 @@ class WindowedArray:
 
 
 class SharedArray:
-    """Floats, initially zero, in a file shared by processes of this machine.
+    """Floats, zero at first, in a file shared by the processes of this machine.
 
-    The file is removed with the object or at exit.
+    The file is removed with the object, or when the process ends.
     """
 
     def __init__(self, shape: tuple[int, ...], label: str) -> None:
@@ -52,13 +52,13 @@ class SharedArray:
             allocate(file, self._path.parent, shape, float, label)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle without the owner's handle, which removes the file."""
+        """Pickle without the owner's handle, whose deletion would remove the file."""
         return {name: value for name, value in self.__dict__.items() if name != "_held"}
 
     def __getitem__(self, window: Any) -> FloatArray:
         """Return a copy of a part of the array."""
         try:
-            # Map the file for this access only: mapped pages count as memory of the process.
+            # Map the file only for this access, as mapped pages count as memory of the process.
             return np.array(np.memmap(self._path, np.float64, "r", shape=self.shape)[window])
         except (OSError, ValueError):
             raise InputError(
@@ -67,7 +67,7 @@ class SharedArray:
             ) from None
 
     def __setitem__(self, rows: slice, values: FloatArray) -> None:
-        """Write rows to the file; through a memory map, this would take ten times as long."""
+        """Write rows to the file; writing through a memory map would take ten times as long."""
         try:
             with self._path.open("r+b") as file:
                 file.seek(rows.start * 8 * math.prod(self.shape[1:]))

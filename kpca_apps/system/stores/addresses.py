@@ -1,4 +1,7 @@
-"""Addresses of object stores, parsed without network access; fast to import for the help."""
+"""Addresses of object stores, parsed without network access.
+
+The command's help imports this module, so importing must be fast.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^s
 class StorePath(PurePosixPath):
     """The address of an object or folder in a store, with the interface of a path.
 
-    A `Path` is always a local path, whatever it looks like.
+    A plain `Path` is always local, even if its text looks like an address.
     """
 
     def __str__(self) -> str:
@@ -34,7 +37,7 @@ AnyPath = Path | StorePath
 
 
 def located(place: str | AnyPath) -> AnyPath:
-    """Return a text as a store address or a local path; raise if an address is invalid.
+    """Convert a text to a store address or a local path; raise for an invalid address.
 
     >>> located("s3://bucket/in") / "a.csv", located("./s3:/a.csv"), located(Path("s3://bucket"))
     (StorePath('s3://bucket/in/a.csv'), PosixPath('s3:/a.csv'), PosixPath('s3:/bucket'))
@@ -47,7 +50,7 @@ def located(place: str | AnyPath) -> AnyPath:
     if match[2].startswith("/"):
         raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", place)
     bucket, _, key = rest.partition("/")
-    # In some Azure addresses, the account follows the container.
+    # Some Azure addresses have the form container@account.
     container = bucket.partition("@")[0] if scheme.startswith("abfs") else bucket
     if "@" in container or ":" in container or names_secret(key.partition("?")[2]):
         raise ConfigError(
@@ -61,7 +64,7 @@ def located(place: str | AnyPath) -> AnyPath:
 
 
 def names_secret(query: str) -> bool:
-    """Return whether a query field is named like a secret, ignoring object names.
+    """Return whether a field of an address's query has a name like that of a secret.
 
     >>> names_secret("X-Amz-Signature=5f3a"), names_secret("a=b.png")
     (True, False)

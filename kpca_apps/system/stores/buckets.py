@@ -1,7 +1,7 @@
 """Objects in stores: ``s3://bucket/key``, ``gs://bucket/key``, ``az://container/key``.
 
-Access is through pyarrow's file systems, which list, read and write any bytes and find credentials
-like each store's own tools. Credentials are never shown.
+Pyarrow's file systems list, read and write the objects. They find credentials where each store's
+own tools do. Credentials are never shown.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from kpca_apps.system.stores.addresses import CREDENTIALS, STORES, AnyPath, Stor
 
 T = TypeVar("T")
 
-CHUNK = 1 << 23  # bytes of each request
-CONCURRENT = 16  # most requests at a time
-PROBE = ".kpca-writable"  # object that is written and removed to test permissions
-# Do not let pyarrow detect compression: it would (de)compress objects with names like "x.gz".
+CHUNK = 1 << 23  # bytes per request
+CONCURRENT = 16  # largest number of simultaneous requests
+PROBE = ".kpca-writable"  # name of an object that is written and removed to test permissions
+# By default, pyarrow would compress or decompress objects with names like "x.gz".
 _AS_IT_IS: dict[str, Any] = {"compression": None}
-# Timeouts of connections and requests, in seconds, and the number of attempts.
+# Timeouts of a connection and of a request, in seconds, and number of attempts.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
-LISTED = 600.0  # seconds after which a listing is given up as endless
+LISTED = 600.0  # seconds after which listing a folder is stopped
 _PLACES = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST", "az": "the name of the account"}
 _DENIED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE|EXPIRED|ExpiredToken|InvalidToken|"
@@ -56,7 +56,7 @@ _UNREACHABLE = re.compile(
 class Item:
     """An object or folder below a place."""
 
-    name: str  # relative to the place, parts separated by slashes
+    name: str  # relative to the place, with parts separated by slashes
     is_folder: bool
     modified: float  # seconds since 1970; 0 for folders
     n_bytes: int = 0
@@ -64,7 +64,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Place:
-    """An object in a store, or a folder, that is, all objects with a common prefix."""
+    """An object in a store, or a folder, which is all objects with a common prefix."""
 
     address: str  # the address as given, without a trailing slash
     path: str  # the bucket and the key in it
@@ -90,7 +90,7 @@ class Place:
         """Return the content of a folder sorted by name; empty if there is no folder."""
         from pyarrow.fs import FileSelector, FileType
 
-        # Google's store lists only objects, from which folders are inferred.
+        # Google's store lists only objects, so derive the folders from all names.
         deep = recursive or self.system.type_name == "gcs"
         chosen = FileSelector(self.path, recursive=deep, allow_not_found=True)
         items: dict[str, Item] = {}
@@ -115,7 +115,7 @@ class Place:
             if not recursive and "/" in name:
                 name, is_folder = name.partition("/")[0], True
             if is_folder and name in items:
-                continue  # this object has the name of a folder
+                continue  # already listed, as a folder or as an object of the same name
             modified = 0.0 if is_folder else (info.mtime_ns or 0) / 1e9
             items[name] = Item(name, is_folder, modified, 0 if is_folder else info.size or 0)
         return sorted((info for info in items.values() if info.name), key=lambda info: info.name)
@@ -123,7 +123,7 @@ class Place:
     def copyable(self, hidden: tuple[str, ...], *, recursive: bool = False) -> list[Item]:
         """Return the content of a folder, without names that have a part with a hidden prefix.
 
-        Raises InputError for names that cannot exist on disk or would lead outside a folder.
+        Raises InputError for a name that cannot exist on a disk or would lead outside the folder.
         """
         items = []
         for item in self.items(recursive=recursive):
@@ -139,9 +139,9 @@ class Place:
         return items
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes of an object; raise if it changes meanwhile or is cut short."""
+        """Yield the bytes of an object; raise if the object changes meanwhile or is cut short."""
         before, n_bytes, stream = self._info(), 0, self._stream()
-        # Bound the size: an endless object would fill the disk.
+        # Stop at the known size, as an endless object would fill the disk.
         while n_bytes <= (before.size or 0) and (chunk := self._asked(lambda: stream.read(CHUNK))):
             n_bytes += len(chunk)
             yield chunk
@@ -172,8 +172,8 @@ class Place:
     def upload(self, path: Path) -> None:
         """Upload a file so that the object appears completely or not at all.
 
-        A single write: with several, an interrupt in between would leave a partial object, and the
-        pieces would wait for the store in memory.
+        Uses a single write. An interrupt between several writes would leave a partial object, and
+        the store's client would hold pending pieces in memory.
         """
 
         def put() -> None:
@@ -187,12 +187,12 @@ class Place:
         self._asked(put)
 
     def remove(self) -> None:
-        """Remove an object; ignore if it is missing."""
+        """Remove an object, if it exists."""
         self._removed(self.system.delete_file)
 
     def remove_folder(self) -> None:
         """Remove all objects of a folder, if it exists."""
-        # Google's store has no objects for folders, and deleting one raises an error at the end.
+        # Google's store has no objects for folders: its library removes the content, then raises.
         if self.kind() == "folder":
             self._removed(self.system.delete_dir)
 
@@ -212,7 +212,7 @@ class Place:
     def _stream(self) -> Any:
         """Open an object for sequential reading.
 
-        With random access, Google's store would block Python from handling an interrupt.
+        While a random-access file of Google's store is read, Python cannot handle an interrupt.
         """
         return self._asked(lambda: self.system.open_input_stream(self.path, **_AS_IT_IS))
 
@@ -221,14 +221,13 @@ class Place:
 
     def missing(self, what: str = "there is no such object (404).") -> str:
         """Return the message for a missing object or bucket."""
-        # Without permission to see a bucket, its existence is unknown.
+        # Without permission to list a bucket, its existence is unknown.
         with suppress(InputError):
             if not replace(self, path=self.path.partition("/")[0]).kind():
                 return _NO_BUCKET
         return what
 
     def _asked(self, call: Callable[[], T], look: Callable[[], None] | None = None) -> T:
-        """Call the store; turn its errors into one line, and let an interrupt end the wait."""
         try:
             with _one_line_errors(self.address):
                 return heard_while(call, look)
@@ -238,7 +237,7 @@ class Place:
 
 @contextmanager
 def here(path: AnyPath) -> Iterator[Path]:
-    """Yield a file or folder as a local path; for a store, a temporary copy of the same name."""
+    """Yield a local path: for a store, of a temporary copy of the file or folder."""
     if isinstance(path, Path):
         yield path
         return
@@ -272,7 +271,6 @@ def _download(place: Place, target: Path) -> None:
 
 @contextmanager
 def _named(place: Place) -> Iterator[None]:
-    """Raise InputError for an object whose name cannot exist on disk."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -284,7 +282,7 @@ def _named(place: Place) -> Iterator[None]:
 
 
 def is_path(name: str) -> bool:
-    """Return whether a local file below a folder can have an object's name.
+    """Return whether an object's name can be the path of a local file below a folder.
 
     >>> is_path("a/b.png"), is_path("a//b.png"), is_path("../b.png")
     (True, False, False)
@@ -297,10 +295,10 @@ def is_path(name: str) -> bool:
 def matching(
     place: Place, hidden: tuple[str, ...], *, folders: bool = False
 ) -> tuple[Place, list[Item]]:
-    """Return the folder above a pattern's first wildcard, and the matching objects in it.
+    """Return the folder above a pattern's first wildcard, and the matching objects in the folder.
 
-    ``**`` matches any number of name parts; with `folders`, a matching folder stands for all
-    objects below it. For an address without wildcards: the place itself, and an empty list.
+    ``**`` matches any number of name parts. With `folders`, a matching folder stands for all
+    objects below it. Without wildcards, returns the place itself and an empty list.
     """
     parts = place.path.split("/")
     n_fixed = next((k for k, part in enumerate(parts) if _PATTERN.search(part)), len(parts))
@@ -321,16 +319,16 @@ def matching(
 
 
 def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
-    """Whether a pattern's parts match a name or, with `below`, a folder above that name.
+    """Return whether a pattern matches a name or, with `below`, a folder above the name.
 
     >>> _fits("a/b/c.png", ["**", "*.png"]), _fits("a/b/c.png", ["a"], below=True)
     (True, True)
     """
     names = name.split("/")
-    reached = {0}  # numbers of name parts that the pattern so far can match
+    reached = {0}  # numbers of leading name parts that the pattern's parts so far can match
     for part in wanted:
         if part == "**":
-            first = min(reached, default=len(names))  # ** matches nothing after the end of a name
+            first = min(reached, default=len(names))  # after the end of a name, ** matches nothing
             reached = {*range(first, len(names) + 1)} if first < len(names) else set()
         else:
             reached = {n + 1 for n in reached if n < len(names) and fnmatchcase(names[n], part)}
@@ -338,12 +336,12 @@ def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
 
 
 def nothing_there(start: Place, place: Place) -> str:
-    """Return the message for a pattern or address that matches nothing."""
+    """Return the message if a pattern or address matches nothing."""
     return start.missing() if start is place else start.missing("no object has such a name.")
 
 
 def place_of(address: str | StorePath) -> Place:
-    """Return the place of an address; only Amazon is queried, for the bucket's region."""
+    """Return the place of an address; only Amazon is queried, for the region of a bucket."""
     shown = str(located(address))
     scheme, _, rest = shown.partition("://")
     bucket, _, key = rest.partition("/")
@@ -369,7 +367,7 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
 
     options: dict[str, Any] = {}
     if url is not None:
-        # Other stores mostly have no regions, but a signature needs one.
+        # Other stores mostly have no regions, but signing a request needs a region.
         region = region or "us-east-1"
         parts = urlsplit(url)
         options = {"endpoint_override": parts.netloc + parts.path, "scheme": parts.scheme}
@@ -377,7 +375,7 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
         try:
             region = heard_while(lambda: fs.resolve_s3_region(bucket))
         except OSError:
-            region = None  # the library will look the region up
+            region = None  # the library will look up the region
     retry = fs.AwsStandardS3RetryStrategy(max_attempts=TRIES)
     return fs.S3FileSystem(
         region=region,
@@ -418,7 +416,7 @@ def _az(_bucket: str, account: str) -> Any:
             "the BlobEndpoint of AZURE_STORAGE_CONNECTION_STRING is no address; give one such as "
             "https://account.blob.core.windows.net."
         ) from None
-    # A shared access signature is valid only for the account in the endpoint.
+    # A shared access signature belongs to the account in the endpoint's host name.
     host_match = re.match(r"(\w+)\.blob\.", place.netloc)
     owner = settings.get("AccountName") or (host_match[1] if host_match else "")
     account = account or of_environment("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME") or ""
@@ -434,7 +432,7 @@ def _az(_bucket: str, account: str) -> Any:
     key = key or settings.get("AccountKey")
     scheme = place.scheme or settings.get("DefaultEndpointsProtocol", "https")
     suffix = settings.get("EndpointSuffix", "core.windows.net")
-    # Other hosts name the account as a prefix or as the first part of paths.
+    # The host names the account as a prefix, or the account is the first part of the path.
     host = place.netloc or f"{account}.blob.{suffix}"
     host = host.removeprefix(account) if host.startswith(f"{account}.") else host
     return fs.AzureFileSystem(
@@ -450,22 +448,21 @@ def _az(_bucket: str, account: str) -> Any:
 
 @contextmanager
 def _one_line_errors(address: str) -> Iterator[None]:
-    """Turn errors of a store or the network into one line."""
     import pyarrow as pa
 
     try:
         yield
     except FileNotFoundError:
-        raise  # the caller knows what is missing
+        raise  # the caller knows which object is missing
     except (OSError, pa.ArrowException) as error:
         raise InputError(reason(str(error), address), address) from None
 
 
 def reason(text: str, address: str = "s3://") -> str:
-    """Return a one-line reason for a library's error message."""
+    """Return a one-line reason for the error message of a store's library."""
     if region := re.search(r"located in '([\w-]+)'", text):
         return f"the bucket lies in another region; set AWS_REGION={region[1]}."
-    text = re.sub(r"'[^']*'", "it", text)  # names in quotes may hold any word
+    text = re.sub(r"'[^']*'", "it", text)  # remove quoted names, which may contain any word
     if "HTTP status 301" in text:
         return "the bucket lies in another region; set AWS_REGION to it."
     if re.search(r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|bucket does not exist", text):

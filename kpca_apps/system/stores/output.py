@@ -1,8 +1,8 @@
-"""Results of a run in an object store: built locally, then uploaded with the marker last.
+"""Results of a run in an object store: built locally, then uploaded with ``run.json`` last.
 
-Stores have no locks. A run keeps an object in the folder and rewrites it periodically. The object
-of a killed run is recognised by its ended process or, from another machine, by its age on the
-store's clock, and is removed by the next run.
+Stores have no locks, so a run writes an object into the folder and rewrites it periodically. If a
+run is killed, its object is recognised and removed by the next run: on the same machine because the
+process has ended, on other machines by age on the store's clock.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 from kpca_apps.system.stores.buckets import PROBE, Place, place_of
 
 RUNS = ".kpca-runs"  # folder of objects that mark active runs
-_ANEW, _DEAD = 15.0, 60.0  # seconds between rewrites, and until a run without one counts as killed
-# A hash of this machine's name, and an identifier of this process, as process numbers recur.
+# seconds between rewrites, and seconds without a rewrite after which a run counts as killed
+_ANEW, _DEAD = 15.0, 60.0
+# Hash of this machine's name, and an identifier of this process, as process numbers recur.
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _PROCESS = secrets.token_hex(4)
-# Object that lists the files of an upload until the marker exists: the next run may replace them.
+# Lists the files of an upload until run.json exists, so that the next run may replace them.
 _BEGUN = "run.json.partial"
 
 
@@ -54,7 +55,7 @@ def output_folder(path: str | AnyPath, *, force: bool = False) -> ResultFolder:
 class BucketFolder(ResultFolder):
     """Build a folder of results locally, then upload it.
 
-    Stores cannot rename: a killed upload leaves no ``run.json``, and the next run replaces it.
+    A killed upload leaves a folder without ``run.json``, which the next run replaces.
     """
 
     def __init__(self, path: StorePath, *, force: bool = False) -> None:
@@ -83,7 +84,6 @@ class BucketFolder(ResultFolder):
             self._refuse_earlier(self._written())
 
     def _written(self) -> list[str]:
-        """Return the names of the objects there, without those that mark active runs."""
         there = [item.name for item in self.place.items(recursive=True) if not item.is_folder]
         return [name for name in there if not name.startswith(f"{RUNS}/")]
 
@@ -115,9 +115,9 @@ def upload_folder(
     before: Collection[str],
     marks: Collection[str],
 ) -> None:
-    """Upload named files of a folder in place of earlier ones, marker files last.
+    """Upload the named files of a folder, replacing earlier ones, with marker files last.
 
-    Earlier markers are removed first: from then on the content is incomplete.
+    Earlier marker files are removed first, as the content is incomplete from then on.
     """
     for name in marks:
         if name in before:
@@ -135,7 +135,7 @@ def upload_folder(
 def only_run(place: Place) -> Iterator[None]:
     """Raise RefusedError if another run writes to a folder; mark this run active meanwhile.
 
-    Of two runs that start at the same moment both may be refused, but never do both continue.
+    If two runs start at the same moment, both may be refused, but never do both continue.
     """
     process = f"{_MACHINE}-{os.getpid()}-{_PROCESS}"
     own = place.inside(f"{RUNS}/{process}-{secrets.token_hex(4)}")

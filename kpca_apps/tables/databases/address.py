@@ -18,9 +18,9 @@ DATABASE_KINDS = {
     "duckdb": "DuckDB",
 }
 _OF_FILES = ("sqlite", "duckdb")
-# A part of a name: in double quotes, which are doubled inside, or without dots.
+# A part of a table's name: in double quotes (a quote inside is doubled), or without dots.
 _PART = re.compile(r'"((?:[^"\0]|"")+)"|([^".\0]+)')
-# The first word of a query that only reads, after comments and parentheses.
+# The first word of a query that only reads, after any comments and parentheses.
 _READS = re.compile(
     r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*(select|with|values|table|from)\b", re.IGNORECASE | re.DOTALL
 )
@@ -40,7 +40,7 @@ class Address:
     """A database, and a table or query in it."""
 
     kind: str  # "PostgreSQL", "SQLite" or "DuckDB"
-    uri: str  # URI without the name of the table
+    uri: str  # URI without the name of a table
     path: str  # file of SQLite and DuckDB; else empty
     table: TableName | None = None
     query: str | None = None  # query without a final semicolon
@@ -59,7 +59,7 @@ class Address:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether a query orders its rows."""
+        """Whether a query sorts its rows; true for a table."""
         return self.query is None or _ORDERED.search(_outermost(self.query)) is not None
 
 
@@ -73,7 +73,7 @@ def is_database(path: object) -> bool:
 
 
 def database_address(uri: str, table: str | None = None, query: str | None = None) -> Address:
-    """Parse an address, which may name the table after a ``#``.
+    """Parse the address of a database, which may name a table after a ``#``.
 
     >>> database_address('sqlite:///data/shop.db#orders').table
     ('orders',)
@@ -95,7 +95,6 @@ def database_address(uri: str, table: str | None = None, query: str | None = Non
 
 
 def _file_in(uri: str, scheme: str) -> str:
-    """Return the path of a database file, after three slashes of its URI."""
     begin = f"{scheme}:///"
     if not uri.lower().startswith(begin) or uri == begin or "?" in uri:
         raise ConfigError(
@@ -109,7 +108,6 @@ def _file_in(uri: str, scheme: str) -> str:
 
 
 def _require_select(query: str) -> str:
-    """Return a query without a final semicolon; raise OptionError if it is no SELECT."""
     text = query.strip()
     words = _words(text).rstrip()
     if words.endswith(";"):
@@ -120,12 +118,12 @@ def _require_select(query: str) -> str:
 
 
 def _words(query: str) -> str:
-    """Replace comments by spaces, and literals and quoted names by dots of the same length."""
+    """Replace comments by spaces, and literals and quoted names by dots, keeping the length."""
     return _OPAQUE.sub(lambda found: (" " if found[1] else ".") * len(found[0]), query)
 
 
 def _outermost(query: str) -> str:
-    """Blank all text inside parentheses, except for those around the whole query."""
+    """Replace all text in parentheses by spaces, except for parentheses around the whole query."""
     depth, deep = 0, list[tuple[int, str]]()
     for sign in _words(query):
         depth += (sign == "(") - (sign == ")")
@@ -135,7 +133,7 @@ def _outermost(query: str) -> str:
 
 
 def table_name(text: str) -> TableName:
-    """Split ``schema.name``; a part with a dot is in double quotes.
+    """Split ``schema.name``; a part that contains a dot must be in double quotes.
 
     >>> table_name('sales."a.b"')
     ('sales', 'a.b')
@@ -158,7 +156,7 @@ def table_name(text: str) -> TableName:
 
 
 def typed(name: TableName) -> str:
-    """Format a name as a value of --table.
+    """Format the name of a table as a value of --table.
 
     >>> print(typed(("sales", "a.b")))
     sales."a.b"
@@ -167,7 +165,7 @@ def typed(name: TableName) -> str:
 
 
 def scheme_of_file(head: bytes) -> str | None:
-    """Return the scheme of a database file by its first bytes, None for other files."""
+    """Return the scheme of a database file by its first bytes; None for other files."""
     if head.startswith(b"SQLite format 3\0"):
         return "sqlite"
     return "duckdb" if head[8:12] == b"DUCK" else None

@@ -1,4 +1,4 @@
-"""The interface of databases, and their common code: cells, notes, errors."""
+"""The interface of databases, and code that all of them share: cells, notes, errors."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from kpca_apps.system.limits import LONGEST_ROW
 from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
 from kpca_apps.tables.input_file import HEAD
 
-EXACT = 2**53  # floats represent all smaller whole numbers exactly
+EXACT = 2**53  # all smaller whole numbers are exact as floats
 _LIBRARIES = ("adbc_driver_manager", "duckdb", "_duckdb", "sqlite3", "pyarrow")
-# Prefixes of drivers before the message of the database.
+# Prefixes that drivers put before the message of a database.
 _BEFORE = re.compile(
     r"^([A-Z_]+: |\[\w+\] |Failed to \w+( query)?( '.*?')?: |could not begin COPY: |"
     r"Execution error \[\w+\]: |(ERROR|FATAL): +|(\w+ Error|Error): )+",
     re.DOTALL,
 )
-# Errors that quote cells: in quotation marks, in parentheses, as numbers.
+# Classes of errors whose messages quote cells, in quotation marks, parentheses or as numbers.
 _OF_CELLS = ("ConversionException", "OutOfRangeException", "InvalidInputException")
 _CELL = re.compile(
     r"""(?<!\w)["'(](?:.*["')](?=[\s.!,:;]|\Z)|.*)|(?<=\bvalue )-?\d\S*|0x[0-9a-fA-F]+""", re.DOTALL
 )
-# Errors of libpq that quote a part of the address, perhaps a password.
+# Messages of libpq that quote a part of the address, which may be a password.
 _OF_ADDRESS = re.compile(
     r"(invalid integer value|percent-encoded (?:token|value):|parameter:|\bin URI\b.*:) "
     r'".*"(?= for connection option|\Z)'
@@ -43,17 +43,17 @@ _OF_PASSWORDS = ("no password supplied", "password authentication failed")
 
 @dataclass(frozen=True)
 class Cell:
-    """The expression that selects a column, and a remark on its conversion."""
+    """The SQL expression that selects a column, and a remark on the column's conversion."""
 
     expression: str
-    remark: str = ""  # "seconds" of intervals; "rounded" to floats; "finite" dates only
+    remark: str = ""  # "seconds": interval; "rounded": float; "finite": date
 
 
 @dataclass(frozen=True)
 class Selected:
     """Rows selected from a database.
 
-    An additional column without a name counts the dates of a row that are outside the calendar.
+    With dates, a last column without name counts each row's dates outside the calendar.
     """
 
     names: tuple[str, ...]
@@ -63,7 +63,7 @@ class Selected:
 
 
 def require_file(address: Address) -> Path:
-    """Return the file of a database; raise InputError if the file is of another kind."""
+    """Return the file of a database; raise InputError if it is not a database of that kind."""
     path = Path(address.path)
     with opening(address.uri, path):
         if not (stat.S_ISREG(mode := path.stat().st_mode) or stat.S_ISDIR(mode)):
@@ -75,12 +75,12 @@ def require_file(address: Address) -> Path:
 
 
 class Database(ABC):
-    """A connection that sees one state of a database; only `write` and `commit` change it."""
+    """A connection to one snapshot of a database, which only `write` and `commit` change."""
 
-    in_stored_order = True  # whether rows of a table always come in the same order
-    tables_query: str  # selects the readable tables: (schema or NULL,) name
-    columns_query: str  # selects the columns of a table, none if it is temporary or missing
-    key_query: str  # selects the columns of the primary key of a table
+    in_stored_order = True  # whether the rows of a table always come in the same order
+    tables_query: str  # SQL that selects the readable tables: (schema or NULL,) name
+    columns_query: str  # selects the columns of a table; none if it is temporary or missing
+    key_query: str  # SQL that selects the primary key columns of a table
     _connection: Any
 
     def tables(self) -> Sequence[TableName]:
@@ -89,11 +89,11 @@ class Database(ABC):
         return [tuple(part for part in row if part is not None) for row in rows]
 
     def columns(self, table: TableName) -> Sequence[str]:
-        """Return the columns of a table; none if it is missing or temporary."""
+        """Return the columns of a table; none if the table is missing or temporary."""
         return [str(name) for (name,) in self._of_table(self.columns_query, table)]
 
     def key(self, table: TableName) -> Sequence[str]:
-        """Return the columns of a table's primary key, if any."""
+        """Return the primary key columns of a table; none if it has no primary key."""
         return [str(name) for (name,) in self._of_table(self.key_query, table)]
 
     @abstractmethod
@@ -101,7 +101,7 @@ class Database(ABC):
         """Run a query that only reads."""
 
     def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
-        """Write rows into a new table, which exists after `commit`."""
+        """Write rows into a new table; other connections see it after `commit`."""
         self._begin()
         if replace:
             self._run(f"DROP TABLE IF EXISTS {sql_name(table)}")
@@ -112,11 +112,11 @@ class Database(ABC):
         self._connection.execute("COMMIT")
 
     def cancel(self) -> None:
-        """Interrupt the running query; called from another thread."""
+        """Interrupt the running query; may be called from another thread."""
         self._connection.interrupt()
 
     def close(self) -> None:
-        """Close the connection and drop uncommitted changes."""
+        """Close the connection; uncommitted changes are lost."""
         self._connection.close()
 
     def _run(self, statement: str) -> None:
@@ -128,18 +128,18 @@ class Database(ABC):
 
     @abstractmethod
     def _of_table(self, query: str, table: TableName) -> Sequence[tuple[Any, ...]]:
-        """Run a query about a table."""
+        """Run a query that has the schema and name of a table as parameters."""
 
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE")
 
     @abstractmethod
     def _create(self, table: TableName, rows: pa.RecordBatchReader) -> None:
-        """Create a table of rows."""
+        """Create a table, and insert the rows."""
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
-    """Return the columns of a SELECT; the last sums the expression `count` over dates, if any."""
+    """Return the columns of a SELECT, and the sum of the expression `count` over dates, if any."""
     parts = [cell.expression for cell in cells]
     pairs = zip(cells, aliases, strict=True)
     dates = [count.format(alias) for cell, alias in pairs if cell.remark == "finite"]
@@ -149,7 +149,7 @@ def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> st
 def checked(
     selected: Selected, batches: Iterable[pa.RecordBatch], notes: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of the columns that have names; add notes on conversions at the end."""
+    """Yield batches without the column of counts; add notes on conversions at the end."""
     names, cells = selected.names, selected.cells
     n_far, is_rounded = 0, [False] * len(cells)
     rounded = [k for k, cell in enumerate(cells) if cell.remark == "rounded"]
@@ -177,14 +177,14 @@ def checked(
 
 
 def named_schema(selected: Selected) -> pa.Schema:
-    """Return the schema of the columns that have names, which may repeat."""
+    """Return the schema of the named columns; names may repeat."""
     types = selected.schema.types[: len(selected.names)]
     return pa.schema([pa.field(*one) for one in zip(selected.names, types, strict=True)])
 
 
 @contextmanager
 def errors_in_one_line(kind: str) -> Iterator[None]:
-    """Convert errors of a database or its library to an InputError."""
+    """Convert errors of a database, or of its library, to an InputError of one line."""
     try:
         yield
     except KpcaError:
@@ -194,16 +194,15 @@ def errors_in_one_line(kind: str) -> Iterator[None]:
         if library not in _LIBRARIES and not isinstance(error, OSError | UnicodeDecodeError):
             raise
         text = str(error)
-        # PostgreSQL's class 22 (data exceptions), not available while rows are fetched.
+        # SQLSTATE class 22 means a data exception; errors while rows are fetched have no SQLSTATE.
         of_class = str(getattr(error, "sqlstate", None) or "").startswith("22")
         if of_class or type(error).__name__ in _OF_CELLS or "[PGRES_" in text:
-            # The message quotes a cell, perhaps of a hidden column.
+            # The message quotes a cell, which may be of a hidden column.
             text = _CELL.sub("(a cell)", _BEFORE.sub("", text.strip()))
         raise InputError(_sentence(kind, text)) from None
 
 
 def _sentence(kind: str, text: str) -> str:
-    """Return a message of a database as one line, with advice on passwords."""
     if text.startswith("Could not decode to UTF-8"):
         return f"{kind} holds text that is not UTF-8; cast it to a blob in --query."
     if text == "string or blob too big":

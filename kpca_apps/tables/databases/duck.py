@@ -1,4 +1,4 @@
-"""DuckDB by its own library, which returns Arrow batches."""
+"""DuckDB by its Python library, which returns Arrow batches."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.tables.databases.address import Address, TableName, sql_name
 from kpca_apps.tables.databases.database import Cell, Database, Selected, require_file, select_list
 
-_ROWS = 1 << 16  # of a batch
-_MEMORY = "400MB"  # memory limit; larger sorts use the disk
+_ROWS = 1 << 16  # number of rows of a batch
+_MEMORY = "400MB"  # memory limit; larger sorts use temporary files
 _DATES = ("DATE", "TIMESTAMP")
-# Types converted to text: whole numbers over 64 bits, and types that Arrow or polars lacks.
+# Types that are converted to text: integers over 64 bits, and types missing in Arrow or polars.
 _WRITTEN = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT", "UNION", "ENUM", "BIT", "TIME")
-# A list or record with one of these types inside is converted to text as a whole.
+# A list or record that contains one of these types is converted to text as a whole.
 _AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIME)")
 _FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
-# A name without a schema belongs to the current schema.
+# If no schema is given, the table is in the current schema.
 _OF_TABLE = (
     "database_name = current_database() AND lower(schema_name) = lower(coalesce(?, "
     "current_schema())) AND lower(table_name) = lower(?)"
@@ -29,7 +29,7 @@ _OF_TABLE = (
 
 
 class DuckDB(Database):
-    """A connection to a file."""
+    """A connection to a file of DuckDB."""
 
     tables_query = (
         "SELECT nullif(table_schema, current_schema()), table_name "
@@ -49,7 +49,7 @@ class DuckDB(Database):
         import duckdb
 
         path = require_file(address)
-        # By default, this folder would be beside the database.
+        # By default, the temporary folder would be next to the database.
         self._folder = spool_folder()
         options: dict[str, Any] = {
             "temp_directory": str(self._folder.path),
@@ -59,7 +59,7 @@ class DuckDB(Database):
         }
         try:
             self._connection = duckdb.connect(str(path), read_only=reading, config=options)
-            # Views in a file from elsewhere could read local files.
+            # A view in a file of unknown origin could otherwise read local files.
             self._connection.execute("SET enable_external_access = false")
             self._connection.execute("SET lock_configuration = true")
         except BaseException:
@@ -69,7 +69,7 @@ class DuckDB(Database):
     def select(self, query: str) -> Selected:
         """Run a query as a subquery."""
         found = self._relation(f"SELECT * FROM (\n{query}\n) AS q")
-        # A subquery would number repeated names.
+        # Take the names from the query itself, as a subquery numbers repeated names.
         names, kinds = tuple(self._relation(query).columns), [str(k).upper() for k in found.types]
         aliases = [f"c{k}" for k in range(len(names))]
         cells = tuple(_cell(*one) for one in zip(aliases, kinds, strict=True))
@@ -86,7 +86,7 @@ class DuckDB(Database):
         self._run(f"CREATE TABLE {sql_name(table)} AS SELECT * FROM kpca_rows")
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection, and remove the temporary folder."""
         super().close()
         self._folder.close()
 
@@ -101,7 +101,6 @@ class DuckDB(Database):
 
 
 def _cell(alias: str, kind: str) -> Cell:
-    """Return how to select a column of a type: as text if Arrow lacks the type."""
     nested = kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
     if kind.startswith(_DATES) and not nested:
         return Cell(f"CASE WHEN isfinite({alias}) THEN {alias} END", "finite")

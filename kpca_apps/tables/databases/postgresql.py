@@ -1,4 +1,4 @@
-"""PostgreSQL by ADBC, which returns Arrow batches, in a read-only transaction."""
+"""PostgreSQL by ADBC, which returns Arrow batches; queries run in a read-only transaction."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kpca_apps.errors import InputError, require_library
 from kpca_apps.tables.databases.address import Address, TableName, sql_name
 from kpca_apps.tables.databases.database import Cell, Database, Selected, select_list
 
-_PATIENCE = 15  # default connect_timeout in seconds
+_PATIENCE = 15  # default of connect_timeout, in seconds
 _PLAIN = frozenset(("int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "name"))
 _DATES = frozenset(("date", "timestamp", "timestamptz"))
-# The driver stores dates as microseconds in 64 bits, which end in the year 294247.
+# The driver stores dates as 64-bit microseconds, whose range ends in the year 294247.
 _FINITE = "isfinite({0}) AND {0} < '294000-01-01'"
 _FAR = f"(CASE WHEN {_FINITE} OR {{0}} IS NULL THEN 0 ELSE 1 END)"
 
 
 class PostgreSQL(Database):
-    """A connection to a server."""
+    """A connection to a PostgreSQL server."""
 
-    in_stored_order = False  # an updated row moves within its table
+    in_stored_order = False  # an updated row moves to another position in its table
     tables_query = """
 SELECT CASE WHEN NOT pg_table_is_visible(c.oid) THEN n.nspname::text END, c.relname::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -45,14 +45,14 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
         require_library("adbc_driver_postgresql", "db", "PostgreSQL")
         from adbc_driver_postgresql import dbapi
 
-        # The driver begins a transaction with the first statement.
+        # The driver begins a transaction before the first statement.
         self._connection = dbapi.connect(_with_patience(address.uri))
         self._cursor: Any = None
         settings = ["SET LOCAL client_encoding = 'UTF8'"]
         if reading:
             settings.insert(0, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         if address.query is None:
-            # Parallel readers may change the order of rows.
+            # Synchronized or parallel scans may change the order of rows.
             settings.append("SET LOCAL synchronize_seqscans = off")
             settings.append("SET LOCAL max_parallel_workers_per_gather = 0")
         for setting in settings:
@@ -74,7 +74,7 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
         return Selected(tuple(found.names), cells, reader.schema, iter(reader))
 
     def _begin(self) -> None:
-        """Do nothing: the driver has begun a transaction."""
+        """Do nothing, as the driver has already begun a transaction."""
 
     def _create(self, table: TableName, rows: pa.RecordBatchReader) -> None:
         *schema, name = table
@@ -91,7 +91,7 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
         self._connection.adbc_cancel()
 
     def close(self) -> None:
-        """Close the connection, which ends the transaction."""
+        """Close the connection, which rolls back an open transaction."""
         if self._cursor is not None:
             self._cursor.close()
         super().close()
@@ -110,10 +110,9 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
 
 
 def _with_patience(uri: str) -> str:
-    """Add a timeout to an address, unless it or the environment has one."""
     try:
         options = parse_qsl(urlsplit(uri).query)
-    except ValueError:  # the message of this error may contain the password
+    except ValueError:  # the error's message may contain the password
         raise InputError("the host name has an invalid character; correct the address") from None
     if "PGCONNECT_TIMEOUT" in os.environ or any(
         name in ("connect_timeout", "service") for name, _ in options
@@ -128,7 +127,6 @@ def _literal(text: str) -> str:
 
 
 def _cell(alias: str, kind: str) -> Cell:
-    """Return how to select a column of a type: as text if the driver would return bytes."""
     if kind in _PLAIN or kind == "bytea":
         return Cell(alias)
     if kind in _DATES:

@@ -32,7 +32,7 @@ from kpca_apps.tables.table import PartedTable, Table
 
 T = TypeVar("T")
 _PATIENCE = 5.0  # seconds to wait for the end of a cancelled query
-_LISTED = 20  # most tables listed in a message
+_LISTED = 20  # largest number of tables that a message lists
 _MODULES = {"SQLite": "sqlite", "DuckDB": "duck", "PostgreSQL": "postgresql"}
 _STORED = (
     "The table has no primary key: its rows are read in the order in which the server stores "
@@ -46,15 +46,15 @@ _UNORDERED = (
 
 @dataclass
 class Waiting:
-    """Runs calls of a database in threads, one after the other, until a deadline."""
+    """Run calls of a database in threads, one after another, until a deadline."""
 
-    seconds: float | None  # time limit of all calls together
+    seconds: float | None  # time limit for all calls together
     cancel: Callable[[], None] | None = None  # interrupts the running call
-    is_stuck: bool = False  # whether a cancelled call still runs
+    is_stuck: bool = False  # whether a cancelled call is still running
     _began: float = field(default_factory=time.monotonic)
 
     def __call__(self, function: Callable[[], T]) -> T:
-        """Call a function; cancel it on an interrupt or after the time limit."""
+        """Call a function; cancel the call at an interrupt or at the time limit."""
         return heard_while(function, self._look, self._give_up)
 
     def _look(self) -> None:
@@ -66,7 +66,7 @@ class Waiting:
 
     def _give_up(self, call: Future[T]) -> None:
         if self.cancel is not None:
-            # Cancelling opens another connection to the server, which may hang as well.
+            # Cancelling opens another connection to the server, which may hang, too.
             cancelling = threading.Thread(target=self.cancel, daemon=True)
             cancelling.start()
             cancelling.join(_PATIENCE)
@@ -77,7 +77,7 @@ class Waiting:
 def connected(
     address: Address, seconds: float | None, *, reading: bool = True
 ) -> Iterator[tuple[Database, Waiting]]:
-    """Connect to a database, and convert its errors."""
+    """Connect to a database; convert errors to an InputError of one line."""
     waiting = Waiting(seconds)
     with errors_in_one_line(address.kind):
         module = import_module(f"kpca_apps.tables.databases.{_MODULES[address.kind]}")
@@ -117,7 +117,6 @@ def _read(found: Uri) -> Table | PartedTable:
 
 
 def _only_table(database: Database, waiting: Waiting) -> TableName:
-    """Return the only table of a database, or raise OptionError."""
     tables = waiting(database.tables)
     if len(tables) != 1:
         among = _listed(tables) if tables else "none that you may read"
@@ -128,7 +127,7 @@ def _only_table(database: Database, waiting: Waiting) -> TableName:
 
 
 def require_table(table: TableName, database: Database, waiting: Waiting) -> None:
-    """Raise InputError for a table that does not exist."""
+    """Raise InputError if a table does not exist."""
     if not waiting(partial(database.columns, table)):
         name, tables = ".".join(table), waiting(database.tables)
         near = suggest(name, [*map(typed, tables)]) or f" The tables are: {_listed(tables)}."

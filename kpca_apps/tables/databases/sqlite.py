@@ -1,7 +1,7 @@
 """SQLite by Python's own module.
 
-The ADBC driver takes half the time, but cannot be interrupted, and infers the type of a column from
-its first rows, although each cell has its own.
+The ADBC driver takes half the time, but cannot be interrupted. It infers the type of a column from
+the first rows, although in SQLite each cell has its own type.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kpca_apps.system.limits import LONGEST_ROW
 from kpca_apps.tables.databases.address import Address, TableName, sql_name
 from kpca_apps.tables.databases.database import EXACT, Cell, Database, Selected, require_file
 
-_ROWS = 1 << 13  # read at once
-_DIGITS = "kpca_digits"  # SQL function: the exact text of a number
-# The type of a cell; "long" is a whole number beyond the exact range of floats.
+_ROWS = 1 << 13  # number of rows that are read at once
+_DIGITS = "kpca_digits"  # name of an SQL function that returns the exact text of a number
+# The type of a cell; "long" is an integer that a float may not represent exactly.
 _KIND = (
     f"CASE WHEN typeof({{0}}) = 'integer' AND {{0}} NOT BETWEEN {1 - EXACT} AND {EXACT - 1} "
     "THEN 'long' ELSE typeof({0}) END"
@@ -29,7 +29,7 @@ _KIND = (
 
 
 class SQLite(Database):
-    """A connection to a file."""
+    """A connection to a file of SQLite."""
 
     tables_query = (
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
@@ -41,23 +41,23 @@ class SQLite(Database):
     def __init__(self, address: Address, *, reading: bool = True) -> None:
         path = require_file(address)
         if reading and Path(f"{path}-journal").exists():
-            # A writable connection rolls back the unfinished transaction of a killed program.
+            # Opening for writing rolls back the unfinished transaction of a killed program.
             with suppress(sqlite3.Error), closing(_connect(path, "rw")) as writer:
                 writer.execute("PRAGMA schema_version").fetchone()
         self._connection = _connect(path, "ro" if reading else "rw")
-        # SQLite's own conversion of floats to text keeps only 15 digits.
+        # SQLite itself writes floats with only 15 digits.
         self._connection.create_function(_DIGITS, 1, repr, deterministic=True)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         if reading:
-            # Refuse cells longer than a row may be, before they are in memory.
+            # Refuse cells that are longer than a row may be, before they are loaded.
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
             self._connection.execute("PRAGMA query_only = ON")
             self._connection.execute("BEGIN")
 
     def select(self, query: str) -> Selected:
-        """Run a query as a subquery, once for the types and once for the cells."""
+        """Run a query as a subquery twice: for the types of the columns, then for their cells."""
         head = self._connection.execute(f"SELECT * FROM (\n{query}\n) LIMIT 0")
-        # In a subquery, a second column s is called s:1.
+        # A subquery renames a repeated column s to s:1: take the names from the query itself.
         if any(":" in one[0] for one in head.description):
             head = self._connection.execute(query)
         names = tuple(str(one[0]) for one in head.description)
@@ -96,7 +96,6 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _cell(alias: str, kinds: set[str]) -> tuple[Cell, pa.DataType]:
-    """Return how to select a column with cells of some types, and its Arrow type."""
     if not kinds:
         return Cell(alias), pa.null()
     if kinds <= {"integer", "long"}:

@@ -24,23 +24,23 @@ from kpca_apps.tables.databases.database import Database
 from kpca_apps.tables.databases.reading import Waiting, connected
 from kpca_apps.tables.table import as_arrow
 
-# A table with these columns holds scores and may be replaced.
+# A table that has these columns contains scores and may be replaced.
 OF_SCORES = ("row", "novelty_score", "flagged", "rank")
 _TRIED = pa.schema([("row", pa.int64())])
 
 
 def check_new_table(uri: str, table: str, *, force: bool) -> None:
-    """Raise before any work if a table cannot be created or replaced."""
+    """Raise an error, before any work, if a table cannot be created or replaced."""
     address, name = _target(uri, table)
     with about(address.uri), connected(address, None, reading=False) as (database, waiting):
-        # Try to write the table, without committing it.
+        # Write an empty table, and roll it back.
         _write(name, pa.RecordBatchReader.from_batches(_TRIED, []), database, waiting, force)
 
 
 def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: bool) -> int:
-    """Write rows into a new table; with `force`, earlier scores are replaced.
+    """Write rows into a new table; with `force`, replace a table of earlier scores.
 
-    Returns the number of rows that a second connection counts.
+    Returns the number of rows, counted by a second connection.
     """
     address, name = _target(uri, table)
     first, n_rows = as_arrow(next(rows)), 0
@@ -55,7 +55,7 @@ def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: boo
         with connected(address, None, reading=False) as (database, waiting):
             reader = pa.RecordBatchReader.from_batches(first.schema, batches())
             _write(name, reader, database, waiting, force)
-            # Commit in a call of its own: an interrupted write may still run to its end.
+            # Commit in a separate call: an interrupted write may still complete in its thread.
             waiting(database.commit)
         with connected(address, None) as (database, waiting):
             count = f"SELECT count(*) AS n FROM {sql_name(name)}"
@@ -72,7 +72,7 @@ def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: boo
 def _write(
     name: TableName, rows: pa.RecordBatchReader, database: Database, waiting: Waiting, force: bool
 ) -> None:
-    """Write rows into a new or replaced table that outlives the connection."""
+    """Write rows into a new or replaced table; raise RefusedError if it would be temporary."""
     is_there = _refuse(name, database, waiting, force)
     waiting(partial(database.write, name, rows, replace=is_there))
     if not waiting(partial(database.columns, name)):
@@ -83,7 +83,6 @@ def _write(
 
 
 def _target(uri: str, table: str) -> tuple[Address, TableName]:
-    """Return a database, and the name of the table to create."""
     if not is_database(uri):
         raise OptionError(
             "write_to", "writes to the database that is read; this is a file: leave it out."
@@ -96,7 +95,6 @@ def _target(uri: str, table: str) -> tuple[Address, TableName]:
 
 
 def _refuse(name: TableName, database: Database, waiting: Waiting, force: bool) -> bool:
-    """Raise RefusedError for an existing table; return whether one is to be replaced."""
     columns = waiting(partial(database.columns, name))
     if not columns:
         return False

@@ -39,17 +39,16 @@ from kpca_apps.tables.table import (
 )
 
 _FILE = b"ARROW1\0\0"
-_STREAM = b"\xff\xff\xff\xff"  # marks the length of a stream's first message
+_STREAM = b"\xff\xff\xff\xff"  # precedes the length of each message in newer files and streams
 T = TypeVar("T")
 _BATCH_ROWS = 1 << 16
-_COPIES = 2  # copies of a batch in memory at once
+_COPIES = 2  # number of copies of a batch that are in memory at the same time
 _VIEWS = (pa.string_view(), pa.binary_view())
-_MOST_BYTES = 1 << 42  # most bytes of a column in one batch: 2**31 rows of 2 kB
-_DICTIONARY, _BATCH = 2, 3  # numbers of these kinds of messages
+_MOST_BYTES = 1 << 42  # largest size of a column in one batch: 2**31 rows of 2 kB
+_DICTIONARY, _BATCH = 2, 3  # codes of these types of messages
 
 
 def _rows(path: Path) -> Rows:
-    """Read the rows of a file batch by batch."""
     far: set[str] = set()
     with damage_refused("Arrow"), _opened(path) as (schema, batches):
         require_columns(len(schema))
@@ -69,7 +68,7 @@ def _rows(path: Path) -> Rows:
                 checked = _sound(batch, names)
                 for start in range(0, batch.num_rows, _BATCH_ROWS):
                     rows = checked.slice(start, _BATCH_ROWS)
-                    # Check the size first: shared texts are about to be copied for each row.
+                    # Check the size first, as repeated texts are about to be copied for each row.
                     require_text(sum(map(text_bytes, rows.columns)))
                     rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
                     yield as_arrow(arrow_frame([rows], far, "Arrow"))
@@ -79,8 +78,8 @@ def _rows(path: Path) -> Rows:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    """Open a file or a stream; the size of a batch is checked before it is decompressed."""
-    # Pass bytes, as paths may be invalid UTF-8. Do not map: mapped pages count as memory.
+    """Open a file or a stream; check the size of each batch before it is decompressed."""
+    # Pass bytes, as paths may be invalid UTF-8. Do not map, as mapped pages count as memory.
     with pa.OSFile(os.fsencode(path)) as handle, pa.OSFile(os.fsencode(path)) as ahead:
         if handle.read(len(_FILE)) == _FILE:
             with pa.ipc.open_file(handle) as file:
@@ -95,7 +94,7 @@ def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
 
 
 def _allowed(items: Iterable[T], sizes: Iterator[int]) -> Iterator[T]:
-    """Yield items, each after a check that its bytes fit into memory."""
+    """Yield items; before each, check that its decompressed bytes fit into memory."""
     found = iter(items)
     while True:
         require_memory(next(sizes, 0), copies=_COPIES)
@@ -107,7 +106,7 @@ def _allowed(items: Iterable[T], sizes: Iterator[int]) -> Iterator[T]:
 
 
 def _clean(column: pa.Array) -> pa.Array:
-    """Empty the views of missing texts, which may be invalid and crash Arrow's cast."""
+    """Empty the views of missing texts, which may be invalid and would crash Arrow's cast."""
     kind = column.type
     if kind in _VIEWS:
         is_missing = column.is_null().to_numpy(zero_copy_only=False)
@@ -126,7 +125,7 @@ def _clean(column: pa.Array) -> pa.Array:
 
 
 def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
-    """Yield the bytes of each batch in memory, with the dictionaries before it."""
+    """Yield the decompressed bytes of each batch, plus those of all dictionaries before it."""
     n_bytes = 0
     for offset, n_metadata, n_body in blocks:
         message = _FlatTable(_metadata(handle, offset, n_metadata))
@@ -136,7 +135,7 @@ def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator
         if batch is not None and kind in (_DICTIONARY, _BATCH):
             n_bytes += n_body
             for start, length in batch.structs(2, "<qq") if batch.table(3) else ():
-                # A compressed buffer begins with its size, or -1 if it is uncompressed.
+                # A compressed buffer begins with its decompressed size, or -1 if not compressed.
                 begin = handle.read_at(8, offset + n_metadata + start) if length >= 8 else bytes(8)
                 (unpacked,) = struct.unpack("<q", begin)
                 if unpacked > _MOST_BYTES:
@@ -148,14 +147,14 @@ def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator
 
 
 def _metadata(handle: pa.NativeFile, offset: int, length: int) -> bytes:
-    """Return the metadata of a message, without its length and the mark of newer files."""
+    """Return the metadata of a message, without the bytes for its length."""
     data: bytes = handle.read_at(length, offset)
     return data[8 if data.startswith(_STREAM) else 4 :]
 
 
 def _blocks_of_file(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
-    """Yield the offset of each message and the lengths of its two parts, dictionaries first."""
-    # The file ends with the index, its length, and the mark.
+    """Yield the offset and both lengths (metadata, body) of each message, dictionaries first."""
+    # The file ends with an index of the messages, the index's length, and the magic bytes.
     (length,) = struct.unpack("<i", handle.read_at(4, handle.size() - 10))
     index = _FlatTable(handle.read_at(length, handle.size() - 10 - length))
     for slot in (2, 3):
@@ -163,7 +162,7 @@ def _blocks_of_file(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
 
 
 def _blocks_of_stream(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
-    """Yield the offset of each message and the lengths of its two parts."""
+    """Yield the offset and both lengths (metadata, body) of each message."""
     offset = 0
     while len(mark := handle.read_at(8, offset)) == 8:
         n_metadata = 8 + int(struct.unpack("<4xi", mark)[0])
@@ -179,7 +178,7 @@ def _blocks_of_stream(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
 class _FlatTable:
     """A table of a FlatBuffer, the format of Arrow's metadata (Message.fbs).
 
-    Pyarrow gives no sizes before it decompresses.
+    Needed because pyarrow tells the size of a batch only after decompressing it.
     """
 
     def __init__(self, data: bytes, place: int | None = None) -> None:
@@ -187,23 +186,23 @@ class _FlatTable:
         self._place = self._read("<I", 0) if place is None else place
 
     def number(self, form: str, slot: int) -> int:
-        """Return a number in the format of a slot."""
+        """Return the number in a slot, in a format of `struct`; 0 if the slot is empty."""
         return self._read(form, place) if (place := self._field(slot)) else 0
 
     def table(self, slot: int) -> _FlatTable | None:
-        """Return a nested table."""
+        """Return the nested table in a slot; None if the slot is empty."""
         place = self._field(slot)
         return _FlatTable(self._data, place + self._read("<I", place)) if place else None
 
     def structs(self, slot: int, form: str) -> Iterator[tuple[int, ...]]:
-        """Yield the items of a list."""
+        """Yield the items of the list in a slot, each a tuple in a format of `struct`."""
         if place := self._field(slot):
             start = place + self._read("<I", place)
             end = start + 4 + self._read("<I", start) * struct.calcsize(form)
             yield from struct.iter_unpack(form, self._data[start + 4 : end])
 
     def _field(self, slot: int) -> int:
-        """Return the place of a field, or 0 if it is absent."""
+        """Return the position of a slot's content, or 0 if the slot is empty."""
         slots = self._place - self._read("<i", self._place)
         if 4 + 2 * slot >= self._read("<H", slots):
             return 0
@@ -215,7 +214,6 @@ class _FlatTable:
 
 
 def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
-    """Check the buffers of a batch, and rename its columns."""
     validate_cells(batch)
     for column in batch.columns:
         if pa.types.is_run_end_encoded(column.type):
@@ -239,10 +237,10 @@ def read_batches(
     options: ReadOptions,
     notes: Sequence[str] = (),
 ) -> Table | PartedTable:
-    """Write a stream of batches to a temporary file, and read it as a table.
+    """Write a stream of batches to a temporary file, and read the file as a table.
 
-    The hash of the `source` is that of the cells, for any sizes of batches; `notes` may grow until
-    the last batch.
+    The `source` gets the hash of the cells, which does not depend on the sizes of batches. `notes`
+    may grow until the last batch.
     """
     held = spool_folder(folder=False)
     try:
@@ -256,7 +254,7 @@ def read_batches(
 
 
 def _store(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write batches to a file, in pieces that depend on the number of columns only."""
+    """Write batches to a file, in batches whose size depends only on the number of columns."""
     schema = schema.remove_metadata()
     require_columns(len(schema))
     pieces = (pa.Table.from_arrays(batch.columns, schema=schema) for batch in batches)

@@ -1,8 +1,8 @@
-"""Read delimited text as Arrow tables of strings, with the line each row starts on.
+"""Read delimited text as Arrow tables of strings, with the line on which each row starts.
 
-Text comes in blocks of whole rows. In blocks whose quotes follow RFC 4180, array code finds the
-rows and pyarrow splits them. The standard library's reader handles all other blocks row by row:
-it is slower, but accepts stray quotes and gives the line of an error.
+Text is read in blocks of whole rows. If all quotes of a block follow RFC 4180, array code finds the
+rows and pyarrow splits them. Otherwise the standard library's reader splits the block row by row:
+it is slower, but accepts stray quotes and tells the line of an error.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from kpca_apps.tables.values import is_number_like
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 _MARK = b"\xef\xbb\xbf"
 _IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
-_WAIT = 1 << 23  # bytes without the end of a row, after which rows are read one by one
-_MOST_LINES = 100  # most lines of a row if bad lines are skipped: a longer row has an open quote
-_PIECE_CELLS = 1 << 18  # cells of each piece when rows are read one by one
-_MOST_TITLE = 50  # largest number of lines of one cell that may be a title
+_WAIT = 1 << 23  # bytes read without the end of a row, after which rows are read one by one
+_MOST_LINES = 100  # if bad lines are skipped, a longer row has an unclosed quote
+_PIECE_CELLS = 1 << 18  # number of cells in each piece when rows are read one by one
+_MOST_TITLE = 50  # largest number of lines, of one cell each, that may be a title
 _OPEN_QUOTE = "opens a quote that is never closed"
 
 ByteArray = NDArray[np.uint8]
 
 
 class _BadRow(Exception):
-    """The reason why a line is skipped."""
+    """A line is skipped, for the reason given as message."""
 
 
 class DelimitedText:
-    """The rows of a delimited text; `names` are complete with the first piece of its rows."""
+    """The rows of a delimited text; `names` are complete when the first piece is read."""
 
     def __init__(self, text: Text) -> None:
         layout = self._layout = Layout.of(text)
@@ -70,7 +70,7 @@ class DelimitedText:
             self.body.begin(layout.head, layout.rows, layout.lines)
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Yield the rows as strings, with their lines in the last column."""
+        """Yield the rows as strings; the last column contains the line of each row."""
         return self._pieces() if self.body is None else self.body.rows(self._pieces())
 
     def _pieces(self) -> Iterator[pa.Table]:
@@ -82,7 +82,7 @@ class DelimitedText:
             held = held + chunk[skip:] if held else chunk[skip:]
             skip = max(skip - len(chunk), 0)
             is_cut = is_cut or cut in held
-            # End at the last newline outside quotes, as if all quotes were regular.
+            # End at the last newline outside quotes, assuming that all quotes follow RFC 4180.
             stop = len(held) if is_last else held.rfind(b"\n") + 1
             if not is_last and b'"' in held and held.count(b'"', 0, stop) % 2:
                 data = np.frombuffer(held, dtype=np.uint8)
@@ -97,7 +97,7 @@ class DelimitedText:
                     self._n_rows += rows.num_rows
                     yield rows
             elif stop or len(held) > _WAIT:
-                # The header of this block is read again.
+                # Drop the names and notes of this block's header, which is read again.
                 del self.names[n_names:], self.notes[n_notes:]
                 stop = yield from self._rows_one_by_one(held, is_last=is_last)
                 n_lines = held.count(b"\n", 0, stop)
@@ -121,7 +121,7 @@ class DelimitedText:
                 "occur in the file; its cells seem to be separated by the "
                 f"{DELIMITER_NAMES[found]}: leave the option out."
             )
-        # Report bad lines first: if all lines below the header are bad, it only seems without rows.
+        # Report bad lines first: the file may seem empty only because all its lines are bad.
         if self.body is not None and not self._n_rows:
             self.body.refuse_short()
         if self._bad is not None and (self.body is None or not self._n_rows):
@@ -132,7 +132,7 @@ class DelimitedText:
             )
 
     def _regular_rows(self, text: bytes, n_lines: int) -> pa.Table | None:
-        """Split whole rows with pyarrow; ``None`` if it would be unreliable."""
+        """Split whole rows with pyarrow; return ``None`` if pyarrow might split them wrongly."""
         cut = self._delimiter.encode("utf-8")
         if len(cut) > 1 or (self._bad is not None and not _is_sound(text)):
             return None
@@ -140,7 +140,7 @@ class DelimitedText:
             return None
         text = self._layout.tidy(text)
         if len(self.names) > 1 and b'"' not in text and len(text) <= limits.LONGEST_ROW:
-            # Nearly always each line is a row.
+            # Nearly always, each line is a row.
             n_rows = n_lines + (not text.endswith(b"\n"))
             rows = self._cut(text, np.arange(self._line, self._line + n_rows))
             if rows is not None:
@@ -156,7 +156,7 @@ class DelimitedText:
             breaks = newlines[~inside[newlines]]
         starts = np.concatenate(([0], breaks[: np.searchsorted(breaks, data.size - 1)] + 1))
         lengths = np.diff(starts, append=data.size)
-        # Keep rows with more than one cell or a visible character.
+        # Keep rows that have several cells or a visible character.
         counts = _IS_VISIBLE.copy()
         counts[ord(cut)] = True
         keep = counts[data[starts]]
@@ -186,11 +186,11 @@ class DelimitedText:
         quotes: bool = False,
         newlines: bool = False,
     ) -> pa.Table | None:
-        """Split rows, one for each line; ``None`` if pyarrow finds another number of rows."""
+        """Split rows; return ``None`` unless pyarrow finds one row for each of the `lines`."""
         if not lines.size:
             return pa.table({})
         if bytes(text[: len(_MARK)]) == _MARK:
-            # Pyarrow removes one byte-order mark, even if it belongs to a cell.
+            # Pyarrow removes one byte-order mark, even if the mark belongs to a cell.
             text = _MARK + bytes(text)
         import pyarrow.csv as pc
 
@@ -216,9 +216,9 @@ class DelimitedText:
         return table.append_column("line", line_column(lines))
 
     def _rows_one_by_one(self, text: bytes, *, is_last: bool) -> Generator[pa.Table, None, int]:
-        """Split rows with the standard library's reader; return their number of bytes.
+        """Split rows with the standard library's reader; return the number of bytes consumed.
 
-        When bad lines are skipped, only the first line of a row with an open quote is skipped.
+        If bad lines are skipped and a row has an unclosed quote, only its first line is skipped.
         """
         end = len(text) if is_last else text.rfind(b"\n") + 1
         raw = io.BytesIO(text[:end])
@@ -235,7 +235,7 @@ class DelimitedText:
                 except _BadRow:
                     if n_lines == 1:
                         raise
-                    # A row that runs into another bad line has an open quote.
+                    # If another bad line follows in the same row, the quote is not closed.
                     raise _BadRow(_OPEN_QUOTE) from None
 
         while not is_open and start < end:
@@ -270,7 +270,6 @@ class DelimitedText:
         return text
 
     def _is_row(self, row: list[str], text: bytes, line: int) -> bool:
-        """Whether cells are a row of data, not a blank line or the header."""
         if self._bad is None and len(text) > limits.LONGEST_ROW:
             raise long_row(line)
         if len(row) < 2 and not self._layout.tidy(text).strip():
@@ -294,7 +293,6 @@ class DelimitedText:
         return True
 
     def _leave_out(self, line: int, error: Exception) -> None:
-        """Skip a bad line, or raise InputError."""
         cause, advice = _cut_cause(str(error)) if isinstance(error, csv.Error) else (str(error), "")
         if self._bad is None:
             raise InputError(
@@ -308,8 +306,7 @@ class DelimitedText:
         self._bad.leave_out(line, cause)
 
     def _advice_on_width(self, n_cells: int, line: int) -> str:
-        """Return what to do about a row with a wrong number of cells."""
-        # So many rows of one cell above wider rows may be a title instead of a header and its rows.
+        # If wider rows follow at most this many rows of one cell, these rows may be a title.
         is_title = self._n_rows < (_MOST_TITLE if len(self.names) == 1 else 1)
         rows = self._layout.rows
         if is_title and 2 * sum(len(row) == n_cells for row in rows) > len(rows):
@@ -325,7 +322,7 @@ class DelimitedText:
         )
 
     def _take_header(self, cells: list[str], line: int) -> bool:
-        """Name the columns by the first row; return whether that row is data instead of names."""
+        """Take the column names from the first row; return whether the row is data, not names."""
         require_columns(len(cells), line)
         self._first_line = line
         self.renamed.clear()
@@ -369,8 +366,8 @@ def _table(names: list[str], rows: list[list[str]], lines: list[int]) -> pa.Tabl
 def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
     """Return a mask of quoted bytes; ``None`` unless all quotes follow RFC 4180.
 
-    Quotes alternate between opening and closing if a doubled quote counts as both, so that a
-    running parity finds the quoted bytes.
+    A doubled quote counts as a closing and an opening quote. Then quotes open and close in turn,
+    and the parity of their running count tells which bytes are quoted.
     """
     is_quote = data == _QUOTE
     quotes = np.flatnonzero(is_quote)
@@ -389,7 +386,6 @@ def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
 
 
 def _cut_cause(error: str) -> tuple[str, str]:
-    """Return the fault in a row for an error of the standard library's reader, and what to do."""
     if "field larger than" in error:
         size = csv.field_size_limit()
         advice = "shorten it, or look for a quote that is never closed"

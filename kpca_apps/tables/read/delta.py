@@ -30,14 +30,14 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def is_delta(folder: AnyPath) -> bool:
-    """Whether a folder is a Delta table, whose Parquet files also contain deleted rows."""
+    """Whether a folder is a Delta table, whose Parquet files may contain deleted rows."""
     if isinstance(folder, StorePath):
         return place_of(folder / LOG).kind() == "folder"
     return (folder / LOG).is_dir()
 
 
 def _read(folder: Folder) -> Table | PartedTable:
-    """Read the version ``as_of``, by default the latest; rows are in the order of the log."""
+    """Read the version ``as_of``, by default the latest; rows come in the order of the log."""
     place = folder.path
     try:
         from deltalake import DeltaTable, QueryBuilder
@@ -49,7 +49,7 @@ def _read(folder: Folder) -> Table | PartedTable:
         ) from None
     options = folder.options
     with _errors_in_one_line(place):
-        # A relative path may look like an address.
+        # A relative path could be mistaken for an address.
         uri = str(place.absolute() if isinstance(place, Path) else place)
         table = DeltaTable(uri, storage_options=_storage(place))
         if isinstance(options.as_of, int | datetime):
@@ -57,7 +57,7 @@ def _read(folder: Folder) -> Table | PartedTable:
         paths = pa.table(table.get_add_actions())["path"].to_pylist()
         _refuse_outside(paths)
         _refuse_damaged(place, paths)
-        # Several partitions would be read in parallel, in any order.
+        # With several partitions, rows would be read in parallel and come in any order.
         query = QueryBuilder().register("delta", table)
         query.execute("set datafusion.execution.target_partitions = 1")
         found = query.execute("select * from delta")
@@ -78,13 +78,12 @@ def _read(folder: Folder) -> Table | PartedTable:
 
 
 def _load_version(table: Any, as_of: int | datetime) -> None:
-    """Load a version by its number, or the last version that was written by some time."""
     latest = table.version()
     if isinstance(as_of, int) and as_of > latest:
         raise InputError(f"there is no version {as_of} yet; the latest is {latest}.")
     table.load_as_version(as_of)
     if isinstance(as_of, datetime):
-        # For a time before the first version, the library loads the first version.
+        # For a time before the first version, the library would load the first version.
         written = table.history(1)[0].get("timestamp") if table.version() == 0 else None
         if written is not None and as_of.timestamp() * 1000 < written:
             first = datetime.fromtimestamp(written / 1000, UTC).isoformat(timespec="seconds")
@@ -92,7 +91,7 @@ def _load_version(table: Any, as_of: int | datetime) -> None:
 
 
 def _refuse_outside(paths: list[str]) -> None:
-    """Raise InputError for a log that names files outside the table: it could reveal any file."""
+    """Raise InputError if the log names a file outside the table, which may be a private file."""
     for path in paths:
         parts = [unquote(part) for part in re.split(r"[/\\]", path)]
         if not parts[0] or ".." in parts or _SCHEME.match(path):
@@ -103,7 +102,7 @@ def _refuse_outside(paths: list[str]) -> None:
 
 
 def _refuse_damaged(place: AnyPath, paths: list[str]) -> None:
-    """Raise InputError for a version with a damaged file, on which the library may crash."""
+    """Raise InputError if a file of the version is damaged, as the library may crash on it."""
     there = place_of(place) if isinstance(place, StorePath) else None
     for path in paths:
         name = unquote(path)
@@ -119,7 +118,6 @@ def _refuse_damaged(place: AnyPath, paths: list[str]) -> None:
 
 
 def _storage(place: AnyPath) -> dict[str, str] | None:
-    """Return options of the library, in addition to the environment."""
     if isinstance(place, Path):
         return None
     options = {
@@ -140,13 +138,12 @@ def _batches(stream: pa.RecordBatchReader, place: AnyPath) -> Iterator[pa.Record
 
 
 def _without_views(rows: pa.Table) -> pa.Table:
-    """Copy texts, as a view keeps the texts of all rows in memory."""
+    """Copy the texts, as a view would keep the texts of all rows in memory."""
     return as_arrow(as_polars(rows))
 
 
 @contextmanager
 def _errors_in_one_line(place: AnyPath) -> Iterator[None]:
-    """Convert errors of the library, coloured and over several lines, to an InputError."""
     try:
         yield
     except KpcaError:

@@ -1,8 +1,8 @@
 """Read one sheet of an Excel workbook.
 
-A damaged file can make the compiled reader allocate memory without bound, abort or hang, so it runs
-in a separate process with limits of memory and time. The process receives a line of JSON and the
-bytes of the file on standard input, and answers with a line of JSON and the sheet as Arrow.
+On a damaged file, the compiled reader may allocate memory without limit, abort or hang, so it runs
+in a separate process with limits of memory and time. The process gets a line of JSON and the bytes
+of the file on standard input; it returns a line of JSON and the sheet as Arrow.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars
 if TYPE_CHECKING:
     import fastexcel
 
-ROW = "\0row"  # the column of row numbers
-# Limits of memory and time: a least value of each, and one by the decompressed bytes.
+ROW = "\0row"  # name of the column of row numbers
+# Each limit is the larger of a fixed number and one that grows with the decompressed bytes.
 LEAST_BYTES, TIMES = 1 << 30, 24
 LEAST_SECONDS, BYTES_A_SECOND = 60.0, 1e6
-MAX_CELL = 32_767  # most characters of a cell
+MAX_CELL = 32_767  # most characters of a cell in Excel
 _OLE = b"\xd0\xcf\x11\xe0"
-MOST_LISTED = 20  # most sheets listed in a message
-# A first sheet with at most so many rows is a cover if another has so many times its rows.
+MOST_LISTED = 20  # largest number of sheets that a message lists
+# A first sheet of at most 30 rows is a cover if another sheet has 5 times as many rows.
 MOST_OF_COVER, TIMES_COVER = 30, 5
-LARGEST_WHOLE = 2.0**53  # all larger floats are whole
+LARGEST_WHOLE = 2.0**53  # larger floats are all whole numbers
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,15 @@ class ReadSheet:
     """One sheet of a workbook."""
 
     frame: pl.DataFrame
-    rows: IntArray  # (n,), row numbers in the sheet
+    rows: IntArray  # (n,), number of each row in the sheet
     notes: list[str]
     name: str
-    renamed: dict[str, str]  # original names, see `unique_names`
-    body: Body | None  # None if all rows are data
+    renamed: dict[str, str]  # original names of renamed columns, see `unique_names`
+    body: Body | None  # finds rows that are not data; None if all rows are data
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
-    """Read the sheet with a given name or number, or the first sheet if that is a table."""
+    """Read the chosen sheet; by default the first sheet, which must be a table."""
     options = file.options
     data = file.contents()
     require_library("fastexcel", "excel", "Excel")
@@ -90,7 +90,7 @@ def _read_file(file: InputFile) -> Table | PartedTable:
 
 
 def _interpreter() -> str:
-    """Return a Python interpreter, also in a program that embeds Python."""
+    """Return the path of a Python interpreter, also if another program embeds Python."""
     own = os.fsdecode(multiprocessing.spawn.get_executable() or "")
     if Path(own).name.lower().startswith(("python", "pypy")):
         return own
@@ -105,12 +105,12 @@ def _interpreter() -> str:
 
 
 def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSheet:
-    """Read a sheet in a separate process; the workbook has `unpacked` bytes decompressed."""
+    """Read a sheet in a separate process; `unpacked` is the number of decompressed bytes."""
     most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
     seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
     how = {name: getattr(options, name) for name in ("sheet", "skip_rows", "layout")}
     request = {"how": how, "bytes": most}
-    # Import nothing from the current folder: -P leaves it out, and an empty entry would add it.
+    # Import nothing from the current folder: -P excludes it, but an empty entry would add it.
     paths = os.pathsep.join(path for path in sys.path if path)
     one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
     try:
@@ -173,7 +173,6 @@ def _serve(source: IO[bytes], target: IO[bytes]) -> None:
 
 
 def _bound_memory(n_bytes: int) -> None:
-    """Limit the further memory of this process to so many bytes, if the system can."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -183,10 +182,9 @@ def _bound_memory(n_bytes: int) -> None:
 
 
 def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | None) -> ReadSheet:
-    """Read one sheet of a workbook in this process."""
     import fastexcel
 
-    # Suppress log messages on standard error.
+    # Keep the libraries' log messages off standard error.
     for name in ("fastexcel", "calamine"):
         if not (logger := logging.getLogger(name)).handlers:
             logger.addHandler(logging.NullHandler())
@@ -194,7 +192,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         workbook = fastexcel.read_excel(data)
         names = workbook.sheet_names
         place = _sheet_place(workbook, sheet)
-        # Load from the first row, even if it is empty, so that row numbers match those in Excel.
+        # Load from the first row, even if empty, so that row numbers are those shown in Excel.
         top = workbook.load_sheet(
             place, header_row=None, skip_rows=0, n_rows=HEADER_SAMPLE + skip_rows, dtypes="string"
         )
@@ -208,16 +206,16 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
             raise InputError(
                 f'the sheet "{one_line(names[place])}" is empty{where}; there is nothing to screen.'
             )
-        # A title may be left of its table, above columns that are empty below.
+        # A title may be left of its table, so ignore columns that are empty in the lower half.
         lower = [rows[number] for number in filled[len(filled) // 2 :]]
         is_used = [*map(any, zip(*lower, strict=True))]
         bare = [[*compress(row, is_used)] for row in rows]
         named = None if skip_rows else find_header(bare)
         named = first_row(bare).place if named is None else named
         head = first_row(rows) if layout == "off" else find_head(rows, named)
-        # Load below all rows of units or names, which would turn numbers into text.
+        # Load only the rows below units and names, which would turn columns of numbers into text.
         found, above = head.place, skip_rows + max(head.place, *head.below, 0)
-        # `header_row` would drop empty columns and shift others.
+        # Do not use `header_row`, which drops empty columns and shifts others.
         body = workbook.load_sheet(
             place,
             header_row=None,
@@ -227,7 +225,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         )
         batch, errors = body.to_arrow_with_errors()
         frame, header = as_polars(pa.Table.from_batches([batch])), head.names or rows[found]
-        # Leave out columns without a name or a cell, such as margins.
+        # Leave out columns that have neither a name nor a cell, such as margins.
         is_column = [
             bool(cell) or column.null_count() < len(column)
             for cell, column in zip(header, frame.iter_columns(), strict=True)
@@ -277,7 +275,6 @@ def _refuse_long_cells(frame: pl.DataFrame) -> None:
 
 
 def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None) -> int:
-    """Return the position of a sheet by its name or number, or the first visible one."""
     names = workbook.sheet_names
     if sheet is None:
         shown = (k for k in range(len(names)) if _outline(workbook, k).visible == "visible")
@@ -292,12 +289,11 @@ def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None) -> in
 
 
 def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelSheet:
-    """Load a sheet without its rows, for its size and visibility."""
     return workbook.load_sheet(place, header_row=None, skip_rows=0, n_rows=0, dtypes="string")
 
 
 def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[list[str]]) -> None:
-    """Raise InputError for a first sheet that is no table, or is much smaller than another."""
+    """Raise InputError if the first sheet is not a table, or is much smaller than another sheet."""
     width = sum(map(any, zip(*rows, strict=True)))
     if len(rows) >= 2 and width >= 2 and len(rows) > MOST_OF_COVER:
         return
@@ -327,7 +323,7 @@ def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[list[s
 
 
 def _whole(column: pl.Series) -> pl.Series:
-    """Convert floats that are all whole to integers: workbooks store floats only."""
+    """Convert floats that are all whole to integers, as workbooks store all numbers as floats."""
     if not column.dtype.is_float():
         return column
     known = column.drop_nulls()
@@ -335,7 +331,7 @@ def _whole(column: pl.Series) -> pl.Series:
     return column.cast(pl.Int64) if is_whole else column
 
 
-# Zip archives that are not workbooks were opened before.
+# Zip archives that are not workbooks have been unpacked before.
 EXCEL = Reader("Excel", "sheet skip_rows", _read_file, begins(b"PK\x03\x04", b"PK\x05\x06", _OLE))
 
 

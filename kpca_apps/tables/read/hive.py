@@ -16,14 +16,14 @@ from kpca_apps.names import one_line
 
 HIDDEN = (".", "_")  # first characters of hidden files and folders
 _NAME = re.compile(r"([^=]+)=(.*)", re.DOTALL)
-_UNREADABLE = re.compile(r"[\0\ud800-\udfff]")  # zero bytes and invalid UTF-8
+_UNREADABLE = re.compile(r"[\0\ud800-\udfff]")  # null characters, and bytes that are invalid UTF-8
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-# Identifiers with leading zeros are no numbers.
+# A number with leading zeros is an identifier, not a number.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def is_partition(name: str) -> bool:
-    """Whether the name of a folder is ``column=value``.
+    """Whether the name of a folder has the form ``column=value``.
 
     >>> is_partition("year=2024"), is_partition("2024")
     (True, False)
@@ -49,7 +49,7 @@ def partitioned_files(
 ) -> list[tuple[Path, dict[str, str | None]]]:
     """Return the tables below a folder, each with the values of its partitions.
 
-    Raises InputError if their partitions have different columns.
+    Raises InputError if not all tables have the same partition columns.
     """
     found = list(_below(folder, {}, suffixes))
     if not found:
@@ -68,9 +68,9 @@ def partitioned_files(
 
 
 def folder_values(paths: Sequence[Path]) -> list[dict[str, str | None]]:
-    """Return the values of the partitions above each file, below the folder common to all.
+    """Return the partition values of each file, from the folders below the files' common folder.
 
-    Empty if there are no partitions, or if their columns differ.
+    The list is empty if there are no partitions, or if the files have different partition columns.
     """
     top = Path(os.path.commonpath([path.parent for path in paths]))
     found = []
@@ -86,7 +86,6 @@ def folder_values(paths: Sequence[Path]) -> list[dict[str, str | None]]:
 
 
 def _value_of(name: str) -> tuple[str, str | None] | None:
-    """Return the column and value in the name of a partition, if valid; None for other folders."""
     if (named := _NAME.fullmatch(name)) is None or _UNREADABLE.search(unquote(name)):
         return None
     return unquote(named[1]), None if named[2] == _MISSING else unquote(named[2])
@@ -117,7 +116,7 @@ def _below(
 
 
 def refuse_folders_beside(folder: Path, suffixes: Collection[str]) -> None:
-    """Raise InputError for folders beside the tables of a folder, which may contain rows too."""
+    """Raise InputError for folders next to a folder's tables, as they may contain rows, too."""
     for item in unhidden(folder):
         if item.is_dir() and item.suffix.lower() not in suffixes:
             raise InputError(
@@ -128,7 +127,7 @@ def refuse_folders_beside(folder: Path, suffixes: Collection[str]) -> None:
 
 
 def frame_of_values(values: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
-    """Return the partition values of files, one row per file, as whole numbers, dates or texts.
+    """Return the partition values of files, a row per file, as integers, dates or texts.
 
     >>> frame_of_values([{"year": "2024", "zone": "01"}, {"year": None, "zone": "02"}]).rows()
     [(2024, '01'), (None, '02')]
@@ -154,7 +153,7 @@ def _is_day(text: str) -> bool:
 
 
 def with_values(frame: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
-    """Add the values of a file (one row) to each of its rows."""
+    """Add columns with the values of a file, in a frame of one row, to all rows of the file."""
     return frame.with_columns(
         pl.lit(column[0], column.dtype).alias(column.name) for column in values.iter_columns()
     )

@@ -1,7 +1,7 @@
-"""Read JSON, one object a line or a document with a list of objects, as typed Arrow columns.
+"""Read JSON as typed Arrow columns, from an object per line or a list of objects.
 
-The last value of a column may change its type, so a file is read twice: first to check it and find
-the types, then for the rows. The records of a small file are cached.
+The last value of a column may change the column's type. So a file is read twice: first to check the
+file and find the types, then to read the rows. The records of a small file are cached.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
 
 _LINES = (".jsonl", ".ndjson")
-# The beginning of JSON. A bracket alone may also begin delimited text.
+# How a JSON file begins. A bracket alone may also begin delimited text.
 _BEGINNING = re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])')
-_NO_TEXT = re.compile("[\udc80-\udcff]")  # characters to which bytes that are not UTF-8 are decoded
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # decoded bytes that are not UTF-8
 _INT64 = range(-(2**63), 2**63)
-# Most rows, cells and bytes in a batch, and its fewest rows: each column of a batch has a cost.
+# Most rows, cells and bytes of a batch, and least rows, as each column of a batch has a cost.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
-# Number of brackets from which depth is checked, and spare levels below Python's limit.
+# Number of brackets from which the depth is checked; levels kept below the recursion limit.
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 _SPACE = re.compile(r"[ \t\r\n]*")
-_MOST_SHOWN = 100  # most characters of keys in a message
+_MOST_SHOWN = 100  # most characters of the keys in a message
 _ADVICE = 'write one list of objects (pandas: to_json(orient="records"))'
 _scan = json.JSONDecoder().raw_decode
 
 
 class JsonLines:
-    """JSON with one object a line."""
+    """JSON with an object on each line."""
 
     unit = "line"
 
@@ -57,17 +57,17 @@ class JsonLines:
         for number, raw in enumerate(iter(lambda: file.readline(most), b""), 1):
             if len(raw) == most:
                 raise long_row(number)
-            # Bytes that are not UTF-8 are refused later, when their record is checked.
+            # Bytes that are not UTF-8 raise an error later, when the record is checked.
             line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
             if line.strip():
                 yield number, line
 
 
 class JsonDocument:
-    """The records of one document, whose text is in memory.
+    """The records of a JSON document, whose text is in memory.
 
-    Records have the number of their first line, or their position if they share lines (`unit`). A
-    document without a list of objects is a single record (`is_record`).
+    A record's number is that of its first line or, if some records share a line, its position
+    (`unit`). A document that contains no list of objects is a single record (`is_record`).
     """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -116,7 +116,7 @@ class JsonDocument:
             self._require_end()
 
     def _members(self, place: int) -> Iterator[tuple[str, int, int]]:
-        """Yield the key, start and end of each value of an object or list; then set its `_end`."""
+        """Yield the key, start and end of each value in an object or list; then set `_end`."""
         text, closing = self._text, "}" if self._text[place] == "{" else "]"
         place, key = self._after_space(place + 1), ""
         while text[place] != closing:
@@ -139,7 +139,7 @@ class JsonDocument:
         self._end = place + 1
 
     def _end_of(self, place: int) -> int:
-        """Return the end of a value, without holding a list of objects in memory."""
+        """Return the end of a value, without decoding a list of objects as a whole."""
         if not self._is_list_of_objects(place):
             return _scan(self._text, place)[1]
         deque(self._members(place), maxlen=0)
@@ -150,7 +150,7 @@ class JsonDocument:
         return text[place] == "[" and text[self._after_space(place + 1)] == "{"
 
     def _list_of_object(self) -> int:
-        """Return the start of the only list of objects in an object, or of the object itself."""
+        """Return the start of an object's only list of objects, or else of the object itself."""
         starts: dict[str, int] = {}
         for key, start, _ in self._members(self._top):
             if key in starts:
@@ -217,9 +217,9 @@ def json_rows(
 ) -> Rows:
     """Read JSON objects as rows, with line numbers if the source's `unit` is "line".
 
-    Keys name the columns in order of occurrence. Columns are numbers, booleans, or strings, with
-    nested or mixed values as JSON text. The source is read twice if it has more than `keep_rows` or
-    does not fit into memory. With `leave_out`, the notes list records that are no objects.
+    Keys name the columns. A column has numbers, booleans or strings; nested and mixed values become
+    JSON text. The source is read twice if it has more than `keep_rows` rows or does not fit into
+    memory. With `leave_out`, records that are not objects are skipped and noted.
     """
     names: list[str] = []
     notes, renamed = [*source.notes], dict[str, str]()
@@ -254,7 +254,7 @@ def _pieces(
                 continue
             for key, value in record.items():
                 kind = type(value)
-                # Integers of more than 64 bits become text, which keeps all digits.
+                # Integers of more than 64 bits become text, to preserve all digits.
                 kinds[key].add(str if kind is int and value not in _INT64 else kind)
             if len(kinds) > width:
                 width = len(kinds)
@@ -298,7 +298,7 @@ def _pieces(
 def _batches(
     records: Iterable[tuple[int, str]], keys: Sized
 ) -> Iterator[tuple[list[int], list[str]]]:
-    """Yield batches of numbers and texts of records, smaller ones the more keys there are."""
+    """Yield batches of records, as numbers and texts; the more keys, the smaller the batches."""
     numbers: list[int] = []
     texts: list[str] = []
     n_bytes = 0
@@ -317,7 +317,7 @@ def _batches(
 def _again(
     source: JsonLines | JsonDocument, keys: Sized, left_out: set[int]
 ) -> Iterator[tuple[list[dict[str, Any]], list[int]]]:
-    """Yield batches of checked records, each batch parsed again as one array."""
+    """Yield batches of checked records; the texts of a batch are parsed at once, as one array."""
     records = (record for record in source.records() if record[0] not in left_out)
     for numbers, texts in _batches(records, keys):
         try:
@@ -333,7 +333,7 @@ def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-# `json.loads` would create a decoder for every line.
+# `json.loads` would create a new decoder for each line.
 _decode = json.JSONDecoder(object_pairs_hook=_record).decode
 
 
@@ -343,7 +343,7 @@ def _checked(text: str, where: str) -> dict[str, Any]:
     try:
         record = _decode(text)
         if text.count("[") + text.count("{") > _MANY_LEVELS:
-            # Parsing the record inside an array, or writing it, must not reach the recursion limit.
+            # The record must also stay below the recursion limit inside an array, and when written.
             _decode(f"{'[' * _SPARE_LEVELS}{text}{']' * _SPARE_LEVELS}")
         if "\\u" in text and r"\ud" in text.lower():
             json.dumps(record, ensure_ascii=False).encode("utf-8")
@@ -388,11 +388,11 @@ def _knows(text: Text) -> bool:
 
 
 def _is_document(lines: JsonLines) -> bool:
-    """Whether a text that begins with an object is one document: it ends after the first line."""
+    """Whether a text that begins with an object is one JSON document, not an object per line."""
     records, is_alone = lines.records(), False
     try:
         _, first = next(records)
-    except InputError:  # a line does not end
+    except InputError:  # the first line is too long
         return True
     with suppress(InputError):
         is_alone = next(records, None) is None

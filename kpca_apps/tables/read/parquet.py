@@ -55,16 +55,15 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
-# Files with longer row groups are copied: reading a row decodes all rows above it in its group.
+# Files with longer row groups are copied, as reading a row decodes all rows before it in its group.
 _LONGEST_GROUP = 1 << 18
-# Most rows decoded at once, the fewest if rows are long, and the bytes they may take.
+# Most rows decoded at once, least rows if rows are long, and most bytes decoded at once.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
-_LEAF = 8  # bytes assumed for a value in a list, as text
+_LEAF = 8  # bytes assumed for each value of a list, written as text
 _MOST_TEXT = 1 << 30  # bytes; a dictionary of two long texts may expand to gigabytes
 
 
 def _folder_files(path: Path) -> tuple[list[Path], pl.DataFrame]:
-    """Return the Parquet files of a folder, and the values in the names of its partitions."""
     found = [item for item in unhidden(path) if item.suffix.lower() in PARQUET_SUFFIXES]
     if not found and is_partitioned(path):
         named = partitioned_files(path, PARQUET_SUFFIXES)
@@ -89,16 +88,16 @@ def _known(path: Path) -> KnownFile:
 
 @contextmanager
 def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
-    # Importing pyarrow.parquet takes as long as reading a small table.
+    # Import here: importing pyarrow.parquet takes as long as reading a small table.
     import pyarrow.parquet as pq
 
     file.check()
     with (
         about(file.label),
         damage_refused("Parquet"),
-        # Pass paths as bytes: they may be invalid UTF-8.
+        # Pass paths as bytes, as they may be invalid UTF-8.
         pa.OSFile(os.fsencode(file.path)) as handle,
-        # Old writers store 96-bit nanoseconds; in 64 bits, nanoseconds would end in 2262.
+        # Old writers store times as 96-bit nanoseconds. 64-bit nanoseconds would end in 2262.
         pq.ParquetFile(
             handle, pre_buffer=False, coerce_int96_timestamp_unit="us", **options
         ) as opened,
@@ -106,13 +105,12 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
         yield opened
 
 
-# File, first row, number of rows, and values to add to each row (a frame of one row).
+# File, number of its first row, number of rows, and a frame of one row to add to each row.
 Slice = tuple[KnownFile, int, int, pl.DataFrame]
 
 
 def _slices(slices: Sequence[Slice], as_text: frozenset[str]) -> tuple[pl.DataFrame, None]:
-    """Read rows of several files, with the types of the whole table."""
-    # Read a whole slice first, so that its size is checked before it is decompressed.
+    # Read a whole slice first, so that its size is checked before its texts are expanded.
     frames = [
         with_values(arrow_frame(list(_read(file, offset, length)), as_text), values)
         for file, offset, length, values in slices
@@ -121,9 +119,9 @@ def _slices(slices: Sequence[Slice], as_text: frozenset[str]) -> tuple[pl.DataFr
 
 
 def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of rows of a file if their texts fit into memory.
+    """Yield batches of rows of a file; raise MemoryLimitError if their texts exceed the memory.
 
-    Texts stay codes of a dictionary, as a few bytes can stand for a long text in every row.
+    Texts stay codes of a dictionary, as a few bytes may represent a long text in every row.
     """
     with _opened(file) as opened:
         metadata = opened.metadata
@@ -133,7 +131,7 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
         groups = [k for k in range(first, last) if starts[k] < starts[k + 1]]
         texts, worst = _check_sizes(metadata, groups, file.size)
     n_rows = min(max(_BATCH_BYTES // max(worst, 1), _LEAST_ROWS), _BATCH_ROWS)
-    # If the rows may be large, a first pass only counts their bytes.
+    # If the rows may be large, a first pass counts their bytes only.
     for is_kept in (False, True) if worst * length > _BATCH_BYTES else (True,):
         skip, n_left, n_bytes = offset - starts[first], length, 0
         with _opened(file, metadata=metadata, read_dictionary=texts) as opened:
@@ -152,7 +150,7 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
 
 
 def refuse_damaged(file: pa.NativeFile) -> None:
-    """Raise InputError for a file with a damaged footer."""
+    """Raise InputError if the footer of a file is damaged."""
     import pyarrow.parquet as pq
 
     with damage_refused("Parquet"):
@@ -174,7 +172,7 @@ def _check_sizes(
     """Check the sizes of row groups.
 
     Returns the text columns that can be read as codes of a dictionary, and the largest number of
-    bytes of the other columns of a row.
+    bytes per row in the other columns.
     """
     texts, worst, largest = [], 0, 0
     for k in range(metadata.num_columns):
@@ -186,13 +184,13 @@ def _check_sizes(
                 raise ValueError("a column of impossible size")
             largest = max(largest, unpacked)
             encodings = " ".join(column.encodings)
-            # One stored text may be the text of every cell.
+            # A text that is stored once may be repeated in every cell.
             repeats = "DICTIONARY" in encodings or "DELTA_BYTE_ARRAY" in encodings
             cell = max(8, metadata.schema.column(k).length)
             if column.physical_type == "BYTE_ARRAY":
                 cell = unpacked if repeats else 0
                 is_text |= repeats
-            # A dot in the name usually means a nested column.
+            # A name with a dot usually belongs to a nested column.
             if "." in name or "DELTA" in encodings or column.physical_type[:5] == "FIXED":
                 values = max(1, column.num_values // group.num_rows)
                 of_column = max(of_column, cell * values)
@@ -206,13 +204,13 @@ def _check_sizes(
 def arrow_frame(
     rows: list[pa.RecordBatch], as_text: Collection[str], kind: str = "Parquet"
 ) -> pl.DataFrame:
-    """Convert rows to a frame with the types of the whole table."""
+    """Convert rows to a frame, with the column types of the whole table."""
     with damage_refused(kind):
         return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
 
 
 def require_text(n_bytes: int) -> None:
-    """Raise MemoryLimitError for too many bytes of text."""
+    """Raise MemoryLimitError if a table has too many bytes of text."""
     require_memory(n_bytes)
     if n_bytes > _MOST_TEXT:
         raise MemoryLimitError(
@@ -223,7 +221,7 @@ def require_text(n_bytes: int) -> None:
 
 
 def text_bytes(column: pa.Array, nested: int = 0) -> int:
-    """Return the bytes of all texts of a column, with repetitions and all nested values."""
+    """Return the bytes of all texts of a column, counting repeated texts and nested values."""
     kind, types = column.type, pa.types
     if types.is_struct(kind):
         return sum(text_bytes(field, _LEAF) for field in column.flatten())
@@ -236,17 +234,17 @@ def text_bytes(column: pa.Array, nested: int = 0) -> int:
         return n_bytes + len(column) * int(kind.byte_width)
     texts = column.dictionary if types.is_dictionary(kind) else column
     if texts.type in (pa.string_view(), pa.binary_view()):
-        # Each view has 16 bytes and begins with the length.
+        # A view has 16 bytes, of which the first four are the length of the text.
         views = np.frombuffer(texts.buffers()[1] or b"", np.int32)[::4]
         lengths = views[texts.offset : texts.offset + len(texts)]
-        # Lengths of missing texts are undefined.
+        # The lengths of missing texts are undefined.
         lengths = np.where(texts.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
         if texts is column:
             return n_bytes + int(lengths.sum(dtype=np.int64))
         return n_bytes + int(lengths[_numbers(column)].sum(dtype=np.int64))
     if texts.type not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return n_bytes
-    # Take the lengths from the offsets: importing pyarrow.compute takes .1 s.
+    # Use the offsets, as importing pyarrow.compute, which returns lengths, takes .1 s.
     width = np.int64 if texts.type in (pa.large_string(), pa.large_binary()) else np.int32
     if not len(texts) or (places := texts.buffers()[1]) is None:
         return n_bytes
@@ -263,7 +261,6 @@ def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
 
 
 def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -> None:
-    """Raise UnlikeFilesError for a file whose columns differ from those of the first."""
     files = "the files of a folder make one table and"
     model = one_line(model, 200)
     require_same_columns(columns, first, model, files)
@@ -280,7 +277,7 @@ def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -
 def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     sha256 = file.sha256
-    # Workers elsewhere cannot use a temporary copy, so its hash is not needed.
+    # Workers on other machines cannot use a temporary copy, so only the original needs a hash.
     known = KnownFile.at(copy.path, file.label) if copy else replace(file.file, digest=sha256)
     source = replace(file.source, sha256=sha256)
     return _read_files([known], pl.DataFrame(), source, file.options, copy)
@@ -313,9 +310,9 @@ def _read_files(
     options: ReadOptions,
     copy: TemporaryPath | None = None,
 ) -> Table | PartedTable:
-    """Read Parquet files, in parts if they are large; from a copy if their groups are long.
+    """Read Parquet files, in parts if they are large; read a copy if row groups are long.
 
-    `values`, a row for each file, are added behind the columns of the files.
+    The columns of `values`, a frame with a row for each file, follow the columns of the files.
     """
     heights, longest = [], 0
     first: dict[str, str] = {}
@@ -347,7 +344,7 @@ def _read_files(
             _refuse_others(columns, first, known[0].label)
         heights.append(metadata.num_rows)
         longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
-    # Some writers repeat the columns of partitions in the files.
+    # Some writers repeat the partition columns in the files themselves.
     values = pl.DataFrame([one for one in values.iter_columns() if one.name not in first])
     names = [*first, *values.columns]
     n_rows, n_columns = sum(heights), len(names)
@@ -374,7 +371,7 @@ def _read_files(
 def _loads(
     files: Sequence[tuple[KnownFile, int, pl.DataFrame]], size: int, as_text: Collection[str]
 ) -> Iterator[Load]:
-    """Yield the loader of each part of `size` rows; `files` are (file, rows, values to add)."""
+    """Yield the loader of each part of `size` rows; `files` are (file, number of rows, values)."""
     number, offset, n_rows = 0, 0, sum(height for _, height, _ in files)
     for start in range(0, n_rows, size):
         wanted, slices = min(size, n_rows - start), list[Slice]()

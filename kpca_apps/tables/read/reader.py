@@ -1,4 +1,4 @@
-"""Readers of tables: how they recognise an input, and read it."""
+"""Readers of tables: each recognises its inputs, and reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.read.uri import scheme_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, collect
 
-ANY = " ".join(READING)  # all options apply, or the next reader judges them
+ANY = " ".join(READING)  # all options; they are all accepted, or checked by the next reader
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder that is one table, here or in a store."""
+    """A folder that is one table, on disk or in a store."""
 
     path: AnyPath
     options: ReadOptions
@@ -40,9 +40,9 @@ T = TypeVar("T", Address, Folder, InputFile, Text)
 
 @dataclass(frozen=True)
 class Reader(Generic[T]):
-    """A reader of one kind of input."""
+    """A reader of inputs of one kind."""
 
-    kind: str  # for messages
+    kind: str  # name of the kind, for messages
     options: str  # names of the fields of `ReadOptions` that apply
     read: Callable[[T], Table | PartedTable]
     knows: Callable[[T], bool] = lambda found: True
@@ -56,13 +56,13 @@ def read_by(readers: Sequence[Reader[T]], found: T) -> Table | PartedTable:
 
 
 def of_schemes(*schemes: str) -> Callable[[Address], bool]:
-    """Return a test of the scheme of an address."""
+    """Return a function that tests whether an address has one of these schemes."""
     return lambda found: scheme_of(found.uri) in schemes
 
 
 def begins(*marks: bytes) -> Callable[[InputFile], bool]:
-    """Return a test of the first bytes of a binary file."""
-    # A text may start with the same letters, but rarely also ends with them.
+    """Return a function that tests whether a binary file begins with one of these byte strings."""
+    # A text may begin with the same letters, but rarely ends with them, too.
     return lambda file: (
         file.head.startswith(marks) and (file.is_binary or file.tail == file.head[:4])
     )
@@ -71,7 +71,7 @@ def begins(*marks: bytes) -> Callable[[InputFile], bool]:
 def table_of(
     file: InputFile | Text, rows: Rows, body: Body | None = None, **how: Any
 ) -> Table | PartedTable:
-    """Collect the rows of a file; `how` are fields of its `SourceInfo`."""
+    """Collect the rows of a file as a table; `how` sets fields of the table's `SourceInfo`."""
     options, source = file.options, replace(file.source, **how)
     table = collect(rows, source, lambda: file.sha256, options.in_memory_rows, options.part_rows)
     return table if body is None else body.finish(table, options.in_memory_rows)

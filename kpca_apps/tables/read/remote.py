@@ -18,7 +18,7 @@ from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 
 
 def expand_address(address: str) -> list[str]:
-    """Return the addresses of an object, a pattern, or the tables of a folder.
+    """Return the addresses of an object, of a pattern's matches, or of a folder's tables.
 
     A folder that is one table stays one address.
     """
@@ -39,7 +39,7 @@ def expand_address(address: str) -> list[str]:
 
 
 def copied_folder(place: Place) -> tuple[TemporaryPath, Path]:
-    """Copy the tables of a folder and of its partitions; return the copy and the folder in it."""
+    """Copy the tables of a folder and its partitions; return the copy and the folder in it."""
     items = place.copyable(HIDDEN)
     if any(one.is_folder and is_partition(one.name) for one in items):
         items = place.copyable(HIDDEN, recursive=True)
@@ -55,7 +55,7 @@ def copied_folder(place: Place) -> tuple[TemporaryPath, Path]:
 
 @contextmanager
 def named_after(folder: Path, address: str) -> Iterator[None]:
-    """Replace the path of a copy in error messages by its address."""
+    """In error messages, replace the path of a copy by the address of the original."""
     try:
         yield
     except KpcaError as error:

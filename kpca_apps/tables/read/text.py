@@ -1,4 +1,4 @@
-"""The text of a file, converted to UTF-8, and lines of it that are skipped."""
+"""The text of a file, converted to UTF-8, and the bad lines that are skipped."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kpca_apps.system import limits
 from kpca_apps.system.files.texts import decoded, marked_encoding
 from kpca_apps.tables.input_file import InputFile
 
-_HEAD_BYTES = 1 << 20  # first bytes, from which the layout is detected
+_HEAD_BYTES = 1 << 20  # number of bytes at the start from which the layout is detected
 _MARK = codecs.BOM_UTF8
-_LISTED = 10  # most bad lines listed in a note
+_LISTED = 10  # largest number of bad lines that a note lists
 
 
 class Text:
     """The text of a file: chunks of UTF-8 without byte-order marks, with newlines as line ends.
 
-    Zero bytes and undecodable bytes are refused; when bad lines are skipped and the encoding is
-    certain, they stay in the chunks and mark their lines as bad.
+    Null bytes and undecodable bytes raise an error. If bad lines are skipped, null bytes stay, and
+    so do undecodable bytes if the given encoding is UTF-8: their lines are bad.
     """
 
     def __init__(self, file: InputFile) -> None:
@@ -37,7 +37,7 @@ class Text:
         self.source = replace(file.source, encoding=name, notes=tuple(notes))
         self._leave_out = file.options.bad_lines == "skip"
         self._is_raw = self._leave_out and given is not None and self._codec == "utf-8"
-        self.sha256 = ""  # hash of the file, known after a pass over its text
+        self.sha256 = ""  # hash of the file, known when the text has been read once
         self.head = self._pass()[0]
         if self.head[:1024].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
             raise InputError("this is a web or XML page; export the table as CSV.")
@@ -49,7 +49,7 @@ class Text:
         self.sha256 = digest.hexdigest()
 
     def require_utf8(self) -> None:
-        """Raise `NotUtf8` if the text was taken for UTF-8 and is not."""
+        """Raise `NotUtf8` if the text was assumed to be UTF-8 and is not."""
         if self._codec == "utf-8" and not self._is_raw:
             deque(self._pass()[1], maxlen=0)
 
@@ -67,7 +67,7 @@ class Text:
         # Some programs write two byte-order marks.
         while head.startswith(_MARK):
             head = head[len(_MARK) :]
-        # Convert line ends of old Macintosh files.
+        # Convert the line ends of classic Mac OS.
         if b"\r" in head and b"\n" not in head:
             head = head.replace(b"\r", b"\n")
             chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
@@ -75,14 +75,14 @@ class Text:
 
 
 class BadLines:
-    """Lines of a text that are skipped: how many, and the faults of the first of them."""
+    """Lines of a text that are skipped: their number, and what is wrong with the first of them."""
 
     def __init__(self) -> None:
         self._n_lines = 0
         self._first: list[tuple[int, str]] = []
 
     def leave_out(self, line: int, cause: str) -> None:
-        """Skip one line."""
+        """Count a skipped line, and remember its fault."""
         self._n_lines += 1
         self._first = sorted([*self._first, (line, cause)])[:_LISTED]
 

@@ -13,7 +13,7 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.names import without_password
 from kpca_apps.system.stores.addresses import STORE_SCHEMES, names_secret
 
-# A single letter is a drive of Windows.
+# A single letter is a drive of Windows, not a scheme.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -23,13 +23,13 @@ def scheme_of(path: Any) -> str | None:
     >>> scheme_of("sqlite:///shop.db"), scheme_of("data/shop.csv"), scheme_of("C://shop.csv")
     ('sqlite', None, None)
     """
-    # A Path is no URI, as it merges slashes.
+    # A Path is never a URI, as it merges repeated slashes.
     found = None if isinstance(path, Path) else _SCHEME.match(str(path))
     return None if found is None else found[1].lower()
 
 
 def with_file(uri: str, change: Callable[[str], str]) -> str:
-    """Change the path in the URI of a SQLite or DuckDB file; return other URIs as they are.
+    """Change the file's path in the URI of a SQLite or DuckDB file; return other URIs unchanged.
 
     >>> with_file("sqlite:////home/ada/shop.db#orders", lambda path: path.rpartition("/")[2])
     'sqlite:///shop.db#orders'
@@ -41,7 +41,7 @@ def with_file(uri: str, change: Callable[[str], str]) -> str:
 
 
 def refuse_password(text: str) -> None:
-    """Raise ConfigError for a word that contains the password of a URI.
+    """Raise ConfigError if a text contains the password of a URI.
 
     >>> refuse_password("postgresql://ada:rosebud@db/shop")
     Traceback (most recent call last):

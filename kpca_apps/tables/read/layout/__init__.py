@@ -1,1 +1,1 @@
-"""Layout of a text or a sheet: delimiter (`lines`), `header`, and rows without data (`body`)."""
+"""Layout of a text or sheet: delimiter (`lines`), `header`, and rows that are not data (`body`)."""

@@ -1,7 +1,7 @@
-"""Find rows below the header that are no data: blank or repeated rows, remarks, totals, footers.
+"""Find rows below the header that are not data: blank or repeated rows, remarks, totals, footers.
 
-Only tables that end with a total, may have labels once per block, or may have remarks are read
-again.
+A table is read again only if it ends with a total, or may have remarks or labels given once per
+block.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from kpca_apps.tables.source_info import BLANK, FOOT, REMARK, REPEATED, TOTAL, U
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, collect
 from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
 
-_MOST_FOOT = 100  # most rows at the end that may be a footer
-_LEAST_ROWS = 2  # fewest rows that a total of several columns sums up
-_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # fewest blocks; fewest rows above a footer or a lone total
+_MOST_FOOT = 100  # largest number of rows of a footer
+_LEAST_ROWS = 2  # least number of rows that a total of several columns sums up
+_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # least number of blocks, and of rows above a footer or total
 _SUM = "(?:gesamt|zwischen|end)-?(?:summe|ergebnis|saldo)|closing balance"
 _WORD = (
     rf"(?:(?:grand|sub|over-?all|general)?[ -]?totals?|{_SUM}"
     "|sum|summe|gesamt|insgesamt|somme|sous-total|totale|totaal|suma|total g[e\u00e9]n[e\u00e9]ral)"
 )
-# A total's label, as a regular expression for both polars and Python.
+# A total's label, as a regular expression that both polars and Python accept.
 _TOTAL = rf"(?i)^[*\s]*{_WORD}(?:[\s:*].*)?$|\s{_WORD}[*:\s]*$|^[*]+$"
 _FOOT = re.compile(
     r"(?i)\W*(?:(?:page|seite|p[\u00e1a]gina)\W*\d|copyright\s|\u00a9|\(c\)\s|sources? ?:|quellen?:"
@@ -49,39 +49,39 @@ _FOOT = re.compile(
     r"|(?:(?:grand|sub|over-?all|general)[ -]?|sous-)totals?\W*$"
     rf"|(?:{_SUM})\W*$|{_WORD}\s*:)"
 )
-# Remarks have two words, a letter and its meaning ("p: revised"), or a word and numbers ("Seite 1
-# von 3").
+# A remark has two words, or a letter and its meaning ("p: revised"), or a word and several numbers
+# ("Seite 1 von 3").
 _WORDS, _NUMBERS = (
     r"\pL{2}.*[^\pL\pN]\pL{2}|^[^\pL\pN]*\pL[ )\]]*[:=)\]].*\pL{3}",
     r"^\pL{2,}[^\pL\pN]*\s.*\d.*\D\d",
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
-_MOST_REMARKS = 10_000  # most possible remarks, to save memory
+_MOST_REMARKS = 10_000  # largest number of possible remarks, to bound memory
 _MOST_ALIKE, _FIRST_PAGES = 3, 2  # most rows with a remark's text; largest number of a first page
-_RUN_BYTES = 300  # bytes of a run of lines that are left out, with copies; measured on 1,000,000
+_RUN_BYTES = 300  # bytes per run of lines that are no data, with copies; measured on 1,000,000
 
 
 def is_list_total(cells: Sequence[str]) -> bool:
-    """Whether a row is the total of a list with rulers: a star, and a word for a total."""
+    """Whether a row is the total of a list with rulers: it has a star and a word for a total."""
     first = next((word for cell in cells if (word := cell.strip())), "")
     return first.startswith("*") and re.search(_TOTAL, first) is not None
 
 
 @dataclass
 class Body:
-    """The rows of a file that are no data, and its other rows."""
+    """Collects the lines of a file that are not data, and removes them from the rows."""
 
-    # kind -> its runs of lines, flat: first and last line of one run, then of the next, ...
+    # kind -> first and last line of each run of lines, in a flat list
     left_out: dict[str, list[int]] = field(default_factory=dict)
     title: str = ""
-    header: list[str] = field(default_factory=list)  # names of the columns, which rows may repeat
-    first: pa.Table | None = None  # first rows of data; `last`: last rows
+    header: list[str] = field(default_factory=list)  # names of the columns
+    first: pa.Table | None = None  # first rows of data; `last` contains the last rows
     last: pa.Table | None = None
-    n_bare: int = 0  # number of rows of full width whose first cell alone is filled
-    remarks: dict[int, str] = field(default_factory=dict)  # line -> text of a possible remark
-    # line with too few cells, filled up with empty ones -> its fault if it turns out to be data
+    n_bare: int = 0  # number of rows of full width in which only the first cell is filled
+    remarks: dict[int, str] = field(default_factory=dict)  # line -> text of a possible remark there
+    # line with too few cells, padded with empty cells -> its fault, reported if the line is data
     short: dict[int, str] = field(default_factory=dict)
-    bad: BadLines | None = None  # collects lines with a fault; None if such lines are errors
+    bad: BadLines | None = None  # collects lines with a fault; None if a fault raises an error
 
     def begin(
         self,
@@ -90,7 +90,7 @@ class Body:
         lines: Sequence[int],
         columns: Iterable[bool] = repeat(True),
     ) -> None:
-        """Record the title, header and rows below it; `columns` says which cells are columns."""
+        """Record title, header and rows below it; `columns` tells which cells are columns."""
         if above := [cell for row in rows[: head.place] for cell in row if cell]:
             self.leave_out("title", range(lines[0], lines[head.place]))
             self.title = " ".join(above[0].split())
@@ -100,7 +100,7 @@ class Body:
             self.header = [*compress(rows[head.place], columns)]
 
     def leave_out(self, kind: str, lines: Iterable[int]) -> None:
-        """Record lines of one kind, in order, that are no data."""
+        """Record lines, in increasing order, that are not data, under their `kind`."""
         found = np.fromiter(lines, np.int64)
         if not found.size:
             return
@@ -112,7 +112,7 @@ class Body:
         require_memory(_RUN_BYTES * len(runs) // 2, copies=1)
 
     def accept_short(self, cells: list[str], width: int, line: int, fault: str) -> bool:
-        """Fill up a row with too few cells if it may be no data; if it is, report its `fault`."""
+        """Pad a short row if it may not be data; its `fault` is raised later if it is data."""
         stripped = [cell.strip() for cell in cells]
         is_few = is_sparse(stripped, width) or re.search(_TOTAL, next(filter(None, stripped), ""))
         if not is_few or any(cells[width:]) or width < 2:
@@ -126,7 +126,7 @@ class Body:
         return True
 
     def refuse_short(self) -> list[int]:
-        """Raise InputError for lines of data with too few cells, or return them as bad lines."""
+        """Return lines of data with too few cells; raise InputError if bad lines are errors."""
         lines = np.array([*self.short], np.int64)
         refused: list[int] = lines[~_are_in(lines, self._runs())].tolist()
         for line in refused:
@@ -136,7 +136,7 @@ class Body:
         return refused
 
     def rows(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the rows without blank rows and headers; the last column is the line of each."""
+        """Yield the rows without blank rows and repeated headers; the last column is the line."""
         end_of_head = self._runs().max(initial=0)
         names = {k: name for k, name in enumerate(self.header) if name}
         for piece in pieces:
@@ -148,7 +148,7 @@ class Body:
                 if len(names) > 1 and (repeated := _all_of(holds)) is not None:
                     piece = self._without(REPEATED, piece, repeated)
                 piece = self._without_blank(piece)
-                # Name columns by numbers: a column may be called "line".
+                # Use numbers as names, as a column may be called "line".
                 rows = piece.rename_columns([*map(str, range(piece.num_columns))])
                 self.first = self.first or rows.slice(0, HEADER_SAMPLE)
                 rows = pa.concat_tables([*[self.last] * (self.last is not None), rows])
@@ -160,7 +160,7 @@ class Body:
         return piece.filter(pc.invert(is_out))
 
     def _without_blank(self, piece: pa.Table) -> pa.Table:
-        """Leave out blank rows, and record rows in which only the first cell has a text."""
+        """Remove blank rows, and record rows in which only the first cell is filled."""
         first, *others, lines = piece.columns
         if (is_bare := _all_of(map(_is_blank, others))) is None:
             return piece
@@ -175,12 +175,12 @@ class Body:
         return piece if is_blank is None else self._without(BLANK, piece, is_blank)
 
     def _runs(self) -> IntArray:
-        """Return the first and last line of each run that is left out, in order."""
+        """Return the first and last line (r, 2) of each run that is not data, in order."""
         runs = np.array([*chain(*self.left_out.values())], np.int64).reshape(-1, 2)
         return runs[runs[:, 0].argsort()]
 
     def finish(self, table: Table | PartedTable, in_memory_rows: float) -> Table | PartedTable:
-        """Leave out totals and footers, fill labels of blocks down, and add notes on this."""
+        """Remove totals and footers, fill labels of blocks down, and add notes on both."""
         if self.last is not None:
             self._find_remarks(table, as_polars(self.last))
         refused, n_cells = self.refuse_short(), self._blocks(table)
@@ -232,9 +232,9 @@ class Body:
     def _find_remarks(self, table: Table | PartedTable, end_rows: pl.DataFrame) -> None:
         """Find the footer, remarks and totals.
 
-        A footer follows a blank line, or begins with known words and has too few cells in all of
-        its rows. It is sparse, holds no number in numeric columns, and has a known remark. A row
-        with only its first cell is a remark if no other cell of the column resembles it.
+        A footer follows a blank line, or begins with known words and has too few cells in all rows.
+        It has few filled cells, no number in a numeric column, and a known remark. A row in which
+        only the first cell is filled is a remark if it resembles no other cell of the column.
         """
         lines = end_rows[:, -1].to_list()
         rows = [
@@ -246,7 +246,7 @@ class Body:
             if any(is_measure(row[k]) for k in measured):
                 break
             start -= 1
-        # Line breaks inside cells are no blank lines.
+        # Line breaks inside cells are not blank lines.
         breaks = [
             sum(str(c).count("\n") for c in row) * (table.source.format == "csv")
             for row in end_rows[:, :-1].rows()
@@ -279,10 +279,10 @@ class Body:
             self._find_totals(table, last_line)
 
     def _find_unusual(self, table: Table | PartedTable, known: set[int]) -> set[int]:
-        """Return the lines of remarks that no other cell of the first column resembles.
+        """Return the lines of remarks that resemble no other cell of the first column.
 
-        In a column of codes, numbers or dates they have words; in one of words they are known or
-        have numbers. A short line below a row that ends with words may be the rest of its text.
+        If that column has codes, numbers or dates, a remark has words; if it has words, a remark is
+        known or has numbers. A short line may also continue the text of the row above.
         """
         texts = pl.Series(self.remarks.values(), dtype=pl.String)
         starts, forms = texts.str.extract(_FIRST_WORD), shapes_of(texts)
@@ -296,13 +296,13 @@ class Body:
             above = of_rows[ends.to_numpy()] + 1
             is_data |= pl.Series(np.isin([*self.remarks], above)) & is_short & ~is_known
             is_data |= starts.is_in(others.str.extract(_FIRST_WORD).unique().drop_nulls().implode())
-            # A known word in a short line is a remark even if other cells are single words.
+            # A short line with a known word is a remark even if other cells are single words.
             is_formed_like = forms.is_in(shapes_of(others).unique().implode())
             is_data |= is_formed_like & ~(is_known & is_short)
             n += len(others)
             n_numbered += int(others.str.contains(r"\d").sum())
             n_worded += int(others.str.contains(_WORDS).sum())
-        # Repeated texts in rows of full width are levels, unless they number pages: "2 of 3".
+        # Texts repeated in rows of full width are levels, unless they are page numbers ("2 of 3").
         pages = texts.str.extract(r"^\D*(\d+)\D+\d+\D*$").cast(pl.Int64, strict=False)
         of_marks = pl.DataFrame({"text": texts, "start": starts, "page": pages})
         is_first = pl.col("page").min().over("start").fill_null(1) <= _FIRST_PAGES
@@ -314,15 +314,15 @@ class Body:
             is_remark = is_known | (texts.str.contains(_NUMBERS) & (n_numbered == 0))
         found = {*compress(self.remarks, is_remark & may_be & ~is_data.fill_null(False))}
         if len(found - known) > (1 - READS_AS) * n:
-            found &= known  # too many others: they are rows of data with other cells empty
+            found &= known  # too many: these are rows of data in which other cells are empty
         return found if _LEAST_ABOVE <= n > len(found) else set()
 
     def _find_totals(self, table: Table | PartedTable, last_line: int) -> None:
-        """Leave out totals: rows with a label such as "total" that sum up the rows above.
+        """Remove totals: rows with a label such as "total" that sum up the rows above.
 
-        A single total must end the table and have no further words, as a customer may be called
-        "Total". A label without numbers may end a table with other totals. Rows that do not sum up
-        are left out if they have the word and the filled cells of a total, unlike any other row.
+        A single total must be the last row, and its label have no further words, as a customer may
+        be called "Total". A label without numbers may end a table with other totals. A row that
+        does not sum up is removed if it has a total's word and filled cells, as no other row has.
         """
         formats: dict[int, NumberFormat] = {}
         for k, cells in enumerate(
@@ -331,13 +331,13 @@ class Body:
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
-        # Lines of totals, and of rows with the label only -> the word, and which cells are filled.
+        # Line of a total, or of a row with a label only -> the label's word, and the filled cells.
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
         is_bare = False  # whether the label of the last total has no further words
         of_rows: set[bytes] = set()
-        # Number of rows and sums of their numbers: from the top, since the last total, since the
-        # last label; and of all rows with the label only.
+        # Number of rows, and sums of their numbers: of all rows, since the last total, since the
+        # last label, and of rows with only a label.
         whole, block, since, called = np.zeros((4, 1 + len(formats)))
         for frame, lines in self._remaining_rows(table) if formats else ():
             values = [Column(frame[:, k]).read(format).values for k, format in formats.items()]
@@ -380,8 +380,8 @@ class Body:
     def _blocks(self, table: Table | PartedTable) -> int:
         """Count empty cells in a first column that labels each block once; return 0 without blocks.
 
-        All other columns are full, and the second has the same values in several blocks, each once:
-        months of each region.
+        All other columns are full. The second column has the same values in several blocks, each
+        once per block: the months of each region.
         """
         if self.first is None or self.first.num_columns < 4:
             return 0
@@ -396,7 +396,7 @@ class Body:
             kept.append(pl.DataFrame({"label": labels, "key": others[0]}))
         rows = pl.concat(kept)
         starts, known = rows["label"].is_not_null(), rows["label"].drop_nulls()
-        # If blocks have one row, the column may just be sparse.
+        # If blocks have a single row, the column may merely have empty cells.
         is_plain = starts[0] and not starts[-1] and not (starts & starts.shift(1)).any()
         is_plain = is_plain and len(known) >= _LEAST_BLOCKS and not known.is_duplicated().any()
         is_plain = is_plain and not any(map(is_measure, known))
@@ -405,14 +405,13 @@ class Body:
 
 
 def _are_in(lines: IntArray, runs: IntArray) -> BoolArray:
-    """Return which lines are in sorted runs of lines."""
     places = np.searchsorted(runs[:, 0], lines, "right")
     found: BoolArray = np.append(-1, runs[:, 1])[places] >= lines
     return found
 
 
 def _all_of(masks: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray | None:
-    """Return where all masks are true; None if nowhere, without computing further masks."""
+    """Return where all masks are true; return None early if this is nowhere the case."""
     found = None
     for mask in masks:
         found = mask if found is None else pc.and_(found, mask)
@@ -422,8 +421,7 @@ def _all_of(masks: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray | None:
 
 
 def _holds(cells: pa.ChunkedArray, text: str) -> pa.ChunkedArray:
-    """Return which cells equal a text."""
-    # `pa.array`, `pc.equal` and `pc.fill_null` load pandas to check for a series.
+    # `pa.array`, `pc.equal` and `pc.fill_null` would load pandas.
     known = pl.Series([text]).to_arrow()
     if pa.types.is_string(cells.type):
         begins = pc.starts_with(cells, pattern=text)
@@ -440,13 +438,12 @@ def _is_blank(cells: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _texts(cells: pl.Series) -> pl.Series:
-    """Convert cells to stripped text, null if empty."""
     texts = cells.cast(pl.String).str.strip_chars()
     return texts.set(texts == "", None)
 
 
 def _adds_up(given: FloatArray, cells: Sequence[str], sums: FloatArray) -> bool:
-    """Whether all numbers of a row equal `sums[1:]` up to rounding; `sums[0]` counts rows."""
+    """Whether the numbers of a row equal `sums[1:]` up to rounding; `sums[0]` counts rows."""
     decimals = (re.search(r"[.,](\d+)\D*$", cell) for cell in cells)
     units = np.array([10.0 ** -len(one[1]) if one else 1.0 for one in decimals])
     is_sum = np.abs(given - sums[1:]) <= 0.5 * units + 1e-9 * np.abs(sums[1:])

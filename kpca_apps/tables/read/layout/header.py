@@ -1,4 +1,4 @@
-"""Find the header among the first rows of a table, and rows near it that are no data."""
+"""Find the header among the first rows of a table, and rows near the header that are not data."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import polars as pl
 from kpca_apps.tables.source_info import REMARK
 from kpca_apps.tables.values import MISSING_WORDS, is_number_like, shapes_of
 
-# Words of data that cannot be names; pandas writes an empty name for the index.
+# Words that are data and cannot be names. Pandas writes an empty name for the index.
 _NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
-HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # rows in the sample; most rows above a header
+HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # number of rows in the sample; most rows above a header
 _COMMENTS = ("#", "%", "//")
-# Shares of the cells of a header: least filled, most numbers, least distinct.
+# A header's least share of filled cells, largest share of numbers, least share of distinct cells.
 _LEAST_FILLED, _MOST_NUMBERS, _LEAST_APART = 0.8, 0.2, 0.8
-_MOST_TITLE = 0.5  # largest share of filled cells in a title
-_LEAST_ALIKE = 0.9  # least share of the rows below a header that have its width
+_MOST_TITLE = 0.5  # largest share of filled cells in the rows of a title
+_LEAST_ALIKE = 0.9  # least share of the rows below a header that have as many cells as the header
 _DATE = re.compile(r"[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*")
 _LOGGER = ["toa5", "timestamp", "ts"]  # first words of the rows in files of Campbell Scientific
-_IMPORT = '{"ImportId"'  # begins cells in exports of Qualtrics
-# Words below questions in exports of SurveyMonkey.
+_IMPORT = '{"ImportId"'  # begins the cells of a row in exports of Qualtrics
+# Words below the questions in exports of SurveyMonkey.
 _ANSWER = re.compile(
     "(?i)(?:open-ended )?response|(?:offene )?antwort|r[e\u00e9]ponse(?: ouverte)?"
     "|respuesta(?: abierta)?|resposta(?: aberta)?|risposta(?: aperta)?"
 )
-# Numbers that may name columns: years, and the lengths of cycles (days, months, hours, weeks).
+# Numbers that may name columns: years, and counts up to a cycle (days, months, hours, weeks).
 _YEARS, _CYCLES = range(1900, 2101), (7, 12, 24, *range(28, 32), 52, 53)
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 _WORD, _NO_FLAG = re.compile(r"[^\W_]{2}"), re.compile(r"[^\W\d_]{2}|[%\u2030\u00b0$\u20ac\u00a3]")
-# Units, without letters that are also flags ("H", "L", "c").
+# Symbols of units, except single letters that are also flags ("H", "L", "c").
 _CURRENCY = r"[kTM]?(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|HUF|INR|CNY|[$\u20ac\u00a3])"
 _SYMBOL = (
     r"(?:[%\u2030\u00b0]|\u00b0 ?[CFK]|[CFK]|(?i:deg(?:rees)?)(?: ?[CF])?|pp[mbt]|pH|psu|dB|rpm"
@@ -47,18 +47,18 @@ _UNIT = re.compile(rf"[\[(]?(?:1/)?{_SYMBOL}(?:[ ./*\u00b7]+(?:{_SYMBOL}|L)){{0,
 
 @dataclass(frozen=True)
 class Head:
-    """The header of a table, and rows below it that are no data."""
+    """The header of a table, and rows below the header that are not data."""
 
-    place: int  # position of the first row that names the columns
-    names: list[str] | None  # names of the columns; None if that row is data
-    below: dict[int, str] = field(default_factory=dict)  # rows between names and data -> their kind
+    place: int  # position of the first row with names, among the sampled rows
+    names: list[str] | None  # names of the columns; None if the first row is data
+    below: dict[int, str] = field(default_factory=dict)  # position of a row -> its kind
     are_words: bool = (
         False  # names are words above numbers or dates: rows that repeat names are no data
     )
 
 
 def header_is_missing(cells: Sequence[str]) -> bool:
-    """Whether a first row is data: numbers and words for missing values.
+    """Whether a first row is data: it has numbers, and otherwise words for missing values only.
 
     Rows that count from 0 or 1 are names, as pandas writes them.
     """
@@ -73,7 +73,7 @@ def _counts(cells: Sequence[str]) -> bool:
 
 
 def are_periods(words: Sequence[str]) -> bool:
-    """Whether words are years in equal steps, a full cycle of hours, days or months, or dates.
+    """Whether words are years in equal steps, all hours, days or months of a cycle, or dates.
 
     >>> [are_periods(one) for one in (["2019", "2020", "2021"], ["1", "2", "3"])]
     [True, False]
@@ -100,14 +100,14 @@ def first_row(rows: Sequence[list[str]]) -> Head:
 
 
 def find_head(rows: Sequence[list[str]], place: int | None) -> Head:
-    """Return the header, at `place` below titles if given, and rows below it that are no data."""
+    """Return the header, at `place` if given, and the rows below it that are not data."""
     top = first_row(rows).place
     place = top if place is None else place
     firsts = [row[0].casefold() if row else "" for row in rows[top : top + 4]]
     if firsts[:3] == _LOGGER and firsts[3:] and len({*map(len, rows[top + 1 : top + 4])}) == 1:
         below = {top + 2: "units", top + 3: "kinds of statistic"}
         return Head(top + 1, rows[top + 1], below)
-    # Names of groups may be a row above: they may fill less than half of it, as titles do.
+    # Names of groups of columns may be one row above `place`; they may fill less than half of it.
     for first in range(max(place - 1, 0), place + 1):
         if names := _joined_names(rows[first:]):
             return Head(first, names, {first + 1: "second row of names, joined"})
@@ -118,7 +118,7 @@ def find_head(rows: Sequence[list[str]], place: int | None) -> Head:
     data = _rows_like(header, rows[place + 1 :])
     if not below and data and data[0] is rows[place + 1] and _are_descriptions(data[0], data[1:]):
         below = {place + 1: "descriptions of the columns"}
-    # Units may follow blank lines and remarks, but not data.
+    # A row of units may follow blank lines and remarks, but not data.
     after = (number for number in range(place + 1, len(rows)) if any(rows[number][1:]))
     units = next(after, 0)
     like = _rows_like(header, rows[units:]) if units else []
@@ -140,9 +140,9 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row describes the columns: words in all cells, several words above most numbers.
+    """Whether a row describes the columns: all cells are words, above numbers mostly phrases.
 
-    Its first cell has another form than those below, so that it is no row of missing values.
+    Its first cell differs in form from those below. Otherwise it may be a row of missing values.
     """
     cells = [first[k] for k in measured_columns(rows, is_number_like)]
     are_words = len(cells) > 1 and all(map(_WORD.search, first)) and len({*first}) == len(first)
@@ -153,10 +153,10 @@ def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
 
 
 def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row holds several units above columns of numbers, and no number or level."""
+    """Whether a row has several units above columns of numbers, and no numbers or levels."""
     given = {k: cell for k, cell in enumerate(first) if cell.casefold() not in MISSING_WORDS}
     measured, numbers = ({*measured_columns(rows, one)} for one in (is_measure, is_number_like))
-    # Words may stand above text, patterns above dates; most numbers of a column may have marks.
+    # Words may be above columns of text, and date patterns above columns of dates.
     of_dates = measured - numbers
     units = {
         k: cell
@@ -169,7 +169,7 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return False
     if not all(_TIME.fullmatch(given[k]) for k in of_dates & given.keys()):
         return False
-    # Two units above whole numbers may be codes, unless a column blank here is full below.
+    # Two units above whole numbers may be codes, unless a column without unit is full below.
     is_short = any(
         k not in given and all(row[k] for row in rows if any(row)) for k in range(len(first))
     )
@@ -180,11 +180,11 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
-    """Join the names in the first two rows, if the first names groups of columns; else None.
+    """Join the names in the first two rows, if the first row names groups of columns; else None.
 
-    The second row has different words or years in each group of two columns or more. It repeats
-    them in several groups, or is empty below the first name, unlike any other row; then it may
-    also hold answers to questions.
+    Within each group of two or more columns, the second row has different words or years. It
+    repeats them in several groups, or is empty below the first name, as no other row is. In the
+    second case it may also have words for the answers to questions.
     """
     first, second, *others = rows if len(rows) > 2 else [[""], [""]]
     if len(second) != len(first):
@@ -195,7 +195,7 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     data = _rows_like(first, others)
     is_below = not second[0] and all(row[0] for row in [first, *data] if any(row))
     runs = [[*run] for label, run in groupby(range(len(first)), labels.__getitem__) if label]
-    # Below a question with a single column is a word for its answer, or nothing.
+    # Below a question with a single column, the cell is empty or a word for the answer.
     alone = [second[run[0]] for run in runs if len(run) == 1]
     is_answer = [_ANSWER.fullmatch(cell) is not None for cell in filter(None, alone)]
     if is_below and all(is_answer) and any(map(_ANSWER.fullmatch, second)):
@@ -217,7 +217,6 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
 
 
 def _are_years(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> bool:
-    """Whether most cells of columns are years."""
     return 2 * sum(_is_year(row[k]) for row in rows for k in columns) > len(rows) * len(columns)
 
 
@@ -226,14 +225,14 @@ def _is_year(cell: str) -> bool:
 
 
 def is_sparse(cells: Sequence[str], width: int) -> bool:
-    """Whether as few cells of a row are filled as in a title or footer."""
+    """Whether no more cells of a row are filled than in a title or footer."""
     return sum(map(bool, cells)) <= max(1, _MOST_TITLE * width)
 
 
 def measured_columns(
     rows: Sequence[Sequence[str]], is_one: Callable[[str], bool] = is_measure
 ) -> list[int]:
-    """Return the columns in which most cells, at least two, are numbers, dates or times."""
+    """Return the columns in which most cells, and at least two, are numbers, dates or times."""
     found = []
     for k, column in enumerate(zip(*rows, strict=True)):
         cells = [cell for cell in column if cell.casefold() not in MISSING_WORDS]
@@ -244,11 +243,11 @@ def measured_columns(
 
 
 def find_header(rows: Sequence[list[str]]) -> int | None:
-    """Return the place of a header below a title among the first rows; ``None`` without a title.
+    """Return the position of a header below a title, among the first rows; None without a title.
 
-    A header is as wide as most rows and holds names, or years or months, but no other numbers. All
-    rows above it are remarks, blank, or at most half as wide; rows of another width may be full if
-    the names are above numbers.
+    The header has as many cells as most rows. Its cells are names, or years or months, but no other
+    numbers. All rows above the header are remarks, blank, or at most half as wide. If the names are
+    above numbers, rows of another width may also be full.
     """
     full = [place for place, row in enumerate(rows) if any(row)]
     below = [len(rows[place]) for place in full[len(full) // 2 :]]
@@ -258,15 +257,15 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
     is_title = True
     for place in full[:_MOST_ABOVE]:
         row, is_short = rows[place], is_sparse(rows[place], width)
-        # Skip remarks, although a row of names may begin with the same sign.
+        # Skip remarks, although a row of names may begin with a remark's sign, too.
         if len(row) != width and next(filter(None, row)).startswith(_COMMENTS):
             continue
         is_joined = place > full[0] and _joined_names(rows[place:]) is not None
         if is_joined or (place > full[0] and _names_columns(row, width)):
-            # Leave out remarks of one cell.
+            # Ignore remarks, which have one cell.
             after = [rows[one] for one in full if one > place and len(rows[one]) > 1]
             like = [one for one in after if len(one) == width]
-            # Rows of years may be data.
+            # Rows of years may be data rather than names.
             is_data = like and are_periods([*filter(is_measure, like[0])])
             years = [k for k, cell in enumerate(row) if _is_year(cell)]
             is_data = is_data or (not is_joined and _are_years(like, years))
@@ -274,7 +273,7 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
             is_above = is_joined or _stands_above(row, like)
             is_above = is_above or (is_title and not measured_columns(like))
             return place if is_alike and is_above else None
-        # A first row this full is the header.
+        # If the first row is as full as this, it is the header.
         named = sum(map(bool, row))
         if width < 2 or (len(row) == width and (named >= _MOST_TITLE * width or not is_short)):
             return None
@@ -289,6 +288,6 @@ def _names_columns(cells: Sequence[str], width: int) -> bool:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Whether few cells are numbers or dates, or those are years, months or days in order."""
+    """Whether few cells are numbers or dates, or such cells are years, months or days in order."""
     measures = [*filter(is_measure, cells)]
     return len(measures) <= _MOST_NUMBERS * len(cells) or are_periods(measures)

@@ -1,4 +1,4 @@
-"""Layout of a text: its delimiter, first line, and first rows."""
+"""Layout of a text: its delimiter, the line of its header, and its first rows."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.values import is_number_like
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
-ONE_COLUMN = "\x1f"  # no delimiter: a control character that tables do not contain
+ONE_COLUMN = "\x1f"  # stands for no delimiter: a control character that tables do not contain
 
-# Delimiters in order of preference: "1,5;2,5" is split at the semicolon.
+# Delimiters in order of preference, so that "1,5;2,5" is split at the semicolon.
 _CANDIDATES = "\t;|,"
 _SAMPLE_BYTES = 1 << 18
 _SAMPLE_ROWS = 300
 _QUOTED = re.compile(r'(?:^|(?<=[\t;|,]))"(?:[^"]|"")*"', re.MULTILINE)
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\s"]|\t)"?\r?(?=\n)')
-# A ruler of characters, such as ---- or ====.
+# A line of repeated characters, such as ---- or ====, also called ruler.
 DRAWN_LINE = re.compile(rb"^[ \t]*\+?[-=_]{3}[-=_+]*[ \t]*(?=\r?$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The delimiter of a text, the place of its header, and its first rows."""
+    """The delimiter of a text, the position of its header, and its first rows."""
 
     delimiter: str  # one character, or `ONE_COLUMN`
-    tidy: Callable[[bytes], bytes]  # function that removes frames and spaces around cells
-    is_drawn: bool  # whether `tidy` blanks rulers
-    start: int  # position of the first byte of the header
+    tidy: Callable[[bytes], bytes]  # removes frames, and spaces around cells
+    is_drawn: bool  # whether `tidy` makes rulers blank
+    start: int  # position of the header's first byte
     line: int  # line number of the header
-    rows: list[list[str]]  # first rows of stripped cells, from the first line not skipped
-    lines: list[int]  # line number of each of these rows
-    head: Head | None  # None if no row is complete
+    rows: list[list[str]]  # first rows, as stripped cells, from the first line that is not skipped
+    lines: list[int]  # line number of each of `rows`
+    head: Head | None  # header among `rows`; None if no row is complete
     notes: tuple[str, ...]
 
     @classmethod
@@ -52,7 +52,7 @@ class Layout:
         """Detect the layout from the head of a text and its options."""
         head, options = text.head, text.options
         match = _SEPARATOR_LINE.match(head)
-        # The newline of Excel's line ``sep=;`` stays as a blank line.
+        # After Excel's line ``sep=;``, leave its newline as a blank line, to keep line numbers.
         start = match.end() if match else 0
         stated = options.delimiter or (match[1].decode("utf-8") if match else None)
         if options.skip_rows:
@@ -65,15 +65,14 @@ class Layout:
                 ) from None
         below, is_open = head[start:], options.layout != "off"
         delimiter = stated or sniff_delimiter(below)
-        # The last line may be incomplete.
         sample = below[:_SAMPLE_BYTES].split(b"\n")
         sample = sample[:-1][:HEADER_SAMPLE] or sample
         tidy, is_drawn, rows, starts = _cut_sample(sample, delimiter, is_open=is_open)
         place = found = None
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
-            # A title may hide the delimiter. Choose the highest header that another delimiter
-            # finds, unless the first one splits it like most rows.
+            # A title may hide the delimiter. Use the delimiter that finds the highest header,
+            # unless the current one gives this header as many cells as most rows.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
             lower = b"\n".join(sample[len(sample) // 2 :])
@@ -100,8 +99,8 @@ class Layout:
 def sniff_delimiter(text: bytes) -> str:
     """Return the delimiter of a text.
 
-    The best one splits all rows into equally many cells, or else occurs in most rows, so that a
-    ragged row is reported.
+    The best delimiter splits all rows into equally many cells. If none does, it is the one that
+    occurs in most rows, so that ragged rows are reported.
     """
     head = text[:_SAMPLE_BYTES]
     if len(head) < len(text) and b"\n" in head:
@@ -122,19 +121,18 @@ def sniff_delimiter(text: bytes) -> str:
 
 
 def _agreement(rows: Sequence[str], delimiter: str) -> float:
-    """Return the share of rows that a delimiter splits alike; 0 if text probably contains it."""
+    """Return the share of rows with the same number of delimiters; 0 if text may contain it."""
     counts = [row.count(delimiter) for row in rows]
     body = rows[1:] or rows
     if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):
         return 0.0
     present = sum(count > 0 for count in counts) / len(counts)
     share = max(Counter(count for count in counts if count).values(), default=0) / len(counts)
-    # A delimiter that the header lacks must be more regular below it.
+    # A delimiter that does not occur in the header must be more regular in the rows below.
     return share if present >= (0.5 if counts[0] else 0.9) and (counts[0] or share >= 0.9) else 0.0
 
 
 def _cut_by_spaces(rows: Sequence[str]) -> bool:
-    """Whether all rows have equally many words, most of them numbers."""
     words = [row.split() for row in rows]
     width = len(words[0])
     if width < 2 or any(len(row) != width for row in words):
@@ -146,7 +144,7 @@ def _cut_by_spaces(rows: Sequence[str]) -> bool:
 def _cut_sample(
     lines: Sequence[bytes], delimiter: str, *, is_open: bool
 ) -> tuple[Callable[[bytes], bytes], bool, list[list[str]], list[int]]:
-    """Split the first lines of a text: return `_tidier` of them, rows, and the line of each."""
+    """Split the first lines of a text; return a `_tidier`, rows, and each row's line."""
     rows, starts, line = [], [], 0
     tidy, is_drawn = _tidier(lines, delimiter, is_open=is_open)
     reader = csv.reader(
@@ -160,7 +158,7 @@ def _cut_sample(
     except csv.Error:
         rows, starts = [], []
     full = [row for row in rows if any(row)]
-    # All rows but the header may end with a delimiter.
+    # The rows may end with a delimiter that the header lacks.
     if is_open and full[1:] and all(row[len(full[0]) :] == [""] for row in full[1:]):
         full[0].append("")
     return tidy, is_drawn, rows, starts
@@ -178,7 +176,7 @@ def _tidier(
 ) -> tuple[Callable[[bytes], bytes], bool]:
     """Return a function that removes frames and spaces around cells, and whether it blanks rulers.
 
-    Lists with bars between cells have rulers, and perhaps bars at both ends of each line.
+    A list with bars between cells has rulers, and may have bars at both ends of each line.
     """
     is_list = is_open and delimiter == "|"
     is_drawn = is_list and any(map(DRAWN_LINE.match, lines))
