@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows give luminance, red minus blue, and green minus both. They are orthonormal, so that white
+# The rows give luminance, red minus blue, and green minus both. They are orthonormal, so white
 # noise of equal deviation in red, green and blue remains white and equal.
 OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
 OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
@@ -38,7 +38,7 @@ def noise_in_channels(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def extreme_pixels(planes: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which pixels (h, w) have a channel's extreme value: noise may be clipped there."""
+    """Return which pixels (h, w) have a channel's extreme value, where noise may be clipped."""
     ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
     return np.asarray(((planes == ends[0]) | (planes == ends[1])).any(axis=0))
 

@@ -18,7 +18,7 @@ from kpca_apps.options import is_number
 from kpca_apps.system.arrays import Matrix
 
 FEWEST = 5  # least number of examples, so that one can be held out
-BAND = 4608  # number of patches processed at a time, at least one row of them
+BAND = 4608  # number of patches processed at a time (at least one row of patches)
 
 
 def as_pixels(image: NDArray[Any], name: str, data_range: float | None) -> Matrix:
@@ -161,7 +161,7 @@ def check_levels(options: Any, images: Iterable[NDArray[Any]], within: float | N
 
 
 def unit_of(image: NDArray[Any], data_range: float | None) -> float:
-    """Return the range of an image: the given one, that of the dtype, or 1."""
+    """Return the range of an image: the given range, that of the dtype, or 1."""
     if data_range is None:
         return dtype_range(image.dtype) or 1.0
     if not is_number(data_range, LEAST_RANGE, LARGEST_RANGE):
