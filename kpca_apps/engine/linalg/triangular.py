@@ -37,7 +37,7 @@ def squared_norms(
     """Return the map from rows k (b, p) to |C'k - s|^2 and beta'k, and the order k must have.
 
     C is (p, q), 1 <= q <= p, s (q,), beta (p,). With C'P = QR, P the returned column order, the
-    first is |RP'k - Q's|^2, and R is upper triangular.
+    squared length is |RP'k - Q's|^2, and R is upper triangular.
     """
     q = C.shape[1]
     with one_blas_thread():
