@@ -13,10 +13,7 @@ ROWS_AT_ONCE = 256
 
 
 def to_opponent(rgb: NDArray[np.float32], *, in_place: bool = False) -> NDArray[np.float32]:
-    """Return luminance, (red + green + blue) / sqrt(3), and two colour differences.
-
-    A single grey plane is returned unchanged.
-    """
+    """Return luminance, (r + g + b) / sqrt(3), and two colour differences; grey stays grey."""
     return rgb if len(rgb) == 1 else _mixed(OPPONENT, rgb, rgb if in_place else np.empty_like(rgb))
 
 

@@ -106,10 +106,7 @@ def dead_rows(plane: Plane, step: float = 0.0) -> Flags:
 
 
 def _off(plane: Plane, rows: NDArray[np.intp] | int) -> Plane:
-    """Return the difference of rows from the median of the two rows above and the two below.
-
-    Next to a dead row, at least two of these four rows are sound.
-    """
+    """Return how rows differ from the median of two rows above and two below."""
     reflected = np.pad(np.arange(len(plane)), 2, mode="reflect")
     a, b, own, c, d = (plane[reflected[rows + k]] for k in range(5))
     inner = np.maximum(np.minimum(a, b), np.minimum(c, d))

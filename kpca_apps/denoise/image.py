@@ -211,10 +211,7 @@ def checked_image(image: NDArray[Any]) -> NDArray[Any]:
 def read_picture(
     planes: NDArray[Any], axes: Axes, data_range: float | None = None, mask: Mask | None = None
 ) -> Picture:
-    """Return the picture of an image's planes (channels, pages, h, w), on the scale 0..255.
-
-    A mask (pages, h, w) is True for data; padding is excluded.
-    """
+    """Return the picture of planes (channels, pages, h, w); a mask (pages, h, w) marks data."""
     if len(planes) not in (1, 3, 4):
         raise InputError(
             f"image has {len(planes)} channels along axis {axes.channel}; give 1 (grey), 3 (RGB) "
@@ -307,10 +304,7 @@ def loses_light(values: NDArray[np.floating], dtype: np.dtype[Any]) -> bool:
 
 
 def dtype_range(dtype: np.dtype[Any]) -> float | None:
-    """Return the data range of a dtype: that of unsigned 8 or 16 bits, 1 for booleans.
-
-    None for floats, signed and wider integers, whose values rarely fill their type.
-    """
+    """Return the data range of a dtype: of unsigned 8 or 16 bits, 1 for booleans, or None."""
     if dtype.kind == "b":
         return 1.0
     if dtype.kind == "u" and dtype.itemsize <= NARROW:
@@ -319,10 +313,7 @@ def dtype_range(dtype: np.dtype[Any]) -> float | None:
 
 
 def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[float, float]:
-    """Return the data range of an image by the rule of `denoise_kpca`, and the black value.
-
-    The range is 1 if all values are equal.
-    """
+    """Return data range (1 if constant) and black value, by the rule of `denoise_kpca`."""
     by_dtype = dtype_range(pixels.dtype)
     if by_dtype is not None:
         return float(data_range or by_dtype), 0.0

@@ -232,10 +232,7 @@ def clean_mosaic(
 
 
 def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> NDArray[np.float64]:
-    """Return the mean count whose `anscombe` transform has the given mean.
-
-    The exact unbiased inverse, in closed form for many counts or much readout noise.
-    """
+    """Return the mean count whose `anscombe` transform has this mean: the unbiased inverse."""
     many = inverse_anscombe(values) - added
     if added > MANY_ADDED:
         return many
@@ -336,10 +333,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
 def _points(
     plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]
 ) -> list[tuple[float, float, float]]:
-    """Return light, noise variance and its relative error in each class of brightness of a plane.
-
-    The guide shows brightness and texture.
-    """
+    """Return light, noise variance and its relative error by class of brightness of a guide."""
     if min(plane.shape) < WIDTH:
         return []
     stride = max(2, int(np.ceil(np.sqrt(plane.size / MOST_PATCHES))))

@@ -133,10 +133,7 @@ class BlockPCA:
         return cls(n, mean, deviation, np.sqrt(gain)[:, None] * V[is_kept], ridge, block)
 
     def without_small(self) -> BlockPCA:
-        """Return a filter without components of little gain, for residuals of new rows.
-
-        Fitted rows need all components for their leverages.
-        """
+        """Return a filter without components of little gain, for residuals of new rows."""
         return replace(self, factor=self.factor[np.square(self.factor).sum(axis=1) >= LEAST_GAIN])
 
     @cached_property

@@ -146,10 +146,7 @@ class CovarianceSums:
         precision: Resolved = "float64",
         n_jobs: int | None = None,
     ) -> CovarianceSums:
-        """Return the sums over n >= 1 rows; raise ValueError if the kernel overflows on a row.
-
-        ``n_jobs`` applies to rows in an array of shape ``(n, d)``.
-        """
+        """Return the sums over n >= 1 rows; raise ValueError if the kernel overflows."""
         source = ArrayRows(rows, n_jobs=n_jobs) if isinstance(rows, np.ndarray) else rows
         function = FeatureSums(basis, precision)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -163,10 +163,7 @@ def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -
 
 
 def plan_exact(kernel: Kernel, X: Matrix, options: FitOptions) -> ExactPlan:
-    """Return solver, precision and storage of an exact fit.
-
-    Raises MemoryLimitError if no choice stays within the budget.
-    """
+    """Return solver, precision and storage of an exact fit within the budget, or raise."""
     n, d = X.shape
     q = n if options.n_components is None else min(options.n_components, n)
     resolved = choose_precision(kernel, X, q, options.precision, center=options.center)

@@ -204,10 +204,7 @@ def sum_row_blocks(
     block: int = SUMMED,
     n_jobs: int | None = None,
 ) -> Sums:
-    """Add up a function's values over blocks of X (n, d), n >= 1, restricted to a mask.
-
-    Values are added in the order of the blocks, which gives the same bits for any ``n_jobs``.
-    """
+    """Add up values of a function over blocks of X (n, d), restricted to a mask, in order."""
 
     def sum_block(start: int) -> Sums:
         part = slice(start, start + block)

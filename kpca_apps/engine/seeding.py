@@ -11,11 +11,7 @@ Seed = int | np.random.RandomState | np.random.Generator | None
 
 
 def seeded_generator(random_state: Seed) -> np.random.Generator:
-    """Return the generator for all draws of one fit.
-
-    None is a fixed seed, so that a repeated fit gives the same result. A Generator is used
-    directly; a RandomState advances by one draw.
-    """
+    """Return the generator for all draws of one fit; None is a fixed seed."""
     if random_state is None:
         return np.random.default_rng(0)
     if isinstance(random_state, np.random.Generator):

@@ -78,10 +78,7 @@ class KernelSubspace:
     def project(
         self, X: Matrix, *, precision: Resolved = "float64", n_jobs: int | None = None
     ) -> Matrix:
-        """Return the coordinates of rows on the components, shape ``(n, q)``.
-
-        ``precision`` is that of kernel values and their products.
-        """
+        """Return the coordinates of rows on the components, shape ``(n, q)``."""
         kernel_rows = self.kernel.against(self.points, precision)
         weights, offset = self.weights.astype(precision, copy=False), self.offset
         return map_row_blocks(
@@ -107,11 +104,7 @@ class KernelSubspace:
         return clipped
 
     def errors(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``.
-
-        If most components are kept, as by a Tikhonov filter, the squared length comes from a
-        triangular factor, cached for later rows.
-        """
+        """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``."""
         q, p = self.n_components, len(self.points)
         if p <= 2 * q and p <= TRIANGULAR_POINTS:
             return self.prepared(f"errors {precision}", lambda: self._errors_by_factor(precision))

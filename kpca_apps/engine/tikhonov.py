@@ -84,10 +84,7 @@ class TikhonovFilter:
     def errors(
         self, precision: Resolved = "float64"
     ) -> Callable[[Matrix, Matrix, BoolArray], Matrix]:
-        """Return the map from z ``(b, p)`` and k(x, x) ``(b,)`` to errors.
-
-        Rows marked as fitted ``(b,)`` get the error of a fit without that row.
-        """
+        """Return the map from z, k(x, x) and a mask of rows to leave out of the fit, to errors."""
         of_z, rho, n = self.mahalanobis(precision), self.rho, self.n
 
         def errors(z: Matrix, lengths: Matrix, fitted: BoolArray) -> Matrix:

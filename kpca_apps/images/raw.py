@@ -137,10 +137,7 @@ def _without_stderr() -> Iterator[None]:
 
 
 def _is_plain_tiff(data: Content) -> bool:
-    """Return whether all pictures of a TIFF-like file are finished pictures, without camera tags.
-
-    LibRaw would read a grey TIFF with a raw file's suffix as a mosaic.
-    """
+    """Return whether a TIFF-like file is no raw file: LibRaw reads grey TIFFs as mosaics."""
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
     with suppress(Exception):

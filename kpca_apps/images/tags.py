@@ -100,10 +100,7 @@ class Directory:
 
 
 def read_directories(data: Content) -> Iterator[Directory]:
-    """Yield the directories of a TIFF file or EXIF block.
-
-    Raises TiffError if a directory lies outside the file, is implausible or repeats.
-    """
+    """Yield the directories of a TIFF file or EXIF block; raise TiffError if damaged."""
     head = data[:8]
     layout = next((layout for layout in LAYOUTS if head.startswith(layout.start)), None)
     if layout is None:

@@ -107,10 +107,7 @@ class _Structure(NamedTuple):
 
 
 def read_tiff(data: Content, label: str) -> ImageFile:
-    """Read a TIFF or BigTIFF file of grey, RGB (both with or without alpha) or CMYK pages.
-
-    Unsigned integers that count from white are inverted to count from black.
-    """
+    """Read a TIFF file of grey, RGB or CMYK pages; integers are made to count from black."""
     try:
         directories = tuple(read_directories(data))
         if not directories:
@@ -582,10 +579,7 @@ def _append(
 
 
 def _metadata_directory(metadata: Metadata) -> Directory:
-    """Return tags for metadata that came from another format, for compressed pages.
-
-    The tags use the byte order of the EXIF block, if it is valid.
-    """
+    """Return tags for metadata from another format, in the byte order of the EXIF block."""
     base = first_directory(metadata.exif) or Directory(LAYOUTS[0], {})
     tags = {number: tag for number, tag in base.tags.items() if number not in _DROPPED}
     # Drop tags of the other file's pixels, and tags that would mark this file as raw or a stack.

@@ -137,10 +137,7 @@ class GroupDenoiser(Denoiser):
     def stacked(
         self, page: Callable[[int], tuple[NDArray[Any], Mask | None]], numbers: Sequence[int]
     ) -> Iterator[Denoised]:
-        """Yield denoised pages (h, w) or (h, w, 3) of a stack, with one block of pages in memory.
-
-        `page` returns the pixels and data mask of a page. Noise is measured in a few pages.
-        """
+        """Yield denoised pages of a stack, a block at a time; `page` gives pixels and mask."""
 
         def read(chosen: Sequence[int]) -> tuple[NDArray[Any], Mask | None]:
             pages, masks = [], []

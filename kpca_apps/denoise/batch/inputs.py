@@ -95,10 +95,7 @@ def plan_outputs(
 def find_images(
     inputs: Iterable[str | AnyPath], out: str | AnyPath | None = None
 ) -> tuple[list[Planned], tuple[str, ...]]:
-    """Find images, sorted by name, except in an output folder below an input folder.
-
-    Inputs are paths, patterns, and addresses of a store.
-    """
+    """Find images by paths, patterns and addresses, except in the output folder; sort by name."""
     excluded = None if out is None else real(located(out))
     given = list(inputs)
     several = sum(map(_is_tree, given)) > 1
@@ -147,10 +144,7 @@ def real(path: AnyPath) -> AnyPath:
 
 
 def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Planned], list[str]]:
-    """Return the base folder of an input, its files without their first bytes, and invalid names.
-
-    Objects in a store may have names that no local file can have.
-    """
+    """Return an input's base folder, its files, and names that no local file can have."""
     path = located(one)
     if isinstance(path, StorePath):
         return _expand_address(path, several=several)
@@ -297,10 +291,7 @@ def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tupl
 def find_references(
     planned: tuple[Planned, ...], reference: str | AnyPath | None
 ) -> tuple[dict[str, AnyPath], tuple[str, ...]]:
-    """Return each input's clean image, if any, and a note on inputs without a clean image.
-
-    `reference` is one image, for a single input, or a folder, whose suffixes may differ.
-    """
+    """Return each input's clean image in a folder (any suffix) or file, and a note on the rest."""
     if reference is None:
         return {}, ()
     base = located(reference)

@@ -153,10 +153,7 @@ def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> st
 
 
 def hash_file(path: AnyPath) -> str | None:
-    """Return the SHA-256 of a file or an image folder, local or in a store.
-
-    None if the path cannot be read, or is a pipe, a device or another folder.
-    """
+    """Return the SHA-256 of a file or an image folder; None for anything else."""
     try:
         if isinstance(path, StorePath):
             with here(path) as copy:

@@ -21,10 +21,7 @@ COLUMNS = ("strength", "luma", "chroma", SIGMA, *WORDS)
 def read_per_image(
     path: str | Path, names: Collection[str], denoiser: GroupDenoiser
 ) -> dict[str, Mapping[str, Any]]:
-    """Return the settings of each image in a table; empty cells and notes are ignored.
-
-    Raises InputError with row and column for unknown images and invalid settings.
-    """
+    """Return settings by image from a table; errors name row and column. Notes are ignored."""
     table, label = read_table(path), one_line(str(path), 200)
     columns = {name: table.column(name) for name in table.frame.columns}
     for name in columns:

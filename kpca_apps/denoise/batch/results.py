@@ -60,10 +60,7 @@ def results_in(folder: AnyPath) -> Iterator[FolderResults | StoreResults]:
 
 
 def make_folder(out: AnyPath) -> AnyPath:
-    """Create the folder of a run if it is missing, and return its path.
-
-    A folder in a store must be writable, but need not exist.
-    """
+    """Create the folder of a run if missing; a folder in a store must only be writable."""
     if isinstance(out, StorePath):
         place = place_of(out)
         if place.kind() == "file":

@@ -453,10 +453,7 @@ class DictionaryDenoiser:
 def without_outliers(
     denoise: Callable[[Matrix], Matrix], pixels: Matrix, found: Matrix, spread: float
 ) -> Matrix:
-    """Denoise with less weight on pixels far from their denoised value.
-
-    `found` is a first result, `spread` the deviation of inliers from their denoised value.
-    """
+    """Denoise with less weight on outliers of `found`, beyond the inliers' deviation `spread`."""
     for _ in range(ROUNDS):
         weights = np.exp(-np.square((pixels - found) / (WELSCH * spread)))
         found = denoise(found + weights * (pixels - found))

@@ -35,10 +35,7 @@ class ResidualLevel:
 
     @classmethod
     def fit(cls, examples: Matrix, rng: np.random.Generator, examples_sigma: float = 0.0) -> Self:
-        """Fit directions to three quarters of the examples, and the energy to the rest.
-
-        The noise energy of the examples themselves is subtracted.
-        """
+        """Fit directions to 3/4 of the examples, and the energy outside them to 1/4."""
         order = rng.permutation(len(examples))
         rest, used = np.split(examples[order], [max(len(examples) // 4, 1)])
         used = used[:LARGEST_FIT]

@@ -100,10 +100,7 @@ def _drawn_patches(
 def over_patches(
     function: Callable[[Matrix], Matrix], image: Matrix, patch_size: int, stride: int
 ) -> Matrix:
-    """Apply a function to all patches (n, pixels) of an image (h, w, channels), and average.
-
-    The means of the patches are subtracted before, and added afterwards.
-    """
+    """Apply a function to all patches (n, pixels) less their means, and average the results."""
     sums, counts = np.zeros(image.shape), np.zeros((*image.shape[:2], 1))
     windows, channels = _windows(image, patch_size), image.shape[2]
     grid, columns = (patch_grid(side, patch_size, stride) for side in image.shape[:2])

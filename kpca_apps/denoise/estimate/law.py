@@ -426,10 +426,7 @@ def _ends(ascending: NDArray[np.floating]) -> NDArray[np.integer]:
 def _likelihoods(
     classes: _Classes, expected: Array, noise: Array, grid: Array, believed: float
 ) -> Array:
-    """Return the log likelihood (n, spectra, levels) of each class at each log variance.
-
-    `expected` holds the unit of the variances of each class.
-    """
+    """Return log likelihoods (n, spectra, levels) at log variances in units of `expected`."""
     energies, noises = classes.energies / expected[:, None], np.exp(grid)[:, None] * noise
     amplitudes = float(np.exp(grid[-1]) * noise.mean()) * AMPLITUDES
     explained = noises, amplitudes, SPECTRA

@@ -126,10 +126,7 @@ def estimate_noise(
 
 
 def diagonal_deviation(pixels: NDArray[np.float32]) -> float:
-    """Return the deviation of white noise from the median absolute diagonal difference.
-
-    A plane one pixel wide has first differences only; a single pixel shows no noise.
-    """
+    """Return the deviation of white noise from the median absolute diagonal difference."""
     if min(pixels.shape) > 1:
         details = np.diff(np.diff(pixels, axis=0), axis=1) / 2.0
     else:

@@ -168,10 +168,7 @@ def removed_by_draft(
 
 
 def share_in_lines(plane: NDArray[np.float32]) -> float:
-    """Return the share of the energy of a plane in spectral lines, which noise does not have.
-
-    The periodogram of noise is exponentially distributed around a smooth spectrum.
-    """
+    """Return the share of a plane's energy in spectral lines, which noise does not have."""
     window = np.outer(*(np.hanning(side) for side in plane.shape))
     power = np.square(np.abs(rfft2((plane - plane.mean()) * window)))
     smooth = median_filter(power, NEAR_FREQUENCIES, mode="nearest") / np.log(2.0)
@@ -315,10 +312,7 @@ def _blocks(planes: Planes) -> Array:
 
 
 def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes whose noise is shared by neighbouring pixels, by whitening the noise.
-
-    A given level is spread over frequencies and planes in proportion to the measured noise.
-    """
+    """Denoise by whitening; a given level is spread over frequencies like the measured noise."""
     noise = measure_camera(planes).scaled_to(known) if isinstance(known, float) else known
     # Denoise the whole image, as the whitening filter reaches over all of it.
     whole = replace(options, wanted=None)

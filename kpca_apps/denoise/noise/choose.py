@@ -163,10 +163,7 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
 
 
 def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
-    """Return the light parameters of the noise, if most pages certainly have photon noise.
-
-    In an image with `white` noise, texture may look like a law, so the law must plainly rise.
-    """
+    """Return the noise's light parameters if most pages certainly have photon noise."""
     found = [page for page in pages if page.certain and (page.rises_far or not white)]
     return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
 

@@ -85,10 +85,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
 
 
 def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the brightness whose noise, clipped at an end, has the given mean.
-
-    The noise level is measured from what was removed, as a function of brightness.
-    """
+    """Return the brightness whose clipped noise has this mean; its level is measured."""
     ends, cut = _ends_of(given)
     if not any(cut):
         return mean

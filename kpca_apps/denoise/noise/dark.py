@@ -16,10 +16,7 @@ DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0
 
 
 def dark_light(plane: Planes, power: int) -> float:
-    """Return the light that would make the noise in a plane's dark; 0 without negative values.
-
-    The variance of the noise is a constant plus a multiple of this `power` of the intensity.
-    """
+    """Return the light whose noise, with variance ~ light^power, equals the noise in the dark."""
     if plane.min() >= 0:
         return 0.0
     # After background subtraction, few counts fall below -background.

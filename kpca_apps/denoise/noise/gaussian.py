@@ -139,10 +139,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
 
 
 def denoise_gaussian(planes: Planes, levels: Levels, options: Options) -> Planes:
-    """Denoise planes whose noise is white, Gaussian and independent between channels.
-
-    The planes may be overwritten, since those of a large image take much of the memory.
-    """
+    """Denoise planes with independent white Gaussian noise; the planes may be overwritten."""
     return denoise_stabilised(planes, opponent_stabilisation(planes, levels), options)
 
 

@@ -110,10 +110,7 @@ def has_impulses(plane: Planes) -> bool:
 
 
 def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
-    """Return extreme pixels with few extreme neighbours, and how isolated each pixel is.
-
-    That is the mean difference of the pixel from the two most similar of its 8 neighbours.
-    """
+    """Return extreme pixels with few such neighbours; differences from the 2 most similar ones."""
     extreme = np.zeros(plane.shape, dtype=bool)
     for value in (plane.min(), plane.max()):
         equal = plane == value
@@ -151,10 +148,7 @@ def _median_of_three(a: Planes, b: Planes, c: Planes) -> Planes:
 
 
 def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
-    """Return the plane with bad pixels replaced by the median of good neighbours.
-
-    The window grows until it holds 3 good pixels; without 3 within 8 pixels, the value stays.
-    """
+    """Return the plane with bad pixels replaced by the median of at least 3 good neighbours."""
     filled = plane.copy()
     rows, columns = np.nonzero(bad)
     for reach in REACHES:

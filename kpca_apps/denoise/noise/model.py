@@ -83,10 +83,7 @@ def channel_by_channel(
     levels: Levels,
     options: Options,
 ) -> tuple[Planes, Levels]:
-    """Denoise the noisy channels as grey images, and leave the other channels unchanged.
-
-    Empty channels, common in fluorescence microscopy, would change the noise of opponent planes.
-    """
+    """Denoise noisy channels as grey images, since empty channels would disturb opponent planes."""
     cleaned = planes.copy()
     noisy = np.flatnonzero(noisy_channels(planes, levels))
     for number, channel in enumerate(noisy.tolist()):

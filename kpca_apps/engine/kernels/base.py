@@ -327,10 +327,7 @@ class Scaled(Cone, Wrapped):
 
 
 class LinearlyMapped(Wrapped):
-    """A kernel of linearly or affinely mapped rows, k(Ax + b, Ay + b).
-
-    The result is positive semi-definite if k is, for any A.
-    """
+    """A kernel of affinely mapped rows, k(Ax + b, Ay + b), semi-definite if k is."""
 
     @abstractmethod
     def map_rows(self, X: Matrix) -> Matrix:

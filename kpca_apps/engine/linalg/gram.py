@@ -34,10 +34,7 @@ LEAST_STRIP = 48
 def gram_matrix(
     kernel: Kernel, X: Matrix, dtype: DTypeLike = np.float64, *, n_jobs: int | None = None
 ) -> Values:
-    """Return K with K_ij = k(x_i, x_j); raise ValueError if values overflow.
-
-    One thread computes matrices of few rows.
-    """
+    """Return K with K_ij = k(x_i, x_j); raise ValueError if values overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         if len(X) <= FEW_ROWS:
             gram = _by_strips(kernel, X, dtype)

@@ -16,10 +16,7 @@ WIDTH = 128
 
 
 def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
-    """Return the map from rows k (b, p) to k U, for an upper triangular matrix U (p, p).
-
-    Contiguous writable rows of the ``dtype`` are overwritten.
-    """
+    """Return the map from rows k (b, p), which are overwritten, to k U for upper triangular U."""
     # BLAS reads column-major: it sees k', and U' in the memory of U.
     factor = np.asfortranarray(upper, dtype)
     (multiply,) = get_blas_funcs(("trmm",), (factor,))

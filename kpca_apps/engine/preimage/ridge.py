@@ -49,10 +49,7 @@ class LearnedPreImage:
 def learn_preimage(
     subspace: KernelSubspace, alpha: float = 1.0, *, n_jobs: int | None = None
 ) -> LearnedPreImage:
-    """Fit the regression from projections to the stored points, with ridge ``alpha``.
-
-    Raises ValueError if the regression has no solution at this ``alpha``.
-    """
+    """Fit the regression from projections to points with ridge ``alpha``; raise if singular."""
     # Use the model's kernel if it accepts vectors of any length, as in scikit-learn. Other kernels
     # may read certain columns or be indefinite between projections, so an RBF kernel with the
     # projections' median distance replaces them.

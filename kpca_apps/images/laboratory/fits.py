@@ -34,10 +34,7 @@ _UPSIDE_DOWN = 4  # EXIF orientation if the first row is at the bottom
 
 
 def read_fits(data: Content, label: str) -> ImageFile:
-    """Read the images of a FITS file as pages; NaN and BLANK integers are missing values.
-
-    Integers with BSCALE or BZERO are read as rescaled numbers.
-    """
+    """Read the images of a FITS file as pages, rescaled; NaN and BLANK integers are missing."""
     require_library("astropy", "lab", "FITS files", label)
     from astropy.io import fits
 

@@ -19,10 +19,7 @@ RISING = "noise that grows with brightness"
 
 
 def evidence_of(info: DenoiseInfo, requested: str = "auto") -> Evidence:
-    """Return the reasons for the chosen noise model, if the noise was measured.
-
-    `requested` is the value of ``--noise``.
-    """
+    """Return why a noise model was chosen; `requested` is the value of ``--noise``."""
     if info.noise == "raw":
         unseen = "is too small, or too much of it is black or white"
         return Evidence() if info.established else Evidence(why=unseen)

@@ -93,10 +93,7 @@ def _ends(values: NDArray[Any]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Scale from values to 8 bits, the same before and after denoising.
-
-    Midtones of a dark image with a few bright spots are lifted, as is usual for stars.
-    """
+    """Scale from values to 8 bits, which lifts the midtones of a dark image with bright spots."""
 
     low: float
     high: float

@@ -123,11 +123,7 @@ def kind_of(image: ImageFile) -> str:
 def denoised_pages(
     image: ImageFile, source: Path, denoise: Denoiser, folder: Path, infos: list[DenoiseInfo]
 ) -> Iterator[Any]:
-    """Yield each denoised page in its stored type, with unchanged alpha.
-
-    The noise of each page is appended to `infos`. Pages that finish out of order are kept in a
-    temporary file in `folder`.
-    """
+    """Yield each denoised page in its stored type with its alpha; append its noise to `infos`."""
     if image.mosaic is not None:
         cleaned = denoise.clean_mosaic(image.mosaic())
         infos.append(cleaned.info)

@@ -337,10 +337,7 @@ def writing_to(target: Path) -> Iterator[None]:
 def _level_of_pages(
     image: ImageFile, infos: list[DenoiseInfo]
 ) -> tuple[float, float, tuple[str, ...]]:
-    """Return level and range over the pages of the first page's type, and notes on other pages.
-
-    Levels of 8-bit, 16-bit and float pages have different units, and speckle levels are relative.
-    """
+    """Return level and range over the pages of the first page's type; notes on other types."""
     by_type: dict[str, list[DenoiseInfo]] = {}
     for page, info in zip(image.pages, infos, strict=True):
         kind = info.noise if is_relative(info.noise) else str(page.dtype)
