@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# The rows give luminance, red minus blue, and green minus both. They are orthonormal, so white
-# noise of equal deviation in red, green and blue remains white and equal.
+# The rows give luminance, red minus blue, and red plus blue minus twice green. They are
+# orthonormal, so white noise of equal deviation in all channels remains white and equal.
 OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
 OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
 ROWS_AT_ONCE = 256

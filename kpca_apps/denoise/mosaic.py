@@ -66,8 +66,8 @@ OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
 # each class. These values and ABOVE gave the best deviations on mosaics made from photographs of
 # BSDS500/train (100 to 1,600 photons at white); deviations too low counted twice.
 CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
-# A log variance below the line counts by its squared distance, as texture can only add variance. A
-# log variance above counts by the distance from this many deviations on.
+# A log variance below the line counts by its squared distance, as texture can only add variance.
+# Above the line, distances of more than this many deviations are not squared.
 ABOVE = 0.3
 # Readout variance, in squared counts, above which noise is nearly Gaussian even without light.
 MANY_ADDED = 400.0

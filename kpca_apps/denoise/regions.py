@@ -1,4 +1,4 @@
-"""Regions of an image to denoise, and the margins they need."""
+"""Regions of an image to denoise, and the margins denoised with them."""
 
 from __future__ import annotations
 

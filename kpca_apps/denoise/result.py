@@ -48,7 +48,7 @@ class Crop:
 class ImagePreviews:
     """Pictures of one image for a report, turned as its orientation tag says."""
 
-    before: Preview  # at most as large as 560 x 560 pixels, and at most 1100 wide and high
+    before: Preview  # area of at most 560 x 560 pixels, sides of at most 1100 pixels
     after: Preview
     thumb: Preview  # at most 120 pixels wide and high
     residual: Preview  # noisy minus denoised on middle grey, black and white at three deviations
@@ -215,7 +215,7 @@ class ImageOutcome:
 
     @property
     def own_range(self) -> float:
-        """Range of the image's values, for ranking images (12 bits in 16 use a sixteenth)."""
+        """Range of the image's values, for ranking images (12-bit values in 16 bits use 1/16)."""
         return self.used_range or self.data_range or 1.0
 
 

@@ -239,7 +239,7 @@ def _develop(
             no_auto_bright=True,
             # By default, LibRaw derives white from the brightest pixel.
             adjust_maximum_thr=0.0,
-            user_sat=negative.white - int(black.min()),  # relative to black
+            user_sat=negative.white - int(black.min()),  # white level, relative to black
             gamma=(2.4, 12.92),  # gamma of sRGB
         )
     return np.asarray(picture)

@@ -170,7 +170,7 @@ class Format(NamedTuple):
     # Returns height and width from the start of a large file; None for formats that state the
     # offsets of their parts, so that the rest is never read.
     size: Callable[[bytes], tuple[int, int]] | None
-    written_as: str = ""  # kind of the output, if it differs
+    written_as: str = ""  # kind of the output, if other than the input's
     is_folder: bool = False
 
 

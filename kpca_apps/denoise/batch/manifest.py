@@ -138,7 +138,7 @@ def records_in(content: bytes, label: str) -> Records:
 
 
 def settled(records: Records, keys: Mapping[str, str]) -> bytes:
-    """Return the sorted record; of each result with a key, only the entry with that key."""
+    """Return the sorted record, with only the current entry of each result that has a key."""
     lines = [_HEADER]
     for output, known in sorted(records.items()):
         current = [one for one in known if one.get("key") == keys.get(output)][-1:]

@@ -28,7 +28,7 @@ LEVELS = (0.125, 0.25, 0.5, 1.0)  # default noise levels, relative to the deviat
 FACTORS, NARROWEST, WIDEST = (1.0, 2.0, 4.0), 2.0**-4, 2.0**6
 LARGEST_FIT, LARGEST_HELD_OUT = 1000, 150
 INDIFFERENT = 0.01  # relative difference of errors that does not justify more components
-# a in the package's docstring. If smaller, the input is more like the examples, the target noisier.
+# a in the package's docstring. A smaller a makes the input cleaner and the target noisier.
 RECORRUPTION = 0.5
 
 

@@ -453,7 +453,7 @@ class DictionaryDenoiser:
 def without_outliers(
     denoise: Callable[[Matrix], Matrix], pixels: Matrix, found: Matrix, spread: float
 ) -> Matrix:
-    """Denoise with less weight on outliers of `found`, beyond the inliers' deviation `spread`."""
+    """Denoise with less weight on pixels far from `found`, relative to the deviation `spread`."""
     for _ in range(ROUNDS):
         weights = np.exp(-np.square((pixels - found) / (WELSCH * spread)))
         found = denoise(found + weights * (pixels - found))

@@ -51,7 +51,7 @@ DOMINANT = 0.6
 # the falling spectrum of texture, but unlike texture is equally strong everywhere.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.15
-SHARED_LEVEL = 2.0  # least level, of 255, as the grain of clean photographs is nearly as strong
+SHARED_LEVEL = 2.0  # least level, of 255, of correlated noise: clean photographs have such grain
 FEWEST_SHARED = 192 * 192  # least number of pixels: a smaller image may consist of one texture
 
 # Spectra of texture, and their log priors.

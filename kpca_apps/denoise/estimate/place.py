@@ -29,8 +29,8 @@ SMALLEST = 16 * TILES  # least side in pixels of an image that gets a map
 MOST_AT_ENDS = 0.05  # largest share of extreme pixels, as clipped noise seems weaker
 PATCHES = 40_000
 QUIETEST = 0.25  # share of a tile's patches in which noise is measured
-# To predict a tile, the others are weighted by a Gaussian of their distance (deviation in tiles),
-# or of their difference in brightness rank (deviation as a share of all ranks).
+# To predict a tile's level, other tiles are weighted by a Gaussian of their distance (deviation in
+# tiles), or of their difference in brightness rank (deviation as a share of all ranks).
 AROUND, ALIKE = 1.0, 0.08
 # Least log likelihood ratio of the prediction from tiles around to the other predictions, and least
 # range of the log level between a tenth and nine tenths of the tiles. Measured on 36 photographs of
@@ -81,7 +81,7 @@ def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
     """Return log levels, predicted by a straight line of squared levels over brightness."""
     design = np.stack([np.ones(len(levels)), brightness], axis=1)
     variance = expected = np.square(levels)
-    for _ in range(4):  # relative errors are equal: weight least squares by the line before
+    for _ in range(4):  # relative errors are equal: weight least squares by the previous line
         scale = np.sqrt(weights) / expected
         line = np.linalg.lstsq(design * scale[:, None], variance * scale)[0]
         expected = np.maximum(design @ line, LEAST_SHARE * variance.mean())

@@ -78,7 +78,7 @@ LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
 # Deviation in pixels of the Gaussian that separates fine detail, and side of the windows compared.
 FINE, PLACE = 1.4, 96
 # Correlation of removed noise with the picture that may be chance; share put back of the excess
-# over it; and a picture's energy, relative to the noise, that may be remaining noise.
+# over CHANCE; and a picture's energy, relative to the noise, that may be remaining noise.
 CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
 # A draft that leaves no noise, and the share of its patches, the quietest, that show the noise.
 DRAFT = Options(quality="draft", luma=2.0, chroma=2.0)
@@ -91,7 +91,7 @@ NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
 LEAST_ENERGY = 1e-3  # energy (of 255 squared) added to keep logarithms finite
 FAINT = 1.0
-# Side in pixels of tiles that show whether there is noise, and of a draft's; number along a side.
+# Side in pixels of tiles in which noise is detected, and of a draft's tiles; number along a side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
 
 ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
@@ -314,7 +314,7 @@ def _blocks(planes: Planes) -> Array:
 def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tuple[Planes, Levels]:
     """Denoise by whitening; a given level is spread over frequencies like the measured noise."""
     noise = measure_camera(planes).scaled_to(known) if isinstance(known, float) else known
-    # Denoise the whole image, as the whitening filter reaches over all of it.
+    # Denoise the whole image, as the whitening filter combines all pixels.
     whole = replace(options, wanted=None)
     given = to_opponent(planes)
     cleaned = whitened_denoising(given, noise.spectra, whole)

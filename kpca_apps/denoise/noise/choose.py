@@ -45,7 +45,7 @@ FAINT_LAW = 0.7 / 255.0
 FARTHEST_BLACK = 1e6 * SCALE
 # Stands for white noise that is not measured, as neither noise level nor kind depends on it.
 NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, 1.0, SCALE)
-# Kinds of noise in which single pixels do not stand out: if pixels do, they are impulses.
+# If single pixels stand out from these kinds of noise, the pixels are impulses.
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
 

@@ -94,7 +94,7 @@ def has_impulses(plane: Planes) -> bool:
     filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
     deviation = diagonal_deviation(filled)
     least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)
-    # A thin stroke or a highlight consists of several extreme pixels, so these are not single.
+    # Impulses are also isolated, unlike the extreme pixels of a thin stroke or a highlight.
     single = (extreme & (np.abs(plane - filled) > least) & (alone > least)) | (alone > far)
     # A dithered picture consists of extreme pixels.
     ends = plane == plane.min(), plane == plane.max()

@@ -46,7 +46,7 @@ from kpca_apps.denoise.options import Options
 GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has noise of deviation 1
 # Brightness, in deviations of the readout noise, below which the transform is a straight line. The
 # transformed noise is then 1 in the dark, too, within 2 % (weaker if almost no photon was counted);
-# with the usual transform it is up to 1.13.
+# with the usual transform up to 1.13.
 BEND = -0.5
 MANY_COUNTS = 10  # mean count above which the transformed noise is 1 for most pixels
 LEAST_GAIN = 1e-30
@@ -117,7 +117,7 @@ def denoise(
     transform, spectra = _stabilised(planes, lights)
     if not any(light.blur for light in lights):
         return denoise_stabilised(planes, transform, options), levels
-    # Denoise the whole image, as the whitening filter reaches over all of it.
+    # Denoise the whole image, as the whitening filter combines all pixels.
     options = replace(options, wanted=None)
     cleaned = whitened_denoising(transform.forward(planes), spectra, options, WHOLLY, WHOLLY)
     found = transform.inverse(cleaned)

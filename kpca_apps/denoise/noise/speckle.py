@@ -30,7 +30,7 @@ from kpca_apps.denoise.noise.model import (
 )
 from kpca_apps.denoise.options import Options
 
-SPECK = 1.5  # largest depth below neighbours, in noise levels: above 1, means change by < 1 %
+SPECK = 1.5  # largest depth of a pixel below its neighbours, in noise levels
 AROUND = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
 FAINTEST = 1e-6  # relative noise level below which there is no noise
 DARKEST = 1e-3  # least value, as a share of the mean, of which to take the logarithm

@@ -49,7 +49,7 @@ class Pass:
 
     size: int  # side of a patch in pixels
     group: int  # number of patches in a group
-    tie: float  # candidates nearer than this, times the squared distance of noise, are ties
+    tie: float  # squared distance below which candidates are ties, over that of noise alone
     stride: int  # distance in pixels between references
     soft: bool = False  # whether to use the Tikhonov filter instead of truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
