@@ -101,7 +101,7 @@ def dead_rows(plane: Plane, step: float = 0.0) -> Flags:
     for row in np.flatnonzero(usual > least).tolist():
         low, high = np.quantile(_off(plane, row), (WHOLE, 1 - WHOLE))
         dead[row] = max(low, -high) > least[row]
-    # Many such rows belong to the picture: edges of letters, or a halftone screen.
+    # If many rows differ, they belong to the picture: edges of letters, or a halftone screen.
     return np.asarray(dead & (np.count_nonzero(dead) * WINDOW <= len(dead)))
 
 

@@ -244,7 +244,6 @@ def read_picture(
 
 
 def _check_range(data_range: Any, low: float, high: float) -> None:
-    """Refuse an invalid data range, and a range that the image's values exceed by far."""
     if not is_number(data_range, LEAST_RANGE, LARGEST_RANGE):
         raise ConfigError(
             f"data_range is {shown(data_range)}; give one number from {LEAST_RANGE:g} to "

@@ -344,7 +344,6 @@ def mean_comparison(found: Sequence[Comparison]) -> Comparison:
 
 
 def _mean_quality(values: Sequence[Quality]) -> Quality:
-    """Return the means of PSNR and SSIM; images without an SSIM do not count for SSIM."""
     ssims = [value.ssim for value in values if value.ssim is not None]
     return Quality(
         psnr=sum(value.psnr for value in values) / len(values),

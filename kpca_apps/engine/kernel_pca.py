@@ -359,7 +359,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return kernel, fit(source, kernel, self._options(source), rng)
 
     def _options(self, source: RowSource) -> FitOptions:
-        """Return the parameters as the options of a fit."""
         landmarks = self.landmarks
         if not isinstance(landmarks, str):
             landmarks = check_array(landmarks, dtype=np.float64, order="C", copy=True)

@@ -43,7 +43,7 @@ _OF_CAMERA = frozenset({
     50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51043,
     51044, 51058, 51081, 51105, 51107, 51108, 51109, 51110,
 })  # fmt: skip
-# The same in the mosaic's directory: crop, scale, lens corrections applied after the levels.
+# Such tags of the mosaic's own directory: crop, scale, lens corrections after the levels.
 _OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
 _MOST_OF_MATRIX = 1000.0  # largest entry (usually near 1), as millionths must fit into 32 bits
 # TIFF orientation by LibRaw's code of how to rotate a mosaic for viewing.
@@ -108,7 +108,6 @@ def _own_tags(data: Content) -> dict[int, Tag]:
 
 
 def _ratios(kind: int, values: NDArray[np.floating], like: Directory) -> Tag:
-    """Return a tag of fractions."""
     whole = [part for value in values for part in (round(float(value) * 1_000_000), 1_000_000)]
     code = "i" if kind == SIGNED_RATIO else "I"
     return Tag(kind, len(values), struct.pack(f"{like.layout.order}{len(whole)}{code}", *whole))

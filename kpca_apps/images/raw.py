@@ -180,7 +180,6 @@ def _explain_refusal(raw: rawpy.RawPy, *, is_plain: bool) -> str:
 
 
 def _read_mosaic(data: Content, label: str) -> Mosaic:
-    """Return the decoded mosaic of a raw file."""
     with _opened(data, label) as raw:
         pattern: Any = raw.raw_pattern  # not None, as `_explain_refusal` has checked
         n = len(pattern)

@@ -358,7 +358,6 @@ def _decoded(
 
 
 def _block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
-    """Return the values of a strip or tile."""
     dtype, (tall, wide) = structure.page.dtype, structure.block
     row, raw = wide * structure.samples, packed
     if structure.tags.integer(FILL_ORDER, 1) == 2:
@@ -448,7 +447,6 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
 
 
 def _is_of_imagej(tags: Mapping[int, Tag]) -> bool:
-    """Return whether ImageJ wrote a page's description."""
     return DESCRIPTION in tags and tags[DESCRIPTION].data.startswith(b"ImageJ")
 
 
@@ -486,7 +484,6 @@ def _write_directory(file: IO[bytes], directory: Directory, label: str) -> int:
 def _write_pixels(
     file: IO[bytes], pixels: NDArray[Any] | Bands, like: Directory, label: str
 ) -> Directory:
-    """Write the strips or tiles of a page and return its directory."""
     (height, width), dtype = pixels.shape[:2], pixels.dtype
     channels = pixels.shape[2] if len(pixels.shape) == 3 else 1
     kind, meaning = dtype.kind, like.integer(MEANING, YCBCR)
@@ -551,7 +548,6 @@ def _write_pixels(
 
 
 def _packed(raw: bytes, packing: int, row_bytes: int) -> bytes:
-    """Return a block compressed by a lossless scheme."""
     if packing == PLAIN:
         return raw
     if packing == ZIP:

@@ -185,7 +185,6 @@ class DenoiseWidget(QWidget):
         self._update_buttons()
 
     def _update_buttons(self) -> None:
-        """Enable the buttons if there is an image and no work in progress."""
         for button in (self.try_preview, self.run):
             button.setEnabled(self.layer.count() > 0 and not self.cancel.isEnabled())
 
@@ -224,7 +223,6 @@ class DenoiseWidget(QWidget):
         self._update_buttons()
 
     def _update_stack_option(self, _: str = "") -> None:
-        """Enable the stack option if the layer has several planes."""
         layer = self._selected_layer()
         self.stack.setEnabled(layer is not None and layer.ndim > 2)
 

@@ -62,7 +62,7 @@ STRONG = (2.0, 8.0)
 FAINT_LOG = 0.1  # added to deviations (of 255) so that their logarithms are finite
 
 # Factor of the measured deviations. Their mean logarithm is too low half of the time, and remaining
-# noise costs more than lost detail. On each kind of noise within .1 dB of the best factor.
+# noise costs more than lost detail. The factor is within .1 dB of the best on each kind of noise.
 LEAN = 1.25
 
 # Least gain of a frequency, relative to the strongest frequency. At lower gains, noise counts as

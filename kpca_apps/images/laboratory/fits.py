@@ -94,7 +94,6 @@ def read_fits(data: Content, label: str) -> ImageFile:
 
 
 def _planes(data: Content, label: str, header: Any, shape: list[int], place: int) -> list[Plane]:
-    """Return the pages of one image extension."""
     stored = np.dtype(_TYPES.get(int(header["BITPIX"]), "V1"))
     # Text means damage: adding 0.0 raises TypeError, whereas `float` would parse the text.
     slope, offset = header.get("BSCALE", 1) + 0.0, header.get("BZERO", 0) + 0.0

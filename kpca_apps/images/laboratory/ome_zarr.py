@@ -267,7 +267,6 @@ def _check_chunks(
 
 
 def _chunk_extents(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
-    """Yield the offset and size of each chunk in a file."""
     n_bytes = os.fstat(file.fileno()).st_size
     if not array.shards:
         yield 0, n_bytes
@@ -458,7 +457,6 @@ def _write_pages(array: Any, pages: Iterable[Any], folder: Path) -> None:
 
 
 def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
-    """Write a page into an array, band by band."""
     top = 0
     for band in pixels.each if isinstance(pixels, Bands) else [pixels]:
         array[(*place, slice(top, top + len(band)))] = band

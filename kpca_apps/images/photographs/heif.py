@@ -137,7 +137,6 @@ def _places(iloc: bytes) -> dict[int, list[tuple[int, int]]]:
 
 
 def _written_places(items: dict[int, list[tuple[int, int]]]) -> bytes:
-    """Return the content of the box with the extents of each item."""
     content = bytes(_FULL) + _PLACED + struct.pack(">H", len(items))
     for item, places in items.items():
         content += struct.pack(">HHH", item, 0, len(places))

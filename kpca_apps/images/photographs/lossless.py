@@ -125,7 +125,6 @@ def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
 
 
 def _write_lossless(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write an image losslessly in its own format, with its metadata."""
     kind, metadata, carried = like.format, like.metadata, dict(like.carried)
     (page,) = pages
     pixels = np.ascontiguousarray(page)

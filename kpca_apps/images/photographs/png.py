@@ -156,7 +156,6 @@ def _chunks(data: bytes, label: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _header(first: tuple[bytes, bytes], named: dict[bytes, bytes], label: str) -> _Header:
-    """Return the checked header."""
     name, content = first
     header = _Header(*struct.unpack(_HEADER, content.ljust(13)[:13]))
     is_palette = header.colour == _PALETTE

@@ -159,7 +159,6 @@ def write_negative(
 
 
 def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoised]:
-    """Yield each page, denoised separately."""
     masks = read_mask(denoise.mask, image)
     wholes: dict[int, Denoised] = {}
     last = {image.copies[number]: number for number in sorted(image.copies)}
