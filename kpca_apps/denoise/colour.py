@@ -5,18 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows give luminance, red minus blue, and green minus both. They are orthonormal, so that white
-# noise of equal deviation in red, green and blue remains white and equal.
+# The rows give luminance, red minus blue, and red plus blue minus twice green. They are
+# orthonormal, so white noise of equal deviation in all channels remains white and equal.
 OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
 OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
 ROWS_AT_ONCE = 256
 
 
 def to_opponent(rgb: NDArray[np.float32], *, in_place: bool = False) -> NDArray[np.float32]:
-    """Return luminance, (red + green + blue) / sqrt(3), and two colour differences.
-
-    A single grey plane is returned unchanged.
-    """
+    """Return luminance, (r + g + b) / sqrt(3), and two colour differences; grey stays grey."""
     return rgb if len(rgb) == 1 else _mixed(OPPONENT, rgb, rgb if in_place else np.empty_like(rgb))
 
 
@@ -38,7 +35,7 @@ def noise_in_channels(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def extreme_pixels(planes: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which pixels (h, w) have a channel's extreme value: noise may be clipped there."""
+    """Return which pixels (h, w) have a channel's extreme value, where noise may be clipped."""
     ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
     return np.asarray(((planes == ends[0]) | (planes == ends[1])).any(axis=0))
 

@@ -1,9 +1,9 @@
 """Find and fill sensor defects: lone pixels and dead lines.
 
-A hot pixel, or a firefly of a renderer, differs from all its neighbours, which are unaffected; the
-optics spread a star over several pixels. Its distance is compared with the other variation around
-it, which excludes letters, dither and grain. A dead line differs from both neighbours over its
-whole length, as a drawn line almost never does.
+A hot pixel, or a firefly of a renderer, differs from all its neighbours, while optics spread a star
+over several pixels. The difference is compared with other variation in the neighbourhood, which
+excludes letters, dither and grain. A dead line differs from both neighbours over its whole length,
+as drawn lines almost never do.
 """
 
 from __future__ import annotations
@@ -19,30 +19,27 @@ from kpca_apps.denoise.noise.impulse import fill_from_neighbours, median_of_nine
 Plane = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
-# Parts of a 5 x 5 window: the four pixels beside the middle, and the pixels at the edge.
+# Parts of a 5 x 5 window: the four pixels next to the centre, and the outermost pixels.
 _DISTANCE = np.abs(np.arange(5) - 2)
 _BESIDE = np.add.outer(_DISTANCE, _DISTANCE) == 1
 _RING = np.maximum.outer(_DISTANCE, _DISTANCE) == 2
-# A lone pixel differs from its surroundings by FAR times the variation in a window this wide, and
-# the median of its four neighbours by less than SHARED of that. With noise of 3 and 10 of 255 on
-# nine photographs, at most 66 and 25 of two million pixels were found; of 1,200 stars at least 1.2
-# pixels wide, none.
+# A lone pixel differs from its surroundings by FAR times the variation in a window of this width,
+# and the median of its four neighbours by less than SHARED of that difference. Measured: at most 66
+# and 25 of two million pixels with noise of 3 and 10 of 255 on nine photographs; none of 1,200
+# stars at least 1.2 pixels wide.
 FAR, WINDOW, SHARED = 8.0, 33, 0.125
-ROUNDS = 8  # most rounds, as filling lone pixels reveals others
+ROUNDS = 8  # largest number of rounds, as filling lone pixels reveals others
 # Least difference of a dead line from its neighbours, relative to that of other lines. With noise
 # of 5 of 255, lines of 17 pictures of scikit-image reached 26.
 DEAD = 30.0
 WHOLE = 0.02  # quantile of a dead line's differences that must exceed the same limit
 SHORTEST = 64  # least number of lines, and of pixels in a line
-# Rows processed at a time, to save memory, and rows on either side that affect them.
+# Number of rows processed at a time, to save memory, and number of rows around that affect them.
 STRIP, BEYOND = 128, WINDOW // 2 + 2
 
 
 def without_defects(planes: Plane, step: float = 0.0) -> tuple[Plane, Defects]:
-    """Return planes (c, h, w) with defects filled, and the number of each kind.
-
-    `step` is the distance of integer values.
-    """
+    """Return planes (c, h, w) with defects filled, and numbers; `step` is that of integers."""
     corrected, found = planes.copy(), list[Defects]()
     for plane in corrected:
         columns, rows = dead_rows(plane.T, step), dead_rows(plane, step)
@@ -54,14 +51,14 @@ def without_defects(planes: Plane, step: float = 0.0) -> tuple[Plane, Defects]:
 
 
 def lone_pixels(plane: Plane, step: float = 0.0) -> Flags:
-    """Return which pixels differ from their neighbourhood more than pictures or noise allow."""
+    """Return which pixels differ from their neighbourhood more than pictures or noise do."""
     lone, is_new = np.zeros(plane.shape, bool), np.ones(plane.shape, bool)
     for _ in range(ROUNDS):
         corrected, last, is_new = fill_from_neighbours(plane, lone), is_new, np.zeros_like(lone)
         for start in range(0, len(plane), STRIP):
             above = min(start, BEYOND)
             seen = slice(start - above, start + STRIP + BEYOND)
-            # Rows whose surroundings did not change in the last round hold no new lone pixels.
+            # Rows whose surroundings did not change in the last round have no new lone pixels.
             if last[max(0, start - 2 * BEYOND) : start + STRIP + 2 * BEYOND].any():
                 found = _lone_in(corrected[seen], lone[seen], step)
                 is_new[start : start + STRIP] = found[above : above + STRIP]
@@ -85,7 +82,7 @@ def _lone_in(corrected: Plane, lone: Flags, step: float) -> Flags:
     is_alone = np.abs(np.median(beside, axis=1) - around) < SHARED * off
     found = np.zeros(corrected.shape, bool)
     found[places] = is_new = (off > least[places]) & is_alone
-    # If a neighbour is as far off and not alone, the pixel is the end of a line.
+    # A pixel is the end of a line if a neighbour differs as much and is not alone.
     others = ~sliding_window_view(np.pad(found, 2), (5, 5))[places][:, _BESIDE]
     as_far = np.abs(beside - around[:, np.newaxis]) > off[:, np.newaxis] / 2
     found[places] = is_new & ~(others & as_far).any(axis=1)
@@ -100,19 +97,16 @@ def dead_rows(plane: Plane, step: float = 0.0) -> Flags:
     strips = np.array_split(np.arange(len(plane)), len(plane) // STRIP + 1)
     usual = np.concatenate([np.abs(np.median(_off(plane, rows), axis=1)) for rows in strips])
     least = DEAD * np.maximum(median_filter(usual, WINDOW) + np.median(usual), step)
-    # A dead row is off over its whole length, so its median is off: only such rows need quantiles.
+    # The median of a dead row is off, too: only such rows need the slower quantiles.
     for row in np.flatnonzero(usual > least).tolist():
         low, high = np.quantile(_off(plane, row), (WHOLE, 1 - WHOLE))
         dead[row] = max(low, -high) > least[row]
-    # Many such rows belong to the picture: edges of letters, or a halftone screen.
+    # If many rows differ, they belong to the picture: edges of letters, or a halftone screen.
     return np.asarray(dead & (np.count_nonzero(dead) * WINDOW <= len(dead)))
 
 
 def _off(plane: Plane, rows: NDArray[np.intp] | int) -> Plane:
-    """Return the difference of rows from the median of four: two above and two below.
-
-    Next to a dead row, at least two of the four are sound.
-    """
+    """Return how rows differ from the median of two rows above and two below."""
     reflected = np.pad(np.arange(len(plane)), 2, mode="reflect")
     a, b, own, c, d = (plane[reflected[rows + k]] for k in range(5))
     inner = np.maximum(np.minimum(a, b), np.minimum(c, d))

@@ -40,7 +40,7 @@ Opened = tuple[NDArray[Any], Axes, Mask | None]
 Noise = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
 
 COLOURS = (1, 3, 4)  # numbers of channels of grey, RGB and RGBA images
-SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ between channels
+SIGMA_A_CHANNEL = ("gaussian", "poisson")  # kinds of noise whose level may differ between channels
 MOST_RELATIVE = 2.0  # largest noise level relative to the intensity
 
 
@@ -77,7 +77,7 @@ def denoise_with_info(
     denoised : ndarray
         As from `denoise_kpca`.
     info : DenoiseInfo
-        The noise found.
+        The measured noise.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def denoise_with_info(
 def _called_as(
     other: Callable[Parameters, Any],
 ) -> Callable[[Callable[..., Denoised]], Callable[Parameters, Denoised]]:
-    """Give a function the signature of another one."""
+    """Give a function the signature of another function."""
 
     def decorate(function: Callable[..., Denoised]) -> Callable[Parameters, Denoised]:
         returned = signature(function).return_annotation
@@ -127,91 +127,91 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     Parameters
     ----------
     image : ndarray of shape (h, w), or with an axis of channels
-        Any real dtype; not changed. 3 channels are red, green and blue, 4 have alpha; of any other
-        number each is denoised on its own. With `stack_axis` it has an axis of pages, too. Pixels
-        that are not a number, masked in a masked array or wholly transparent are no data, as those
-        outside `mask`, and neither is padding: areas of one value from the border on.
+        Any real dtype; not changed. 3 channels are red, green and blue, 4 have alpha; with other
+        numbers of channels, each channel is denoised separately. With `stack_axis`, the image also
+        has an axis of pages. Pixels that are NaN, masked in a masked array or fully transparent are
+        not data, like pixels outside `mask` and padding (areas of one value at the border).
     sigma : float or sequence of float, optional
         Standard deviation of the noise in the units of the image, the same in every channel, or
-        one for each channel but alpha (for ``"gaussian"`` and ``"poisson"`` noise). For
-        ``noise="poisson"`` the deviation where the image is as bright as ``data_range``; for
-        ``"speckle"`` relative to the intensity; for ``"impulse"`` that of the Gaussian noise
-        beside the impulses. Default: estimated from the image, in each channel; where all that is
-        measured may be texture, ``"gaussian"`` and ``"auto"`` return the image as it is. 0 returns
-        the image, to the last bit that the dtype returned holds (for ``"impulse"``, without the
-        impulses).
+        one for each channel except alpha (for ``"gaussian"`` and ``"poisson"`` noise). For
+        ``"poisson"``, the deviation where the image is as bright as ``data_range``; for
+        ``"speckle"``, relative to the intensity; for ``"impulse"``, that of the Gaussian noise in
+        addition to the impulses. Default: estimated in each channel; if the estimate may be texture
+        only, ``"gaussian"`` and ``"auto"`` return the image unchanged. 0 returns the image
+        unchanged in the returned dtype (for ``"impulse"``, without the impulses).
     data_range : float, optional
         Difference between the largest and the smallest value the image can take. Default: that of
-        an unsigned integer dtype of 8 or 16 bits; 1 for floats that lie in [0, 1] and span a tenth
-        of it at least; else the largest value minus the smallest. A scale only: nothing is clipped
-        to it.
+        an unsigned integer dtype of 8 or 16 bits; 1 for floats in [0, 1] that span at least a
+        tenth of that range; else the largest value minus the smallest. Values are not clipped to
+        this range.
     channel_axis : int, optional
-        The axis of the channels; None for a grey image. An alpha channel is returned as it is.
+        The axis of the channels; None for a grey image. An alpha channel is returned unchanged.
     stack_axis : int, optional
-        The axis of the pages of a volume or film, which are denoised together, for
-        ``"gaussian"`` and ``"poisson"`` noise; one level of noise holds for all.
+        The axis of the pages of a volume or film, which are denoised together with one noise level,
+        for ``"gaussian"`` and ``"poisson"`` noise.
     mask : array-like of shape (h, w) or (pages, h, w), optional
-        Where there are data: anything but 0. Other pixels come back as they are, and what they hold
-        has no influence on the rest. Default: everywhere.
+        Non-zero where there are data. Other pixels are returned unchanged, and do not affect the
+        result. Default: data everywhere.
     region : tuple of int, optional
-        Column and row of a corner, width and height of the part that is denoised; its noise is
-        measured in it, but for ``"impulse"``, which is measured in what is around as well. The rest
-        comes back as it is. Default: all.
+        Column and row of a corner, width and height of the part to denoise. The noise is measured
+        in this part; for ``"impulse"``, also in a margin. The rest is returned unchanged. Default:
+        the whole image.
     quality : {"draft", "fast", "balanced", "high"}
-        Fewer or more passes, and for a draft smaller groups on coarser grids; a stack has the same
-        at each.
+        More passes at higher quality; a draft also uses smaller groups on coarser grids. Has no
+        effect on a stack.
     noise : {"gaussian", "poisson", "speckle", "impulse", "camera", "auto"}
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
-        pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
-        light, ``"speckle"`` for noise that multiplies it. ``"auto"`` chooses one of these if it
-        detects such noise (in stacks ``"poisson"`` for speckle), else ``"gaussian"``. Except for
-        ``"impulse"``, lone pixels and dead lines of the sensor are removed first.
+        pixels, ``"poisson"`` for noise whose variance grows with brightness, such as photon noise,
+        and ``"speckle"`` for noise that multiplies the brightness. ``"auto"`` chooses one of these
+        if it detects such noise (in stacks ``"poisson"`` for speckle), else ``"gaussian"``. Except
+        for ``"impulse"``, lone pixels and dead lines of the sensor are removed first.
     method : {"rbf", "linear", "mika"}
-        ``"mika"`` is kernel PCA of each group of similar patches with ``exp(-|x - y|^2 / c)``, cut
-        at the noise, and fixed-point pre-images, once (Mika et al. 1998). ``"rbf"`` repeats that on
-        the better estimate, and takes a Tikhonov filter between; ``"linear"`` is the same as c
-        grows without bound: principal components, and a Wiener filter. Both others do the same in
-        groups whose patches differ little beyond their noise, as most groups of photographs.
+        ``"mika"`` is one pass of kernel PCA on each group of similar patches, with the kernel
+        ``exp(-|x - y|^2 / c)``, a cut at the noise, and fixed-point pre-images (Mika et al. 1998).
+        ``"rbf"`` repeats that pass on the better estimate, with a Tikhonov filter between.
+        ``"linear"`` is the limit of ``"rbf"`` for large c: principal components, and a Wiener
+        filter. All methods are linear in groups whose patches differ little beyond their noise, as
+        most groups of photographs.
     bandwidth : float, optional
-        c of the RBF kernel in squared distances between patches of noise alone. Default: 12 for
+        c of the RBF kernel, in squared distances between patches of noise alone. Default: 12 for
         noise of 5 to 10 % of the range, wider below and above.
     content : {"photo", "text"}
         ``"text"`` uses smaller patches, for text and drawings.
     luma, chroma : float
         Factors of the noise level assumed in luminance and in colour; above 1 smooths more.
     strength : float
-        0 returns the image, 1 the denoised image, between them a mixture.
+        0 returns the image, 1 the denoised image, values between them a mixture.
     n_jobs : int, optional
-        Workers; the result is the same for any number.
+        Number of threads; the result is the same for any number.
 
     Returns
     -------
     ndarray of the shape of ``image``
-        In the image's units: float32 where that holds every value of the image's dtype (integers
-        of 8 or 16 bits, floats of 16 or 32), else float64. Floats are never clipped, not at 0 or 1
-        and not at `data_range`; values of an integer image only at the range of its dtype. What a
-        subtracted background made negative stays so.
+        In the image's units: float32 if float32 holds every value of the image's dtype (integers
+        of 8 or 16 bits, floats of 16 or 32), else float64. Float images are never clipped; values
+        of an integer image are clipped only to the range of its dtype. Negative values, as from
+        background subtraction, stay negative.
 
     Raises
     ------
     kpca_apps.errors.InputError
-        A ValueError: the image is infinite somewhere or nowhere data, its channel axis is unclear,
-        its mask of another shape or the region not inside it.
+        A ValueError: the image has infinite values or no data, its channel axis is unclear, its
+        mask has another shape, or the region is not inside the image.
     kpca_apps.errors.ConfigError
         A ValueError: an option is out of its range.
 
     Warns
     -----
     UserWarning
-        If ``sigma`` is less than one step of an integer dtype, as a share of the range would be. If
-        no noise could be established, and the image is returned unchanged. Or if single pixels
-        stand out like impulses, which ``noise="impulse"`` removes. `denoise_with_info` returns the
-        latter two instead, as ``established`` and ``impulses``.
+        If ``sigma`` is less than one step of an integer dtype, and so may be a share of the range.
+        If no noise was established, and the image is returned unchanged. If single pixels stand out
+        like impulses, which ``noise="impulse"`` removes. `denoise_with_info` returns the last two
+        as ``established`` and ``impulses`` instead.
 
     Notes
     -----
     Time grows with the number of pixels: about ten seconds a megapixel and channel at
-    ``"balanced"`` on one core. Where ``sigma`` is unknown and matters,
+    ``"balanced"`` on one core. If ``sigma`` is unknown and important,
     `skimage.restoration.calibrate_denoiser` can choose it.
 
     References
@@ -231,7 +231,7 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     given = signature(denoise_kpca).bind(image, **options)
     given.apply_defaults()
     denoised, info = denoise_with_info(*given.args, **given.kwargs)
-    # The result is an array without a note, so warn of what the caller should know.
+    # The result is a plain array, so warn of what only the info tells.
     sigma, strength = (given.arguments[name] for name in ("sigma", "strength"))
     denoises = strength > 0.0 and (sigma is None or np.any(sigma))
     if denoises and info.impulses:
@@ -249,12 +249,12 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
 
 @dataclass(frozen=True)
 class Given:
-    """What is known of an image, and the part of it to denoise."""
+    """What is known of an image, and the part of the image to denoise."""
 
     sigma: float | Sequence[float] | None = None
     data_range: float | None = None
     region: Region | None = None
-    laws: Sequence[NoiseLaw] = ()  # laws of the image's channels, in its units
+    laws: Sequence[NoiseLaw] = ()  # law of each channel, in the units of the image
 
 
 def _denoised(
@@ -284,7 +284,7 @@ def _denoised(
         for k, level in enumerate(levels)
     ]
     infos = [part.info for part in parts]
-    # Speckle levels are relative to the intensity and cannot be averaged with absolute ones.
+    # Speckle levels are relative to the intensity and cannot be averaged with absolute levels.
     strongest = max(infos, key=lambda info: (not is_relative(info.noise), info.sigma))
     alike = [one.sigma for one in infos if is_relative(one.noise) == is_relative(strongest.noise)]
     info = replace(
@@ -320,7 +320,7 @@ def clean_image(
     stack_axis: int | None = None,
     mask: ArrayLike | None = None,
 ) -> Cleaned:
-    """Denoise an image whose strength may be chosen later; skip the work if the strength is 0."""
+    """Denoise an image, to mix at a strength chosen later; only measure at strength 0."""
     planes, axes, data = _opened(image, channel_axis, stack_axis, mask)
     return _clean(read_picture(planes, axes, given.data_range, data), options, given)
 
@@ -362,10 +362,9 @@ def _clean_all(picture: Picture, measured: Picture, options: Options, given: Giv
     sigma: Any = given.sigma
     is_list = isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1
     is_one_level = not is_list or (len(sigma) == 3 and sigma[0] == sigma[1] == sigma[2])
-    # Use one thread: the order of sums decides the last bits, which may decide between laws.
+    # Use one BLAS thread: the order of sums affects the last bits, which may decide between laws.
     with one_blas_thread():
         if others and is_one_level and all(np.array_equal(first, one) for one in others):
-            # Grey saved as red, green and blue: all three have the same noise.
             given = replace(given, sigma=sigma[0] if is_list else sigma, laws=given.laws[:1])
             planes, info = _clean_picture(picture.grey(), measured.grey(), options, given)
             info = replace(info, channel_sigma=3 * info.channel_sigma, laws=3 * info.laws)
@@ -376,10 +375,10 @@ def _clean_all(picture: Picture, measured: Picture, options: Options, given: Giv
 def _clean_picture(
     picture: Picture, measured: Picture, options: Options, known: Given
 ) -> tuple[NDArray[np.float32], DenoiseInfo]:
-    """Remove the noise from the planes of a picture; measure it first unless the level is given."""
+    """Denoise the planes of a picture; measure the noise first unless its level is given."""
     given, unit, is_part = picture.planes(), picture.unit, measured is not picture
     defects, sigma = NO_DEFECTS, known.sigma
-    # Impulse noise consists of lone pixels and has a model of its own.
+    # Impulse noise consists of lone pixels, which its own model removes.
     if options.noise != "impulse" and picture.n_pages == 1:
         planes, defects = without_defects(given, picture.step)
         if defects:
@@ -406,7 +405,7 @@ def _clean_picture(
         if picture.data is not None:
             planes = picture.continued()
         place = np.float32(1.0) if inspected.place is None else inspected.place
-        # Where a map of levels is too low, noise is left, which the second pass would bring back.
+        # Where a map of levels is too low, noise remains, which the second pass would restore.
         options = replace(options, shared=inspected.place is not None)
         cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
         cleaned = cleaned * place - black
@@ -466,9 +465,9 @@ def measure_noise(
     Returns
     -------
     DenoiseInfo
-        With ``noise="camera"`` where the noise is correlated, ``"poisson"`` where its variance
-        grows with brightness, ``"speckle"`` where its deviation is a share of it, else
-        ``"gaussian"``, and the level that denoising with ``noise="auto"`` removes.
+        The level that ``noise="auto"`` removes. The noise is ``"camera"`` if it is correlated,
+        ``"poisson"`` if its variance grows with brightness, ``"speckle"`` if its deviation is a
+        share of the brightness, else ``"gaussian"``.
 
     Examples
     --------

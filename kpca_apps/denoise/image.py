@@ -15,30 +15,30 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import shown
 from kpca_apps.options import is_number
 
-SCALE = 255.0  # the range of values of an image becomes 0..255 in its planes
-# A bead, a star or a hot spot of a hundredth of the pixels lies beyond these quantiles.
+SCALE = 255.0  # largest value in planes: the range of an image is scaled to 0..255
+# Quantiles between which values count as used: a bead, a star or a hot spot covers less than 1 %.
 USED = (0.015, 0.985)
-NARROWEST = 1e-290  # least range: of narrower ones float64 loses digits, or the inverse overflows
-# Smaller differences, of 255, count as none. Noise a thousand times as strong is ignored, and
-# squares of much smaller values underflow in single precision.
+NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or inverses overflow
+# Range (of 255) below which a plane counts as constant. Noise a thousand times as strong is
+# ignored, and squares of much smaller values underflow in single precision.
 EVEN = 1e-6
-# Largest span or magnitude of an image, in data ranges: beyond, single precision fails.
+# Largest span or magnitude of an image, in data ranges: above, single precision fails.
 MOST_BEYOND = 1e6
 # Share of the light that rounding may change (root mean square in a window of this width). Smooth
-# pictures below 3 counts on average exceed this: integers are coarser than the remaining noise.
+# pictures below 3 counts on average exceed this: integers are coarser than the noise left.
 LOST, AROUND = 0.1, 8
 # Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
-# neighbourhood: powers of the inverse of the plastic number (Roberts 2018, "The unreasonable
-# effectiveness of quasirandom sequences").
+# neighbourhood. They are powers of the inverse of the plastic number (Roberts 2018, "The
+# unreasonable effectiveness of quasirandom sequences").
 DITHER = (0.5698402909980532, 0.7548776662466927)
-NARROW = 2  # bytes up to which unsigned integers fill the range of their dtype
+NARROW = 2  # largest number of bytes of unsigned integers that fill the range of their dtype
 # Floats that span a smaller share of [0, 1] are taken to be in other units, such as metres.
 LEAST_OF_UNIT = 0.1
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Axes of channels and pages, counted from 0; None if there is none."""
+    """Axes of channels and pages of an image, counted from 0; None for a missing axis."""
 
     channel: int | None
     stack: int | None
@@ -66,13 +66,13 @@ class Axes:
         return cls(found.get("channel_axis"), found.get("stack_axis"))
 
     def first(self, image: NDArray[Any]) -> NDArray[Any]:
-        """Return a view of shape (channels, pages, h, w)."""
+        """Return a view of the image with shape (channels, pages, h, w)."""
         own = [axis for axis in (self.channel, self.stack) if axis is not None]
         absent = [k for k, axis in enumerate((self.channel, self.stack)) if axis is None]
         return np.expand_dims(np.moveaxis(image, own, range(len(own))), absent)
 
     def back(self, planes: NDArray[Any]) -> NDArray[Any]:
-        """Return the image of which `first` made the planes, contiguous."""
+        """Return the image from the planes of `first`, contiguous in memory."""
         own = [axis for axis in (self.channel, self.stack) if axis is not None]
         absent = [k for k, axis in enumerate((self.channel, self.stack)) if axis is None]
         return np.ascontiguousarray(
@@ -81,7 +81,6 @@ class Axes:
 
 
 def _wrong_shape(shape: tuple[int, ...], channel: Any, stack: Any, expected: int) -> str:
-    """Say what is wrong with the number of dimensions."""
     if stack is not None:
         return (
             f"image has shape {shape}: with stack_axis={stack} and channel_axis={channel} it has "
@@ -101,17 +100,17 @@ def _wrong_shape(shape: tuple[int, ...], channel: Any, stack: Any, expected: int
 
 @dataclass(frozen=True)
 class Picture:
-    """The planes of an image to denoise, and the data needed to restore its form."""
+    """The planes of an image to denoise, and the data needed to restore the image."""
 
     colours: NDArray[Any]  # (c, pages * h, w), one grey plane, or red, green and blue
-    alpha: NDArray[Any] | None  # (pages * h, w), unchanged
+    alpha: NDArray[Any] | None  # (pages * h, w), returned unchanged
     axes: Axes
     n_pages: int  # number of pages, one below the other
-    data_range: float  # in the image's units, as is `lowest`
+    data_range: float  # in the units of the image, as is `lowest`
     lowest: float
-    unit: float  # one unit of the image on the scale 0..255
-    # Which pixels (pages * h, w) are data, and the colours as given, since holes in `colours` are
-    # filled; None if all pixels are data.
+    unit: float  # one unit of the image, on the scale 0..255
+    # Which pixels (pages * h, w) are data, or None if all are; and the colours before holes in
+    # `colours` were filled.
     data: Mask | None = None
     given: NDArray[Any] | None = None
     corrected: NDArray[np.float32] | None = None  # the planes without defects, if there are any
@@ -147,7 +146,7 @@ class Picture:
 
     @property
     def step(self) -> float:
-        """Distance between integers, of any dtype, on the scale 0..255; 0 for other values."""
+        """Difference between successive integers, on the scale 0..255; 0 for other values."""
         is_whole = self.colours.dtype.kind in "ui" or np.array_equal(
             self.colours, np.rint(self.colours)
         )
@@ -176,8 +175,8 @@ class Picture:
     def restored(self, planes: NDArray[np.float32], strength: float) -> NDArray[np.floating]:
         """Return the planes (channels, pages, h, w) of the image at a strength from 0 to 1.
 
-        At 0 they equal the given ones to the last bit, as pixels without data always do. Integer
-        images are clipped to their dtype's range, float images are not.
+        At 0, and at pixels without data, they equal the input bit for bit. Integer images are
+        clipped to their dtype's range, float images are not.
         """
         dtype = self.colours.dtype
         channels = len(planes) + (self.alpha is not None)
@@ -200,7 +199,7 @@ class Picture:
 
 
 def checked_image(image: NDArray[Any]) -> NDArray[Any]:
-    """Return an image as an array of real numbers, or refuse it."""
+    """Return an image as an array of real numbers, or raise InputError."""
     image = np.asarray(image)
     if image.dtype.kind not in "buif":
         raise InputError(f"image has dtype {image.dtype}; give real numbers (integer or float)")
@@ -212,10 +211,7 @@ def checked_image(image: NDArray[Any]) -> NDArray[Any]:
 def read_picture(
     planes: NDArray[Any], axes: Axes, data_range: float | None = None, mask: Mask | None = None
 ) -> Picture:
-    """Return the picture of an image's planes (channels, pages, h, w), on the scale 0..255.
-
-    A mask (pages, h, w) is True for data; padding is excluded.
-    """
+    """Return the picture of planes (channels, pages, h, w); a mask (pages, h, w) marks data."""
     if len(planes) not in (1, 3, 4):
         raise InputError(
             f"image has {len(planes)} channels along axis {axes.channel}; give 1 (grey), 3 (RGB) "
@@ -230,7 +226,7 @@ def read_picture(
         level, planes = planes[0][data].min(), planes.copy()
         for page, of_page in enumerate(data):
             for channel in planes[:3, page]:
-                # A page without data gets one value, and no noise.
+                # A page without data gets a single value, and no noise.
                 channel[...] = imputed(channel, of_page) if of_page.any() else level
         data = data.reshape(-1, planes.shape[-1])
     planes = planes.reshape(len(planes), -1, planes.shape[-1])
@@ -239,7 +235,7 @@ def read_picture(
     if data_range is not None:
         _check_range(data_range, low, high)
     span, lowest = value_range(colours, data_range)
-    # Single precision, in planes and most results, must not overflow.
+    # Planes and most results are in single precision, and must not overflow.
     if not span * SCALE < float(np.finfo(np.float32).max):
         raise InputError(f"image spans {low:g} to {high:g}, too wide to compute with; rescale it")
     if span and span < NARROWEST:
@@ -248,7 +244,6 @@ def read_picture(
 
 
 def _check_range(data_range: Any, low: float, high: float) -> None:
-    """Refuse an invalid data range, or one that the image's values exceed by far."""
     if not is_number(data_range, LEAST_RANGE, LARGEST_RANGE):
         raise ConfigError(
             f"data_range is {shown(data_range)}; give one number from {LEAST_RANGE:g} to "
@@ -274,9 +269,9 @@ def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
 def as_stored(
     values: NDArray[Any], dtype: np.dtype[Any], *, dithered: bool = False
 ) -> NDArray[Any]:
-    """Return values in the type of a file: for integers rounded and clipped to its range.
+    """Return values in a file's dtype, for integers rounded (or dithered) and clipped.
 
-    Dithering rounds fractions up or down so that local means are kept.
+    Dithering rounds up or down so that local means are kept.
 
     >>> as_stored(np.full((4, 6), 0.25), np.dtype("u1"), dithered=True).sum()
     np.uint64(6)
@@ -308,10 +303,7 @@ def loses_light(values: NDArray[np.floating], dtype: np.dtype[Any]) -> bool:
 
 
 def dtype_range(dtype: np.dtype[Any]) -> float | None:
-    """Return the data range of a dtype: that of unsigned 8 or 16 bits, 1 for booleans.
-
-    None for floats, signed and wider integers, whose values rarely fill their type.
-    """
+    """Return the data range of a dtype: of unsigned 8 or 16 bits, 1 for booleans, or None."""
     if dtype.kind == "b":
         return 1.0
     if dtype.kind == "u" and dtype.itemsize <= NARROW:
@@ -320,10 +312,7 @@ def dtype_range(dtype: np.dtype[Any]) -> float | None:
 
 
 def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[float, float]:
-    """Return the data range of an image by the rule stated in `denoise_kpca`, and its black value.
-
-    The range is 1 if all values are equal.
-    """
+    """Return data range (1 if constant) and black value, by the rule of `denoise_kpca`."""
     by_dtype = dtype_range(pixels.dtype)
     if by_dtype is not None:
         return float(data_range or by_dtype), 0.0
@@ -334,6 +323,6 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
 
 
 def used_range(plane: NDArray[np.float32]) -> float:
-    """Return the range of values of most of a plane."""
+    """Return the range of the values of most pixels of a plane."""
     low, high = np.quantile(plane, USED)
     return float(high - low)

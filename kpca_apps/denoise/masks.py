@@ -1,10 +1,9 @@
 """Find pixels without data, and fill them while the others are denoised.
 
 Holes are filled from the data alone, so that masked values never affect the result. For matching
-patches, a hole is filled by a smooth continuation of the data around it. For measuring noise, the
-filling must have the same noise: near data, the continuation plus the residual of a random nearby
-pixel; farther away, the mirrored data. Mirroring sparse data alone would repeat each pixel many
-times, which looks smooth.
+patches, a hole is filled by a smooth continuation of the data around. For measuring noise, filled
+pixels need noise, too: near data, the continuation plus the residual of a random nearby pixel;
+farther away, mirrored data. Mirroring alone would repeat each pixel of sparse data many times.
 
 References
 ----------
@@ -34,25 +33,25 @@ from kpca_apps.errors import InputError
 
 Mask = NDArray[np.bool_]  # True where there are data
 
-# Deviation in pixels of the Gaussian that continues the data, and the least share of its weight on
-# data; below this share, the image at half the scale is used.
+# Deviation in pixels of the Gaussian that continues the data; and least share of its weight on
+# data, below which the image at half the scale is used.
 REACH, ENOUGH = 1.0, 0.1
-MIRRORINGS = 8  # most mirrorings to fill a hole; sparse data would need hundreds
-# Largest distance in pixels from which a residual is drawn. On simulated images that lack half of
-# the pixels, or every other row, the level is .95 to 1.06 times the whole image's; without 70 %,
-# .87 to 1.03 times. With a distance of 8 it is down to .85; with 24, up to 1.33 in texture.
+MIRRORINGS = 8  # largest number of mirrorings to fill a hole; sparse data would need hundreds
+# Largest distance in pixels from which a residual is drawn. Measured on simulated images that lack
+# half of the pixels, or every other row: the noise level is .95 to 1.06 times the true level;
+# without 70 %, .87 to 1.03 times. Distance 8 gives down to .85; 24, up to 1.33 in texture.
 NEARBY = 12
-# Side of the squares that make up padding: clipped noise has no such squares of one value.
+# Side of the squares that make up padding; clipped noise has no constant squares of this side.
 SOLID = 5
-# An area counts as clipped noise if this share of the pixels beside it have its value. Clipped
-# noise has .1 to .6 (noise of 5 and 20 on four photographs made darker and brighter), and the
-# padding of a rotated photograph clipped at the value of the padding at most .02.
+# An area counts as clipped noise if this share of the pixels next to it have its value. Measured:
+# .1 to .6 for clipped noise of 5 and 20 on four photographs made darker and brighter; at most .02
+# for the padding of a rotated photograph that is clipped at the padding's value.
 BLURRED = 0.05
-MOST_PADDINGS = 2  # most values of padding in one page
+MOST_PADDINGS = 2  # largest number of padding values in a page
 
 
 def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
-    """Return a mask as (pages, h, w) of an image of that shape, or refuse it.
+    """Return a mask as booleans (pages, h, w) for an image of that shape, or raise InputError.
 
     >>> checked_mask([[1, 0]], (3, 1, 2)).shape
     (3, 1, 2)
@@ -68,7 +67,7 @@ def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
 
 
 def as_mask(values: NDArray[Any]) -> Mask:
-    """Return where values are not 0, which means data; refuse NaN."""
+    """Return which values are not 0, and so mark data; refuse NaN."""
     if values.dtype.kind == "f" and (unknown := np.isnan(values)).any():
         place = ", ".join(map(str, np.argwhere(unknown)[0].tolist()))
         raise InputError(f"mask is not a number at {place}; give 1 where there are data, else 0")
@@ -76,7 +75,7 @@ def as_mask(values: NDArray[Any]) -> Mask:
 
 
 def both(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return where both masks have data; None is everywhere."""
+    """Return where both masks have data; None is data everywhere."""
     if one is None or other is None:
         return other if one is None else one
     return one & other
@@ -85,13 +84,13 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
 def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
     """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None for all.
 
-    Excluded are pixels outside the mask, with NaN in a channel, and transparent ones (fourth
-    channel 0, unless it is 0 everywhere). Raises InputError for infinite data, and without data.
+    Pixels outside the mask, with NaN in a channel, or transparent (fourth channel 0, unless 0
+    everywhere) are excluded. Raises InputError for infinite data, and without data.
     """
     data = None if mask is None or mask.all() else mask
     odd = []  # channels with NaN or infinity
     for number, channel in enumerate(planes if planes.dtype.kind == "f" else ()):
-        # A finite sum implies finite terms; otherwise, huge terms may have overflowed.
+        # A finite sum implies finite terms; an infinite sum may be an overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(channel.sum()) or np.isfinite(channel).all():
                 continue
@@ -100,7 +99,7 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
     if len(planes) == 4 and not (opaque := planes[3] != 0).all():
         seen = both(data, opaque)
         data = seen if seen is not None and seen.any() else data
-    for number in odd:  # checked after all exclusions are known
+    for number in odd:  # only now, as excluded pixels may be infinite
         channel = planes[number]
         if (infinite := np.isinf(channel) & data).any():
             page, row, column = np.argwhere(infinite)[0]
@@ -140,7 +139,7 @@ def padding_in(planes: NDArray[Any]) -> Mask:
             solid = maximum_filter(minimum_filter(wide, SOLID), SOLID)
             labels, _ = label(solid[SOLID:-SOLID, SOLID:-SOLID])
             large = np.bincount(labels.ravel()) >= min(labels.shape)
-            # For each pixel next to areas, the number of each of these areas once.
+            # For each pixel next to areas, list each adjacent area once.
             beside, around = binary_dilation(labels > 0) & (labels == 0), np.pad(labels, 1)
             sides = (around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:])
             areas = np.sort([side[beside] for side in sides], axis=0)
@@ -151,14 +150,14 @@ def padding_in(planes: NDArray[Any]) -> Mask:
             border = np.concatenate([*labels[[0, -1]], *labels.T[[0, -1]]])
             padding |= np.isin(labels, border[(border > 0) & is_padding[border]])
         if padding.any():
-            # In a drawing, the rest of the page also has areas of one value, or is empty.
+            # If half of the rest is constant, the page is a drawing, which has no padding.
             even = maximum_filter(page[0], SOLID) == minimum_filter(page[0], SOLID)
             padding &= np.count_nonzero(even & ~padding) * 2 < np.count_nonzero(~padding)
     return found
 
 
 def numbers_in(pixels: NDArray[Any], data: Mask | None, has_colours: bool) -> Mask | None:
-    """Return where pixels, (..., channels) with colours, are data and numbers; None for all.
+    """Return where pixels are data and not NaN in any colour (last axis); None for all.
 
     >>> numbers_in(np.array([[1.0, np.nan, 3.0]]), np.array([[True, True, False]]), False)
     array([[ True, False, False]])
@@ -208,7 +207,7 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     values = np.where(data, values - middle, 0.0)
     weights, sums = gaussian_filter(share, REACH), gaussian_filter(values, REACH)
     near = ~data & (weights >= ENOUGH)
-    # For each pixel of data, compute the mean of its neighbours, and the variance of that mean.
+    # For each pixel of data, compute the mean of the pixels around, and the variance of that mean.
     row = gaussian_filter([0.0] * 8 + [1.0] + [0.0] * 8, REACH)
     centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)  # of the kernel
     weights, sums = weights - centre * share, sums - centre * values
@@ -219,7 +218,7 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     weights = np.maximum(weights, ENOUGH / 2)
     residuals = (values - sums / weights) / np.sqrt(1.0 + np.maximum(squares, 0.0) / weights**2)
     holes = np.array(np.nonzero(near))
-    # All channels get the same draws, which keeps their correlation.
+    # Use the same draws for all channels, which keeps their correlation.
     drawn = holes + np.random.default_rng(0).integers(-NEARBY, NEARBY + 1, holes.shape)
     drawn = np.clip(drawn, 0, np.reshape(data.shape, (2, 1)) - 1)
     nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
@@ -227,7 +226,7 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     found += residuals[tuple(nearest[:, drawn[0], drawn[1]])]
     if page.dtype.kind != "f":
         found = np.rint(found)
-    # Discard values beyond the data's range: clipping them would look like clipped noise.
+    # Discard values beyond the range of the data, as clipped values would look like clipped noise.
     within = (found >= page[data].min()) & (found <= page[data].max())
     filled, known = page.copy(), data.copy()
     place = tuple(holes[:, within])

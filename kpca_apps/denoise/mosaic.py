@@ -1,18 +1,17 @@
-"""Raw mosaics of camera sensors: denoised before colours are computed from them.
+"""Denoise raw mosaics of camera sensors, before colours are computed.
 
-There noise is what it should be: of every pixel on its own, with a variance that grows in a line
-with light, a x + b, by photons and readout. Demosaicking, white balance and gamma, which make
-`noise="camera"` of it, come after.
+The noise of raw mosaics is independent between pixels. Its variance a x + b, of photons and
+readout, grows linearly with the light x. Demosaicking, white balance and gamma, which correlate the
+noise (`noise="camera"`), come later.
 
-The generalised Anscombe transform makes that noise white, of deviation 1. Each quad of pixels, red,
-two greens and blue, is a pixel of four planes at half the resolution, whose principal components,
-luminance first, are denoised as the planes of any image. Quads may begin at any of four pixels, and
-the mean over several such phases shows no trace of where they did. Of X-Trans, cells of 3 x 3
-pixels are taken for quads.
+The generalised Anscombe transform makes the noise white, of deviation 1. Each 2 x 2 cell (red, two
+greens, blue) becomes one pixel of four planes, whose principal components, luminance first, are
+denoised like the planes of any image. Cells may begin at any of four pixels. The mean over several
+such phases shows no trace of the grid. X-Trans mosaics have cells of 3 x 3 pixels.
 
-The line is measured where a mosaic has least texture. In each class of brightness this is the
-variance of the upper frequencies in the patches whose lower ones are weakest; the line is their
-lower envelope.
+The line a x + b is measured where a mosaic has least texture. In each class of brightness, the
+patches with the weakest lower frequencies are chosen, and the variance of their upper frequencies
+is measured; the line is the lower envelope of these variances.
 
 References
 ----------
@@ -59,25 +58,25 @@ from kpca_apps.system.blas import one_blas_thread
 # Number of phases in which a mosaic is denoised, for Bayer and for X-Trans patterns.
 PHASES = {"draft": (1, 1), "fast": (2, 2), "balanced": (2, 3), "high": (4, 5)}
 
-# Coefficients of high frequency both down and across, where texture is weakest, measure noise;
-# the others, except the mean, show texture.
+# High frequencies both down and across, where texture is weakest, measure the noise; the other
+# frequencies, except the mean, show texture.
 FINEST = np.minimum(*np.indices((WIDTH, WIDTH))).ravel() >= WIDTH // 2
 OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
-# Number of brightness classes in each plane, and share and least number of the quietest patches
-# used of each. On mosaics made of photographs of BSDS500's training part, from 100 photons at white
-# to 1,600, these and ABOVE gave deviations nearest to the truth; lower ones counted twice.
+# Number of brightness classes in each plane; share and least number of quietest patches used in
+# each class. These values and ABOVE gave the best deviations on mosaics made from photographs of
+# BSDS500/train (100 to 1,600 photons at white); deviations too low counted twice.
 CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
-# A log variance above the line counts by its distance, from this many deviations on; one below
-# the line counts by the square, as texture can only add variance.
+# A log variance below the line counts by its squared distance, as texture can only add variance.
+# Above the line, distances of more than this many deviations are not squared.
 ABOVE = 0.3
 # Readout variance, in squared counts, above which noise is nearly Gaussian even without light.
 MANY_ADDED = 400.0
 QUADRATURE = 80  # number of quadrature nodes for the mean over readout
-# Least variance of photons at the mean light, and of readout, relative to the noisiest colour's.
+# Least variances of photons at mean light, and of readout, relative to the noisiest colour's.
 LEAST = 1e-6
 
 Mosaic = NDArray[np.float32]
-Curves = NDArray[np.float64]  # (3, 2): a and b of the noise variance a x + b in red, green and blue
+Curves = NDArray[np.float64]  # (3, 2), a and b of the noise variance a x + b in red, green and blue
 
 
 def denoise_mosaic(
@@ -100,16 +99,16 @@ def denoise_mosaic(
     mosaic : ndarray of shape (h, w)
         One colour a pixel, in proportion to light above `black`; not changed.
     pattern : {"RGGB", "BGGR", "GRBG", "GBRG"} or str
-        Colours of the first two pixels of the first row, then of the second; of an X-Trans sensor
-        those of the first six pixels of six rows, 36 letters.
+        Colours of the first two pixels of the first row, then of the second row. For an X-Trans
+        sensor, 36 letters: the colours of the first six pixels of six rows.
     black : float
         The value without light.
     white : float, optional
-        The value at which pixels saturate. Those that reach it are returned as they are. Default:
-        none does.
+        The value at which pixels saturate. Saturated pixels are returned unchanged. Default: no
+        pixel saturates.
     noise : array-like of shape (2,) or (3, 2), optional
-        a and b of the noise's variance, ``a * (value - black) + b``, in all colours or in red,
-        green and blue. Default: measured in the mosaic, one for all colours.
+        a and b of the noise variance, ``a * (value - black) + b``, for all colours or for red,
+        green and blue. Default: measured in the mosaic, the same for all colours.
     quality, luma, chroma, strength, n_jobs
         As for `kpca_apps.denoise_kpca`.
 
@@ -121,20 +120,20 @@ def denoise_mosaic(
     Raises
     ------
     kpca_apps.errors.InputError
-        A ValueError: the mosaic is not of two dimensions, or has NaN.
+        A ValueError: the mosaic does not have two dimensions, or has NaN.
     kpca_apps.errors.ConfigError
         A ValueError: an option is out of its range.
 
     Warns
     -----
     UserWarning
-        Too little of the mosaic is neither black nor white to measure its noise in: it is returned
-        as it is.
+        If the mosaic is returned unchanged, because too little of it is between black and white to
+        measure its noise.
 
     Notes
     -----
-    The method is that of Makitalo and Foi's generalised Anscombe transform around kernel PCA on
-    groups of similar patches; see the module's references.
+    The generalised Anscombe transform of Makitalo and Foi, around kernel PCA on groups of similar
+    patches; see the module's references.
 
     Examples
     --------
@@ -180,7 +179,7 @@ def denoise_mosaic(
 
 def _checked(noise: ArrayLike) -> Curves:
     curves = np.full((3, 2), np.nan)
-    with suppress(ValueError):  # rows of several lengths, or of another shape
+    with suppress(ValueError):  # rows of different lengths, or a wrong shape
         if (given := np.asarray(noise)).dtype.kind in "uif":
             curves = np.broadcast_to(given.astype(np.float64), (3, 2))
     if not ((curves >= 0) & (curves <= LARGEST_RANGE)).all():
@@ -195,15 +194,15 @@ def _checked(noise: ArrayLike) -> Curves:
 def clean_mosaic(
     light: Mosaic, pattern: str, white: float, curves: Curves | None, options: Options
 ) -> tuple[Mosaic, DenoiseInfo]:
-    """Denoise a mosaic (h, w) whose black is 0; its noise is measured where no curves are given.
+    """Denoise a mosaic (h, w) whose black is 0; measure its noise unless `curves` are given.
 
-    The strength is left to the caller, unless it is 0. The level in the info is the root of the
-    mean variance; its range ends at white.
+    `options.strength` matters only if it is 0. In the info, the level is the root of the mean
+    variance; the data range ends at white.
     """
     info, curves = measure_mosaic(light, pattern, white, curves)
     if not curves.any() or options.strength == 0:
         return light.copy(), info
-    options = replace(options, wanted=None)  # the window is that of the picture, not of the planes
+    options = replace(options, wanted=None)  # for pixels of the picture, not of the planes
     # Lower limits keep the transform of each colour finite.
     typical = float(np.mean(np.maximum(light, 0))) or 1.0
     least = LEAST * float(np.max(curves @ [typical, 1]))
@@ -233,10 +232,7 @@ def clean_mosaic(
 
 
 def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> NDArray[np.float64]:
-    """Return the mean count whose `anscombe` transform has the given mean.
-
-    The exact unbiased inverse; of many counts, or with much readout, in closed form.
-    """
+    """Return the mean count whose `anscombe` transform has this mean: the unbiased inverse."""
     many = inverse_anscombe(values) - added
     if added > MANY_ADDED:
         return many
@@ -262,7 +258,7 @@ def _denoised_phase(
     mixing = np.linalg.eigh(centred @ centred.T)[1].T[::-1]
     del centred
     mixed = np.einsum("pq,qhw->phw", mixing, planes)
-    del planes  # for a large mosaic they take 100 MB
+    del planes  # frees about 100 MB of a large mosaic
     cleaned = denoise_planes(mixed, np.full(len(mixing), unit), options)
     return merged(np.einsum("pq,phw->qhw", mixing, cleaned), stable.shape, pattern, phase)
 
@@ -271,10 +267,7 @@ def _denoised_phase(
 def measure_mosaic(
     light: Mosaic, pattern: str, white: float, curves: Curves | None = None
 ) -> tuple[DenoiseInfo, Curves]:
-    """Return the noise of a mosaic, and its curves, measured if not given.
-
-    Arguments are as in `clean_mosaic`.
-    """
+    """Return the noise of a mosaic, and its curves, measured unless given."""
     checked_pattern(pattern)
     n, counts = period_of(pattern), [pattern.count(letter) for letter in "RGB"]
     estimated = curves is None
@@ -302,14 +295,13 @@ def measure_mosaic(
 
 
 def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.float64] | None:
-    """Return a and b of the noise variance a x + b at the light x; None if not measurable."""
+    """Return a and b of the noise variance a x + b at light x; None if not measurable."""
     if not np.ptp(light):
         return np.zeros(2)
     red, (green, other), blue = measuring_planes(light, pattern)
-    # Clipped pixels have less noise.
     darkest = light.min()
     bad = [(plane >= white) | (plane == darkest) for plane in (red, green, other, blue)]
-    # Planes to measure, guides for brightness and texture, and bad pixels. Greens differ by noise.
+    # Planes to measure, guides for brightness and texture, and clipped pixels to exclude.
     measured = (
         (red, red, bad[0]),
         ((green - other) / np.float32(np.sqrt(2)), (green + other) / 2, bad[1] | bad[2]),
@@ -341,10 +333,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
 def _points(
     plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]
 ) -> list[tuple[float, float, float]]:
-    """Return light, noise variance and its relative error per class of brightness of a plane.
-
-    The guide shows brightness and texture.
-    """
+    """Return light, noise variance and its relative error by class of brightness of a guide."""
     if min(plane.shape) < WIDTH:
         return []
     stride = max(2, int(np.ceil(np.sqrt(plane.size / MOST_PATCHES))))

@@ -1,7 +1,4 @@
-"""Options of denoising and their choices.
-
-Light to import: the command line takes choices and help from here.
-"""
+"""Options of denoising and their choices, in a module that is quick to import."""
 
 from __future__ import annotations
 
@@ -13,21 +10,20 @@ from kpca_apps.errors import ConfigError, ParameterError
 from kpca_apps.names import shown
 from kpca_apps.options import check_jobs, is_number
 
-# Begin and end of the rows, and of the columns.
 Window = tuple[tuple[int, int], tuple[int, int]]
 
 
 class NoiseModel(NamedTuple):
-    """Properties of a kind of noise that are needed without importing its file."""
+    """Properties of a kind of noise that are needed before its module is imported."""
 
     about: str = ""  # description in the help of --noise
-    from_black: bool = False  # whether it needs the value that means no light
+    from_black: bool = False  # whether it needs the value of no light
     relative: bool = False  # whether its level is a share of the intensity
     beside: bool = False  # whether its level is that of additional white noise
-    by_white: bool = False  # whether its measurement uses white noise: `Inspected.white`
+    by_white: bool = False  # whether measuring it needs `Inspected.white`
 
 
-# Kinds of noise; the file of the same name in `kpca_apps/denoise/noise` measures and removes it.
+# The module of the same name in `kpca_apps/denoise/noise` measures and removes the noise.
 NOISE_MODELS = {
     "gaussian": NoiseModel(by_white=True),
     "poisson": NoiseModel(
@@ -53,19 +49,16 @@ MethodName = Literal["rbf", "linear", "mika"]
 Content = Literal["photo", "text"]
 QUALITIES, METHODS, CONTENTS = map(get_args, (Quality, MethodName, Content))
 
-# At this bandwidth, patches of noise have kernel values of e^-10, which vanish in rounding.
+# At this bandwidth, patches of noise have kernel values of e^-10, lost in rounding.
 LEAST_BANDWIDTH = 0.1
-# Any image is flat at a far smaller factor; at a far larger one, noise levels would overflow.
+# A far smaller factor makes any image flat; a far larger factor would overflow noise levels.
 LARGEST_FACTOR = 1000.0
 LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # limits of a data range, for single precision
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options that do not depend on the image; invalid values raise ConfigError.
-
-    Fields without a comment are explained in `kpca_apps.denoise_kpca`.
-    """
+    """Options that do not depend on the image, explained in `kpca_apps.denoise_kpca`."""
 
     noise: str = "auto"
     quality: str = "balanced"
@@ -75,11 +68,11 @@ class Options:
     luma: float = 1.0
     chroma: float = 1.0
     strength: float = 1.0
-    n_jobs: int | None = None  # threads, in joblib's convention
-    # Part of the result to compute, as for a preview, equal to the whole result to the last bit;
-    # the rest is undefined. None: all.
+    n_jobs: int | None = None  # number of threads, as in joblib
+    # Part of the result to compute, bit for bit as in the whole result; the rest is then undefined.
+    # None: all.
     wanted: Window | None = None
-    pages: int = 1  # pages of a stack, one below the other in the planes
+    pages: int = 1  # number of pages of a stack, one below the other in the planes
     shared: bool = False  # whether neighbouring pixels share the noise, so that it is not white
 
     def __post_init__(self) -> None:
@@ -105,7 +98,7 @@ class Options:
                 continue
             if not is_number(value, low, high):
                 raise ParameterError(name, f"is {shown(value)}; give {what}")
-            # Compiled code takes neither integers beyond 64 bits nor Fraction objects.
+            # Compiled code accepts no integers beyond 64 bits and no Fraction objects.
             object.__setattr__(self, name, float(value))
         check_jobs("n_jobs", self.n_jobs)
         if self.pages > 1 and self.noise not in STACK_NOISES:

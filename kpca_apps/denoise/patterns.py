@@ -1,7 +1,7 @@
 """Colour patterns of sensors, and mosaics split into planes of one colour each.
 
-A Bayer pattern repeats every 2 x 2 pixels. An X-Trans pattern repeats every 6 x 6, but its 3 x 3
-cells all have green at the same five places, and, if aligned, two red and two blue pixels. Each
+A Bayer pattern repeats every 2 x 2 pixels. An X-Trans pattern repeats every 6 x 6 pixels, but its 3
+x 3 cells all have green at the same five places and, if aligned, two red and two blue pixels. Each
 pixel of a cell becomes a plane.
 """
 
@@ -21,7 +21,7 @@ BAYER = ("RGGB", "BGGR", "GRBG", "GBRG")
 
 
 def checked_pattern(pattern: str) -> str:
-    """Return the letters of a Bayer (2 x 2) or X-Trans (6 x 6) pattern; refuse others."""
+    """Return a Bayer (2 x 2) or X-Trans (6 x 6) pattern; raise ConfigError for others."""
     if pattern in BAYER or (len(pattern) == 36 and phases_of(pattern) and _greens(pattern)):
         return pattern
     raise ConfigError(
@@ -30,7 +30,7 @@ def checked_pattern(pattern: str) -> str:
 
 
 def phases_of(pattern: str) -> list[Place]:
-    """Return the offsets, in rows and columns, at which the first cell may begin before a mosaic.
+    """Return by how many rows and columns the first cell may begin before the mosaic.
 
     >>> phases_of("RGGB")
     [(0, 0), (1, 1), (0, 1), (1, 0)]
@@ -56,7 +56,7 @@ def period_of(pattern: str) -> int:
 
 
 def cell_of(pattern: str) -> int:
-    """Return the side of a cell in pixels."""
+    """Return the side of a pattern's cell in pixels."""
     return 2 if len(pattern) == 4 else 3
 
 
@@ -71,7 +71,7 @@ def colour_at(pattern: str, row: int, column: int) -> str:
 
 
 def places_of(pattern: str, corner: Place = (0, 0)) -> list[Place]:
-    """Return the pixels of the cell at a corner, relative to it: red, then green, then blue.
+    """Return the positions of pixels in the cell at a corner: red, then green, then blue.
 
     >>> places_of("GRBG")
     [(0, 1), (0, 0), (1, 1), (1, 0)]
@@ -96,7 +96,7 @@ def split(mosaic: Plane, pattern: str, phase: Place) -> Plane:
 
 
 def merged(planes: Plane, shape: tuple[int, int], pattern: str, phase: Place) -> Plane:
-    """Return the mosaic (h, w) from the planes of `split`."""
+    """Return the mosaic (h, w) of the planes from `split`."""
     cell, (down, across), (height, width) = cell_of(pattern), phase, shape
     whole = np.empty((cell * planes.shape[1], cell * planes.shape[2]), np.float32)
     for plane, target, source in _paired(planes, whole, pattern, phase):
@@ -105,7 +105,7 @@ def merged(planes: Plane, shape: tuple[int, int], pattern: str, phase: Place) ->
 
 
 def _continued(side: int, before: int, period: int) -> NDArray[np.intp]:
-    """Return the indices along a side extended to whole cells by pixels of the same colours."""
+    """Return indices of pixels that extend a side to whole cells with the same colours."""
     behind = -(side + before) % period
     places = np.arange(-before, side + behind)
     if period == 2:  # mirrored
@@ -131,7 +131,7 @@ def _paired(
 
 
 def measuring_planes(mosaic: Plane, pattern: str) -> tuple[Plane, tuple[Plane, Plane], Plane]:
-    """Return evenly spaced views of a mosaic: red, two neighbouring planes of green, and blue."""
+    """Return evenly spaced views of a mosaic: red, two adjacent planes of green, and blue."""
     n, cell = period_of(pattern), cell_of(pattern)
     height, width = (side // n * n for side in mosaic.shape)
     letters = {(y, x): colour_at(pattern, y, x) for y in range(n) for x in range(n)}

@@ -1,4 +1,4 @@
-"""Report progress from the denoising passes to the run, also across processes."""
+"""Report progress from the denoising passes, also across processes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Listener = Callable[[float], None]
 LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 """Called by the passes with their progress from 0 to 1."""
 
-_STEP = 0.002  # least progress that is written
-_PAUSE = 0.2  # seconds between two reads
+_STEP = 0.002  # least increase of progress that is written to the file
+_PAUSE = 0.2  # seconds between two reads of the file
 _SHARE = struct.Struct("<d")
 
 
@@ -30,7 +30,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def share_of_work(done: float, share: float) -> Iterator[None]:
-    """Map the progress of the block to a share of the work, after a share already done."""
+    """Map the progress of the block to a share of the work, after the share already done."""
     if (outer := LISTENER.get()) is None:
         yield
         return
@@ -77,7 +77,7 @@ def watching(
             content = b""
             with suppress(OSError):
                 content = board.read_bytes()
-            # A full disk may have cut the file short.
+            # A full disk may have truncated the file.
             whole = content[: len(content) // _SHARE.size * _SHARE.size]
             for number, (share,) in enumerate(_SHARE.iter_unpack(whole)):
                 if share != shares[number]:

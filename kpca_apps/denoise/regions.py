@@ -1,4 +1,4 @@
-"""Regions of an image to denoise, and the margins they need."""
+"""Regions of an image to denoise, and the margins denoised with them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import shown
 from kpca_apps.options import is_number
 
-Region = tuple[int, int, int, int]  # column and row of its corner, width and height
+Region = tuple[int, int, int, int]  # column and row of a corner, width and height
 
-# Pixels of the margin denoised with a region, so that patches at edges find similar patches: the
-# reach of two passes.
+# Width in pixels of the margin denoised with a region, so that patches at edges find similar
+# patches. The width is the reach of two passes.
 AROUND = 96
 
 
@@ -39,7 +39,7 @@ def checked_region(region: Any) -> Region:
 
 
 def window_of(region: Any, size: tuple[int, int]) -> Window:
-    """Return rows and columns of a region of an image (height, width); refuse others.
+    """Return the rows and columns of a region inside an image of size (height, width).
 
     >>> window_of((2, 0, 3, 4), (8, 8))
     ((0, 4), (2, 5))

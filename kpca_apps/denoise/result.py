@@ -1,7 +1,6 @@
-"""Results of denoising a batch of images: plain, frozen objects.
+"""Results of denoising a batch of images, with numbers, text and small encoded pictures.
 
-Reports, JSON files and terminal summaries use only these. They hold numbers, text and small encoded
-pictures, never pixel arrays. Fields with ``compare=False`` (times, resumed images) may differ
+Reports, JSON files and terminal summaries use only these. Fields with ``compare=False`` may differ
 between runs that give the same images, and are left out of reproducible files.
 """
 
@@ -14,18 +13,18 @@ from typing import Any
 
 from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relative
 
-# The weaker result keeps a share of the grain; a lower noise level would leave blotches where noise
-# passes for detail. The stronger result assumes stronger noise.
+# Strength of the weaker result, which keeps some grain (a lower noise level would leave blotches
+# where noise looks like detail); and factor of the noise level for the stronger result.
 WEAKER, STRONGER = 0.6, 1.3
-# Log likelihood by which a rising law must beat noise of equal strength everywhere.
+# Least log likelihood ratio of a rising law to noise of equal strength everywhere.
 BEATS = 5.0
-# Blur in pixels from which neighbours share their noise: less is barely visible.
+# Blur in pixels above which neighbours share their noise; a smaller blur is barely visible.
 SHARED_BLUR = 0.4
 
 
 @dataclass(frozen=True)
 class Preview:
-    """A small picture, encoded."""
+    """A small encoded picture."""
 
     media_type: str  # "image/png" or "image/jpeg"
     data: bytes = field(repr=False)
@@ -38,7 +37,7 @@ class Crop:
     """A piece of an image at full size, with the most detail or the least."""
 
     kind: str  # "detail" or "flat"
-    left: int  # position in the image as viewed
+    left: int  # position of the left edge in the image as viewed
     top: int
     before: Preview
     after: Preview
@@ -49,11 +48,11 @@ class Crop:
 class ImagePreviews:
     """Pictures of one image for a report, turned as its orientation tag says."""
 
-    before: Preview  # at most 560 x 560 pixels in area, and at most 1100 wide and high
+    before: Preview  # area of at most 560 x 560 pixels, sides of at most 1100 pixels
     after: Preview
-    thumb: Preview  # at most 120 wide and high
+    thumb: Preview  # at most 120 pixels wide and high
     residual: Preview  # noisy minus denoised on middle grey, black and white at three deviations
-    crops: tuple[Crop, ...]  # 128 wide and high
+    crops: tuple[Crop, ...]  # 128 pixels wide and high
     stretched: bool  # whether values were rescaled for display (16 bits and floats)
 
 
@@ -67,7 +66,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Similarity to the clean image before and after denoising, and of baselines, by name."""
+    """Similarity to the clean image of the noisy image, the denoised image, and baselines."""
 
     noisy: Quality
     denoised: Quality
@@ -81,8 +80,8 @@ class Residual:
     sd: float  # deviation over all colours, in the units of the image
     edge_correlation: float  # correlation of neighbouring pixels where the image has most detail
     flat_correlation: float  # the same where the image has least detail
-    structured: bool  # whether the correlation at edges is so much larger that detail was removed
-    # Mean where pixels are clipped at black (above 0) or white (below 0); 0 if not significant.
+    structured: bool  # whether the correlation at edges is so large that detail was removed
+    # Mean over pixels clipped at black (if above 0) or white (if below 0); 0 if not significant.
     clipped_mean: float = 0.0
 
 
@@ -90,15 +89,15 @@ class Residual:
 class NoiseLaw:
     """The noise of one channel: its variance at brightness x is gain x + constant.
 
-    At mean brightness, the variance lies within `interval` times that of the law in nine of ten
-    simulated pictures with white noise, and in seven of ten with noise that neighbours share. The
-    same holds for nine in ten pixels that show only noise. Log odds are against all laws with this
-    blur, and of white noise against noise with it.
+    At mean brightness, the true variance is within `interval` times that of the law in 90 % of
+    simulated pictures with white noise, and in 70 % with noise that neighbours share. The interval
+    also contains the variance at 90 % of the pixels that show only noise. Log odds are against all
+    laws with this blur; those of white noise are against noise with this blur.
     """
 
-    gain: float  # in the units of what was measured
+    gain: float  # in the units of the measured image
     constant: float
-    blur: float  # deviation, in pixels, by which neighbours share the noise; 0 for white noise
+    blur: float  # deviation in pixels of the blur that correlates neighbours; 0 for white noise
     interval: tuple[float, float]
     established: bool  # whether this is certainly noise, not texture
     clipped: bool  # whether noise is cut off at black or white
@@ -106,7 +105,7 @@ class NoiseLaw:
     shared: bool = field(init=False)  # whether neighbouring pixels clearly share the noise
     log_odds_flat: float  # log odds of equal noise everywhere (a gain of 0)
     log_odds_white: float
-    # Measured: variance of the quietest patches at each level of brightness, ascending.
+    # Measured variance of the quietest patches at each level of brightness, ascending.
     brightness: tuple[float, ...] = field(repr=False)
     variances: tuple[float, ...] = field(repr=False)
 
@@ -120,12 +119,12 @@ class NoiseLaw:
 
     @property
     def middle(self) -> float:
-        """Mean of the levels of brightness in which noise was seen."""
+        """Mean over the levels of brightness in which noise was measured."""
         return sum(self.brightness) / len(self.brightness)
 
     @property
     def is_of_nothing(self) -> bool:
-        """Whether this is the law of a channel of one value."""
+        """Whether this is the law of a channel with a single value."""
         return len(self.brightness) == 1
 
     def in_units(self, unit: float, lowest: float) -> NoiseLaw:
@@ -140,7 +139,7 @@ class NoiseLaw:
 
     @property
     def deviations(self) -> tuple[float, float, float]:
-        """Noise deviation at the lowest, the median and the highest level of brightness."""
+        """Noise deviations at the lowest, the median and the highest level of brightness."""
         low, middle, high = (
             math.sqrt(self.variance(self.brightness[place]))
             for place in (0, len(self.brightness) // 2, -1)
@@ -152,10 +151,10 @@ class NoiseLaw:
 class Evidence:
     """Why a noise model was chosen for a page, if the noise was measured."""
 
-    why: str = ""  # ends a sentence, as "it ..." (chosen model) or "may be ..." (unchanged image)
+    why: str = ""  # end of a sentence, as "it ..." (chosen model) or "may be ..." (unchanged image)
     runner_up: str = ""  # the second most likely model, in words
     log_odds: float | None = None  # log odds of the runner-up against the chosen model
-    option: str = ""  # option that denoises an unchanged image all the same
+    option: str = ""  # option that denoises an image which was left unchanged
     sigma_range: tuple[float, float] | None = None  # as in `DenoiseInfo`
     laws: tuple[NoiseLaw, ...] = ()  # law of each channel, if measurable
 
@@ -171,7 +170,7 @@ class Evidence:
 
     @property
     def is_law(self) -> bool:
-        """Whether the noise is established and not white noise of equal strength everywhere."""
+        """Whether the noise is certain and not white noise of equal strength everywhere."""
         return self.is_shared or (self.is_sure and any(law.rises for law in self.laws))
 
 
@@ -184,45 +183,45 @@ class ImageOutcome:
     reason: str = ""  # why the image failed, in one line
     output: str = ""  # the file written, relative to the output folder
     format: str = ""  # "png", "tiff", "jpeg" or as the input
-    shape: tuple[int, ...] = ()  # shape of the first page: (h, w) or (h, w, channels)
+    shape: tuple[int, ...] = ()  # (h, w) or (h, w, channels) of the first page
     dtype: str = ""
     n_pages: int = 0
     orientation: int = 1  # EXIF orientation, 1 (as stored) to 8
     noise: str = ""  # the noise model used
-    # Level in the units of the first page: root mean square over pages of the same type.
+    # Noise level in the units of the first page: root mean square over pages of the same type.
     sigma: float | None = None
-    page_sigmas: tuple[float, ...] = ()  # level of each page, in its own units
+    page_sigmas: tuple[float, ...] = ()  # noise level of each page, in its own units
     page_ranges: tuple[float, ...] = ()  # range of values of each page
-    estimated: bool = False  # whether the level was estimated
+    estimated: bool = False  # whether the noise level was estimated
     correlated: bool = False  # whether neighbouring pixels share their noise
-    data_range: float | None = None  # widest range assumed on pages of the first page's type
+    data_range: float | None = None  # widest range assumed for pages of the first page's type
     used_range: float | None = None  # range of most values of the first page, denoised
-    established: bool = True  # whether noise was established; else the image is unchanged
+    established: bool = True  # whether noise was established; if not, the image is unchanged
     impulses: bool = False  # whether single pixels stand out, but another noise model was used
     evidence: Evidence = Evidence()  # for the first unchanged page, or else the first page
-    own_settings: Mapping[str, Any] = field(default_factory=dict)  # other than those of the batch
-    residual: Residual | None = None  # of the first page
+    own_settings: Mapping[str, Any] = field(default_factory=dict)  # other than the batch's
+    residual: Residual | None = None  # residual of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
     notes: tuple[str, ...] = ()  # sentences on differences from the input
-    previews: ImagePreviews | None = field(default=None, repr=False)  # of the first page
+    previews: ImagePreviews | None = field(default=None, repr=False)  # previews of the first page
     seconds: float = field(default=0.0, compare=False)  # time of denoising
     resumed: bool = field(default=False, compare=False)  # whether an earlier run denoised it
     bug: str = field(default="", repr=False, compare=False)  # traceback of a bug in this program
 
     @property
     def is_relative(self) -> bool:
-        """Whether the level of the noise is a share of the intensity."""
+        """Whether the noise level is a share of the intensity."""
         return is_relative(self.noise)
 
     @property
     def own_range(self) -> float:
-        """Range of the image's values, used to rank images; 12 bits in 16 use a sixteenth."""
+        """Range of the image's values, for ranking images (12-bit values in 16 bits use 1/16)."""
         return self.used_range or self.data_range or 1.0
 
 
 @dataclass(frozen=True)
 class ComponentView:
-    """A leading component of a dictionary: pre-images two deviations to either side of the mean."""
+    """A leading component of a dictionary: pre-images at two deviations from the mean."""
 
     number: int  # from 1
     share: float  # share of the variance in feature space
@@ -239,7 +238,7 @@ class DictionaryView:
     patch_size: int | None
     shape: tuple[int, ...]  # shape of an example
     n_components: int
-    bandwidth: float  # c of exp(-|x - y|^2 / c) where the range of values is 1
+    bandwidth: float  # c of exp(-|x - y|^2 / c), for values with range 1
     rule: str  # sentence on how bandwidth and number of components were chosen
     components: tuple[ComponentView, ...]
 
@@ -249,9 +248,9 @@ class DenoisingResult:
     """Results of a batch."""
 
     images: tuple[ImageOutcome, ...]  # sorted by name
-    settings: Mapping[str, Any] = field(default_factory=dict)  # as requested
+    settings: Mapping[str, Any] = field(default_factory=dict)  # settings as requested
     notes: tuple[str, ...] = ()  # sentences on the batch
-    dictionary: DictionaryView | None = None  # used instead of the image's own patches
+    dictionary: DictionaryView | None = None  # used instead of the image's own patches, if given
     command: str = ""  # the command line that gives the same result
     versions: Mapping[str, str] = field(default_factory=dict)  # of libraries that affect pixels
     seconds: float = field(default=0.0, compare=False)  # time from start to end
@@ -273,7 +272,7 @@ class DenoisingResult:
 
     @property
     def n_resumed(self) -> int:
-        """Number of images an earlier run had denoised."""
+        """Number of images that an earlier run denoised."""
         return sum(image.resumed for image in self.images)
 
     @property
@@ -286,7 +285,7 @@ class DenoisingResult:
     def mean_comparison(self) -> Comparison | None:
         """Means over the images with a reference, each method over the same images.
 
-        Infinite ratios, of images equal to their reference, make an infinite mean.
+        An infinite ratio, of an image equal to its reference, makes the mean infinite.
         """
         found = [image.comparison for image in self.images if image.comparison is not None]
         return mean_comparison(found) if found else None
@@ -294,14 +293,14 @@ class DenoisingResult:
 
 @dataclass(frozen=True)
 class Trial:
-    """One strength tried on a crop."""
+    """A crop denoised at one strength."""
 
     strength: float
     option: str  # command line option, such as "--strength 0.5"
     after: Preview
     residual: Preview
     residual_sd: float  # deviation of the residual, in the image's units
-    per_image: str = ""  # lines of a --per-image table for this image
+    per_image: str = ""  # lines of a --per-image table that give this image this strength
 
 
 @dataclass(frozen=True)
@@ -309,7 +308,7 @@ class TrialResult:
     """A crop of one image denoised at several strengths; other fields are as in `ImageOutcome`."""
 
     name: str
-    left: int  # position of the crop in the image as viewed
+    left: int  # position of the crop's left edge in the image as viewed
     top: int
     width: int
     height: int
@@ -328,7 +327,7 @@ class TrialResult:
 
     @property
     def is_relative(self) -> bool:
-        """Whether the level of the noise is a share of the intensity."""
+        """Whether the noise level is a share of the intensity."""
         return is_relative(self.noise)
 
 
@@ -345,7 +344,6 @@ def mean_comparison(found: Sequence[Comparison]) -> Comparison:
 
 
 def _mean_quality(values: Sequence[Quality]) -> Quality:
-    """Return the means of PSNR and SSIM; the mean of SSIM leaves out images without an SSIM."""
     ssims = [value.ssim for value in values if value.ssim is not None]
     return Quality(
         psnr=sum(value.psnr for value in values) / len(values),

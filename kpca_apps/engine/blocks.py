@@ -2,8 +2,8 @@
 
 The feature space of k = sum_b k_b is the direct sum of the blocks' feature spaces. Let z be a row's
 features, standardised on the fitted rows, C = V diag(s) V' their covariance, rho the ridge and
-P = (C + rho I)^-1. The Tikhonov filter keeps the share s / (s + rho) of each component. What
-remains is
+P = (C + rho I)^-1. The Tikhonov filter keeps the share s / (s + rho) of each component. The errors
+are
 
     the whole       E = rho z'P z                          reconstruction error (Hoffmann 2007).
     block b         r_b = (P_bb)^-1 (P z)_b                part of b the other blocks do not explain
@@ -18,7 +18,7 @@ standardisation held fixed, a = z'P z / n, t = E_b / (n rho) and c = n / (n - 1)
     r_b -> r_b / (1 - h_b)                                 h_b = 1/n + a - t, the leverage
     E_b -> n rho c t / ((1 - c a) (1 - h_b))
 
-This is exact unless a leverage, h_b or c a, exceeds MOST_LEVERAGE, where it is clipped.
+These are exact unless a leverage, h_b or c a, exceeds MOST_LEVERAGE, where it is clipped.
 
 References
 ----------
@@ -44,17 +44,17 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 RIDGE = 0.02  # rho, as a share of a standardised feature's variance
-# MOST_FREEDOM bounds the filter's degrees of freedom, sum of s / (s + rho), as a share of the rows:
-# with more, the filter reproduces each row. Residuals of new rows leave out components with a gain
-# below LEAST_GAIN: wide tables have many such components, which explain little.
+# MOST_FREEDOM is the largest number of degrees of freedom, sum of s / (s + rho), as a share of the
+# rows: with more, the filter reproduces each row. Residuals of new rows leave out components of
+# gain below LEAST_GAIN, of which wide tables have many.
 MOST_FREEDOM, LEAST_GAIN = 0.25, 0.3
-# Leave-one-out errors divide by 1 - leverage, so leverages are clipped below 1. This also limits
-# the error of a row that alone has some category: its leverage is near 1.
+# Leave-one-out errors divide by 1 - leverage, so leverages are clipped below 1. Clipping also
+# limits the error of the only row with some category, whose leverage is near 1.
 MOST_LEVERAGE = 0.95
 HALVINGS = 60
-# Features are of order 1; a feature with a smaller deviation is constant up to rounding.
+# Features are of order 1, so a feature with a smaller deviation is constant up to rounding.
 SMALLEST_DEVIATION = 1e-6
-LARGEST_DEVIATION = 1e150  # the square of this is a finite float
+LARGEST_DEVIATION = 1e150  # its square is a finite float
 # Number of square matrices of the largest block that `_block_inverses` holds at once.
 SQUARES_HELD = 4
 # Rows per block of new rows (often few) and of fitted rows; multiples as `engine.rows` requires.
@@ -74,8 +74,8 @@ class BlockErrors(NamedTuple):
 class BlockPCA:
     """Soft kernel PCA of a sum of kernels, each given by explicit features."""
 
-    # With the factor U = diag(sqrt(s / (s + rho))) V', the residual is y = z - U'U z = rho P z,
-    # and (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.
+    # With the factor U = diag(sqrt(s / (s + rho))) V', the residual is y = z - U'U z = rho P z, and
+    # (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.
 
     n: Annotated[int, Meta(ge=2)]  # number of fitted rows
     mean: Annotated[FloatArray, "p", SQUARABLE]  # mean of each feature
@@ -133,10 +133,7 @@ class BlockPCA:
         return cls(n, mean, deviation, np.sqrt(gain)[:, None] * V[is_kept], ridge, block)
 
     def without_small(self) -> BlockPCA:
-        """Return a filter without components of little gain, for residuals of new rows.
-
-        Fitted rows need all components for their leverages.
-        """
+        """Return a filter without components of little gain, for residuals of new rows."""
         return replace(self, factor=self.factor[np.square(self.factor).sum(axis=1) >= LEAST_GAIN])
 
     @cached_property
@@ -154,12 +151,12 @@ class BlockPCA:
 
     @cached_property
     def _block_inverses(self) -> sparse.csr_array:
-        """Block-diagonal matrix, block b being (I - U_b'U_b)^-1."""
+        """Block-diagonal matrix with blocks (I - U_b'U_b)^-1."""
         starts, p = np.flatnonzero(np.diff(self.block, prepend=-1)), len(self.block)
         sizes = np.diff(starts, append=p)
         rows, columns, values = [], [], []
         for size in np.unique(sizes):
-            # Invert all blocks of one size in one call: most blocks have the same size.
+            # Invert all blocks of one size in one call, as most blocks have the same size.
             members = starts[sizes == size, None] + np.arange(size)
             U = self.factor[:, members].transpose(1, 0, 2)
             values.append(np.linalg.inv(np.eye(size) - U.transpose(0, 2, 1) @ U).ravel())
@@ -175,7 +172,7 @@ class BlockPCA:
         return np.eye(p) - self.factor.T @ self.factor if 2 * m > p else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the fields only; cached properties are recomputed."""
+        """Return the fields only; cached properties are recomputed."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def errors(
@@ -186,9 +183,9 @@ class BlockPCA:
     ) -> BlockErrors:
         """Return the errors of rows, given as features (p, n), one column per row.
 
-        Rows marked in `fitted` (n,) get the errors of a fit without them. New rows are computed
-        independently of each other, to the last bit. `wanted` (w,) selects the features whose
-        residuals are returned; by default all.
+        Rows marked in `fitted` (n,) get the errors of a fit without that row. New rows do not
+        affect each other, to the last bit. `wanted` (w,) selects the features whose residuals are
+        returned; by default all.
         """
         mean, deviation = self.mean[:, None], self.deviation[:, None]
         n, rho, c = self.n, self.ridge, self.n / (self.n - 1.0)
@@ -244,9 +241,9 @@ def _map_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block:
 
 
 def least_ridge(s: FloatArray, most: float) -> float:
-    """Return the smallest ridge at which eigenvalues (k,) have at most `most` degrees of freedom.
+    """Return the least ridge at which eigenvalues (k,) have at most `most` degrees of freedom.
 
-    Bisects log(ridge); the upper bound is sum(s) / most, since s / (s + ridge) < s / ridge.
+    log(ridge) is bisected below sum(s) / most, an upper bound as s / (s + ridge) < s / ridge.
     """
     if (s / (s + RIDGE)).sum() <= most:
         return RIDGE

@@ -1,4 +1,4 @@
-"""Input checks of the estimators, as in scikit-learn; errors name the column of a data frame."""
+"""Check the input of estimators as scikit-learn does; errors name the data frame's column."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ class Number(Interval):
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:
-    """Return X as dense C-ordered float64 rows; errors name the column of a data frame.
-
-    C order is part of the contract: sums along rows round differently in another memory layout.
-    """
+    """Return X as dense float64 rows in C order, on which rounding depends, or raise an error."""
     try:
         # validate_data sums all values to test for finiteness, and the sum may overflow.
         with np.errstate(over="ignore", invalid="ignore"):

@@ -5,10 +5,10 @@ V~ = sum_j beta_j phi(z_j) over m < n points so that
 
     rho = |V - V~|^2 = |V|^2 + |V~|^2 - 2 sum_ij alpha_i beta_j k(x_i, z_j)
 
-is small. Points are selected greedily from the stored ones, where they explain most of components
-and mean, and then moved together by L-BFGS. For fixed points, the best coefficients are a
-projection in feature space, in closed form. For (x.y)^2 the approximation can be exact: components
-and mean are symmetric matrices, and their eigenvectors serve as points.
+is small. Points are selected greedily from the stored points, so that they explain most of
+components and mean, and are then moved together by L-BFGS. For fixed points, the best coefficients
+are a projection in feature space, in closed form. For (x.y)^2 the approximation can be exact:
+components and mean are symmetric matrices, and their eigenvectors serve as points.
 
 References
 ----------
@@ -74,17 +74,17 @@ class ReducedSet:
 def reduced_set(
     subspace: KernelSubspace, n_points: int, *, max_iter: int = 100, n_jobs: int | None = None
 ) -> ReducedSet:
-    """Approximate a subspace by one of at most ``n_points`` points.
+    """Approximate a subspace by a subspace of at most ``n_points`` points.
 
     L-BFGS moves the points for at most ``max_iter`` steps if the kernel's gradient is known. Raises
     ValueError if the kernel is indefinite, ``n_points`` is out of range, or the points span fewer
     directions than there are components.
     """
     # The points Y minimise s^2 sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, where P_Y projects on
-    # their span in feature space and s^2 is the variance along the components: each term is then
+    # their span in feature space and s^2 is the variance along the components. So each term is
     # weighted by its effect on a row's projection. The new components are the orthonormal vectors
-    # of that span nearest to the old ones (polar factor). For (x.y)^2, the eigenvectors of
-    # `square_expansion`, at most one per column for the mean and for each component, lose nothing.
+    # of that span nearest to the old components (polar factor). For (x.y)^2, the eigenvectors of
+    # `square_expansion`, at most one per column for the mean and each component, are exact.
     q, n = subspace.n_components, len(subspace.points)
     subspace.kernel.require_psd("A smaller set of points")
     if not max(q, 1) <= n_points <= n:
@@ -113,7 +113,7 @@ def _targets(subspace: KernelSubspace) -> Matrix:
 
 
 def _exact_points(subspace: KernelSubspace) -> Matrix | None:
-    """Return points that explain components and mean exactly; None unless the kernel is (x.y)^2."""
+    """Return points that explain components and mean exactly, for the kernel (x.y)^2, else None."""
     kernel = subspace.kernel
     if not (isinstance(kernel, Polynomial) and kernel.degree == 2 and kernel.coef0 == 0.0):
         return None
@@ -124,10 +124,10 @@ def _exact_points(subspace: KernelSubspace) -> Matrix | None:
 def square_expansion(points: Matrix, alpha: Matrix) -> tuple[Matrix, Matrix]:
     """Return u_j, beta_j with sum_j beta_j (u_j.y)^2 = sum_i alpha_i (x_i.y)^2 for every y.
 
-    u_j ``(m, d)`` are orthonormal, m <= d, ordered by decreasing |beta_j|.
+    The u_j ``(m, d)`` are orthonormal, m <= d, ordered by decreasing |beta_j|.
     """
-    # (x.y)^2 is the inner product of the symmetric matrices phi(x) = xx'. An expansion over points
-    # is therefore a symmetric matrix, and its eigenvectors are points of input space [1, 3]:
+    # (x.y)^2 is the inner product of the symmetric matrices phi(x) = xx'. So an expansion over
+    # points is a symmetric matrix, and its eigenvectors are points of input space [1, 3]:
     #     V = sum_i alpha_i phi(x_i),  S = sum_i alpha_i x_i x_i' = sum_j beta_j u_j u_j',
     #     V~ = sum_j beta_j phi(u_j),  rho = |V - V~|^2 = 0.
     with one_blas_thread():
@@ -141,10 +141,10 @@ def square_expansion(points: Matrix, alpha: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
-    """Select up to m points of the pool, each time the one that explains most of the residual."""
-    # Orthogonal matching pursuit for all targets at once: with F the partial Cholesky factor of the
-    # selected points and G the candidates' inner products with the targets' residuals, candidate j
-    # explains |G_j|^2 / (k_jj - |F_j|^2) of the targets' squared length.
+    """Select up to m points of the pool, each time the point that explains most of the residual."""
+    # Orthogonal matching pursuit for all targets at once. F is the partial Cholesky factor of the
+    # selected points, and G the candidates' inner products with the targets' residuals. Then
+    # candidate j explains |G_j|^2 / (k_jj - |F_j|^2) of the targets' squared length.
     kernel, targets = subspace.kernel, _targets(subspace)
     kernel_rows = kernel.against(subspace.points)
     residual = map_row_blocks(lambda rows: kernel_rows(rows) @ targets, pool, n_jobs=n_jobs)
@@ -167,7 +167,7 @@ def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int |
 
 
 def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
-    """Return points moved by L-BFGS: they explain at least as much as the given ones."""
+    """Return points moved by L-BFGS, which explain at least as much as the given points."""
     kernel, targets = subspace.kernel, _targets(subspace)
     centre = points.mean(axis=0)
     spread = float(np.sqrt(((points - centre) ** 2).mean())) or 1.0

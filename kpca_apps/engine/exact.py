@@ -47,12 +47,11 @@ def fit_exact(
 ) -> KernelSubspace:
     """Fit kernel PCA on the Gram matrix of all rows; the rows become the subspace's points.
 
-    A ``plan`` from `plan_exact` sets components, solver, precision and storage; without one, a
-    float64 plan is made here. Raises MemoryLimitError, before allocating, if the estimate exceeds
-    the budget.
+    A ``plan`` from `plan_exact` sets components, solver, precision and storage; the default is a
+    float64 plan. Raises MemoryLimitError, before allocating, if the estimate exceeds the budget.
     """
     # Order components by decreasing variance (by modulus for an indefinite kernel, whose components
-    # are normalised by 1 / sqrt(|eigenvalue|)). With 0 components only the mean is left: Hoffmann's
+    # are normalised by 1 / sqrt(|eigenvalue|)). With 0 components only the mean remains: Hoffmann's
     # potential. Float32 drops eigenvalues below 1e-3 of the largest, which have under 3 digits.
     plan = plan or plan_exact(kernel, X, replace(options, precision="float64"))
     center, n_jobs = options.center, options.n_jobs
@@ -71,7 +70,7 @@ def fit_exact(
                 plan = lapack_after_krylov(plan, indefinite=by_modulus)
         means, values, weights = pairs or _by_lapack(kernel, X, plan, center, n_jobs)
         if len(values):
-            # Drop eigenpairs that are rounding errors, or have lost too many digits to them.
+            # Drop eigenpairs that are rounding errors or have lost too many digits.
             smallest = smallest_eigenvalue(abs(float(values[0])), trace, n, plan.precision)
             keep = significant(values, smallest, by_modulus=by_modulus)
             if not keep.all():

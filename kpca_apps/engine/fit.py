@@ -50,9 +50,9 @@ class LandmarkFit:
     sums: CovarianceSums
     # Row numbers of the landmarks; None if landmarks are not rows.
     index: IntArray | None
-    # Part outside the span, from a sample; None if all directions are kept (exact in `sums`).
+    # Estimate for the part outside the span; None if all directions are kept (exact in `sums`).
     outside: Missed | None
-    # Number of rows that landmarks and kernel were chosen from; None once a warning called it low.
+    # Number of rows that landmarks and kernel come from; None after a warning of too few rows.
     first_rows: int | None
 
     @property
@@ -71,7 +71,7 @@ class SubspaceFit:
     scoring_precision: Resolved
     ridge: float | None  # rho, as a variance in feature space
     warnings: tuple[str, ...]
-    landmarks: LandmarkFit | None = None  # of a Nystrom fit; None for an exact one
+    landmarks: LandmarkFit | None = None  # for a Nystrom fit
 
     def lacks_components_in_float32(self, n_components: int | None) -> bool:
         """Return whether float32 found fewer components than requested and possible."""
@@ -88,7 +88,7 @@ def fit_subspace(
 
     An exact fit needs all rows in memory. A landmark fit takes landmarks from the source's sample,
     and means and covariances from all rows. Raises ValueError if there are fewer rows than
-    components, MemoryLimitError if the fit would exceed the memory budget.
+    components, and MemoryLimitError if the fit would exceed the memory budget.
     """
     n, wanted = source.n_rows, options.n_components
     if wanted is not None and wanted > n:
@@ -109,7 +109,7 @@ def fit_subspace(
             fit = fit_through_landmarks(source, kernel, options, rng)
     if options.precision != "auto" or not fit.lacks_components_in_float32(wanted):
         return fit
-    # Refit in float64; if that exceeds the memory budget, keep the float32 fit and its warning.
+    # Refit in float64. If that exceeds the memory budget, keep the float32 fit and its warning.
     method = "exact" if fit.landmarks is None else "nystroem"
     try:
         return fit_subspace(
@@ -129,7 +129,7 @@ def _fit_exact_rows(
 ) -> SubspaceFit:
     subspace = fit_exact(
         kernel,
-        np.array(source.sample[:]),  # a copy: the fit stores its rows
+        np.array(source.sample[:]),  # a copy, as the fit stores its rows
         rng=rng,
         options=options,
         plan=plan,
@@ -142,7 +142,7 @@ def _fit_exact_rows(
 
 
 class DrawnBasis(NamedTuple):
-    """Landmarks drawn for a fit, with the basis they span."""
+    """Landmarks drawn for a fit, and a basis of their span."""
 
     basis: LandmarkBasis
     landmarks: IntArray | None  # row numbers in the sample; None if landmarks are not rows
@@ -181,7 +181,7 @@ def draw_basis(
     kernel = about_landmarks(kernel, points) if options.center else kernel
     from_points = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
     basis = from_points(kernel, points)
-    # Leave landmarks out: their residual is the jitter, which float32 cannot resolve.
+    # Leave landmarks out, as float32 cannot resolve their residual, which is the jitter.
     others = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
     probe = sample[others if options.keeps_span else others[:0]]
     of_probe = cache(lambda p: map_row_blocks(basis.features(p), probe, block=SAMPLE))
@@ -242,7 +242,7 @@ def variance_share(ridge: float, variance: float) -> float:
 
 
 def doubt_of_jitter(basis: LandmarkBasis, ridge: float) -> str:
-    """Return a warning if the landmarks' jitter is large beside the ridge, else ''."""
+    """Return a warning if the landmarks' jitter is large relative to the ridge, else ''."""
     if basis.jitter <= MOST_JITTER * len(basis.points) * ridge:
         return ""
     return (
@@ -255,7 +255,7 @@ def doubt_of_jitter(basis: LandmarkBasis, ridge: float) -> str:
 def _solve_sums(
     source: RowSource, options: FitOptions, plan: NystroemPlan, landmarks: LandmarkFit
 ) -> SubspaceFit:
-    """Turn sums into components, dropping those that the landmarks do not determine."""
+    """Turn sums into components, and drop components that the landmarks do not determine."""
     basis, sums, doubt = landmarks.basis, landmarks.sums, ""
     ridge = _absolute_ridge(options, sums.norm / sums.n, float(sums.mean @ sums.mean))
     if landmarks.outside is None:
@@ -280,7 +280,7 @@ def _solve_sums(
 
 def _keep_determined(subspace: KernelSubspace, outside: Missed) -> tuple[KernelSubspace, str]:
     """Keep components that the landmarks determine; return a warning if any is dropped."""
-    # Removing a positive semi-definite part lowers no eigenvalue by more than that part's largest
+    # Removing a positive semi-definite part lowers no eigenvalue by more than the part's largest
     # eigenvalue (Weyl).
     is_determined = outside.variance <= LARGEST_CHANGE * subspace.variances
     q, total = int(np.count_nonzero(is_determined)), subspace.n_components
@@ -330,7 +330,7 @@ def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit)
     plan, subspace = fit.plan, fit.subspace
     if options.precision != "auto" or plan.precision == "float64":
         return plan.precision
-    # Some directions of a full span have almost no variance: float32 keeps none of their digits.
+    # Some directions of a full span have almost no variance, and lose all digits in float32.
     if not subspace.kernel.is_psd or options.keeps_span:
         return "float64"
     rows = source.sample[evenly_drawn(len(source.sample))]

@@ -66,11 +66,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Parameters
     ----------
     n_components : int >= 0, optional
-        Components kept, by decreasing variance; 0 keeps the mean alone. None keeps all whose
-        variance is correct to a thousandth, limited by rounding and, with landmarks, by the part
-        of the rows outside their span (``missed_``); a warning states the number. If landmarks
-        miss too much for any (many columns), all are kept with a warning that they are
-        approximations. A given number of components may be approximate, too.
+        Number of components, by decreasing variance; 0 keeps the mean alone. None keeps all
+        components whose variance is correct to a thousandth, limited by rounding and, with
+        landmarks, by the part of the rows outside the landmarks' span (``missed_``); a warning
+        states the number. If landmarks miss too much for any component (many columns), all are
+        kept, with a warning that they are approximations. A given number may include such
+        components, too.
     kernel : str, Kernel or callable
         One of scikit-learn's names ("rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"), an
         object of `kpca_apps.engine.kernels`, a function of two rows, or a kernel of
@@ -82,13 +83,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows), for "laplacian" 1 / (median Manhattan distance), for "poly" and "sigmoid"
         1 / (number of columns).
     sigma : float > 0, optional
-        Width of "rbf" in place of ``gamma``: ``exp(-|x - y|^2 / (2 sigma^2))``.
+        Width of "rbf" instead of ``gamma``: ``exp(-|x - y|^2 / (2 sigma^2))``.
     degree : int >= 1
         Degree of "poly".
     coef0 : float
         Constant term of "poly" (>= 0) and "sigmoid".
     center : bool
-        Whether to measure from the mean in feature space instead of its origin.
+        Whether to measure from the mean in feature space instead of the origin.
     ridge : float, optional
         Share of the total variance in feature space, from 1e-12 to 1e12. Components then enter
         `reconstruction_error` with gain variance / (variance + ``ridge_``), a Tikhonov filter.
@@ -96,7 +97,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         landmarks' span are kept.
     method : {"auto", "exact", "nystroem"}
         "auto" is exact if the kernel is indefinite, or if memory suffices and there are at most
-        5,000 rows, or at most 100,000 and fewer components than an eighth of them.
+        5,000 rows, or at most 100,000 rows and fewer components than an eighth of the rows.
     solver : {"auto", "lapack", "krylov"}
         Eigenvalue solver of the exact method.
     precision : {"auto", "float32", "float64"}
@@ -108,18 +109,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     landmarks : {"auto", "kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
         How to draw landmarks, or the landmarks themselves, shape (m, d). For kernels of a
         distance, "auto" is "kmeans": cluster centres of at most 20,000 rows, whose scores are
-        nearest to those of an exact fit. Up to five columns it is "rpcholesky", rows drawn one by
-        one by their residual, whose eigenvalues are nearest. For other kernels it is "residual",
-        rows drawn by their residual in two rounds.
+        nearest to those of an exact fit. Up to five columns "auto" is "rpcholesky": rows drawn
+        one by one by their residual, whose eigenvalues are nearest. For other kernels "auto" is
+        "residual": rows drawn by their residual in two rounds.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
         Method of `inverse_transform`: the fixed-point iteration of the RBF kernel, gradient
         descent for differentiable kernels, or kernel ridge regression for any kernel, as in
-        scikit-learn, fitted at the first `inverse_transform`. "auto" takes the first that the
-        kernel allows.
+        scikit-learn, fitted at the first `inverse_transform`. "auto" is the first method that
+        the kernel allows.
     alpha : float >= 0
         Regularisation of that regression, as in scikit-learn's ``KernelPCA``.
     memory_budget : int > 0, optional
-        Bytes a fit may use; None: a quarter of the available memory.
+        Largest number of bytes for a fit; None: a quarter of the available memory.
     n_jobs : int, optional
         Number of threads; results do not depend on it.
     random_state : int, RandomState, Generator or None
@@ -160,8 +161,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     reduced_set_ : ReducedSet
         Only of a model returned by `compress`.
     learned_preimage_ : LearnedPreImage
-        Only if ``preimage_`` is "ridge". A property that fits its regression on first access,
-        also by ``hasattr``; test ``preimage_`` instead.
+        Only if ``preimage_`` is "ridge". The regression is fitted on first access, also by
+        ``hasattr``; test ``preimage_`` instead.
     n_features_in_ : int
         Number of columns seen in `fit`.
 
@@ -172,7 +173,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Notes
     -----
     Standardise columns with different units first, for example with ``StandardScaler`` in a
-    pipeline: otherwise the columns of largest variance dominate.
+    pipeline. Otherwise the columns of largest variance dominate.
 
     Results for float32 rows are returned as float32, whatever ``precision`` is.
 
@@ -292,8 +293,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Parameters
         ----------
         source : RowSource
-            The rows, finite numbers. An exact fit needs all of them in memory. A landmark fit takes
-            landmarks and kernel width from the source's sample, means and covariances from all.
+            The rows, finite numbers. An exact fit needs all rows in memory. A landmark fit takes
+            landmarks and kernel width from the source's sample, means and covariances from all
+            rows.
 
         Returns
         -------
@@ -357,7 +359,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return kernel, fit(source, kernel, self._options(source), rng)
 
     def _options(self, source: RowSource) -> FitOptions:
-        """Return the parameters as the options of a fit."""
         landmarks = self.landmarks
         if not isinstance(landmarks, str):
             landmarks = check_array(landmarks, dtype=np.float64, order="C", copy=True)
@@ -376,7 +377,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.subspace_, self.ridge_, self.warnings_ = fit.subspace, fit.ridge, fit.warnings
         self.scoring_precision_ = fit.scoring_precision
         self.eigenvalues_ = fit.subspace.n * fit.subspace.variances
-        # A regression for pre-images is fitted on first use.
+        # The regression for pre-images is fitted on first use.
         self.preimage_ = self._resolve_preimage(kernel)
         self._learned, self._reduced, self._alpha = None, None, float(self.alpha)
         for sentence in fit.warnings if warn else ():
@@ -408,7 +409,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def reduced_set_(self) -> ReducedSet:
-        """Reduced set of a model returned by `compress`, with distances of components and mean."""
+        """Reduced set of a model from `compress`, with distances of components and mean."""
         if getattr(self, "_reduced", None) is None:
             raise AttributeError("Only a model that compress returned has a reduced set.")
         assert self._reduced is not None
@@ -420,8 +421,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Add rows to a landmark fit and return the estimator; same result as one joint fit.
 
         Only with ``method="nystroem"``. The first call chooses kernel width, precision and
-        landmarks from its rows; later calls, and calls after `fit`, keep them and warn once if
-        those rows were too few.
+        landmarks from its rows. Later calls, and calls after `fit`, keep these choices, and warn
+        once if those rows were too few.
 
         Parameters
         ----------
@@ -557,7 +558,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         X : array-like of shape (n, q)
             Projections, as `transform` returns them.
         start : array-like of shape (n, d), optional
-            Where to start, for denoising the noisy rows. None: the stored point whose feature
+            Where to start; for denoising, the noisy rows. None: the stored point whose feature
             vector is nearest to each projection.
 
         Returns
@@ -568,7 +569,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If pre-images are learned (``preimage_ == "ridge"``) and nothing iterates.
+            If pre-images are learned (``preimage_ == "ridge"``), without iteration.
         """
         T = self._projections(X)
         begin = None if start is None else self._checked_rows(start)
@@ -579,7 +580,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def compress(self, n_points: int) -> Self:
         """Return a copy of the model that compares rows with fewer points.
 
-        Its ``reduced_set_`` holds the distances that components and mean moved.
+        ``reduced_set_`` of the copy holds the distances by which components and mean moved.
 
         Parameters
         ----------
@@ -616,10 +617,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def learned_preimage_(self) -> LearnedPreImage:
-        """Regression from projections to rows, fitted on first access.
-
-        Two threads may both fit it at once; they get the same result.
-        """
+        """Regression from projections to rows, fitted on first access."""
         if getattr(self, "preimage_", None) != "ridge":
             raise AttributeError("Pre-images are learned by a model fitted with preimage='ridge'.")
         if self._learned is None:

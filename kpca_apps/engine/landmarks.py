@@ -1,4 +1,4 @@
-"""Landmarks of a Nystrom fit: points that stand for all rows."""
+"""Draw the landmarks of a Nystrom fit: points that represent all rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draw_landmarks(
     """Return at most ``m`` landmarks and their row numbers.
 
     ``kind`` is one of `LANDMARKS`. "kmeans" returns cluster centres, which have no row numbers;
-    the others return rows of ``X``, fewer than ``m`` if those span the rest.
+    other kinds return rows of ``X``, fewer than ``m`` if those span the rest.
     """
     if kind == "uniform" or m >= len(X):
         index = uniform_landmarks(len(X), m, rng)
@@ -93,7 +93,7 @@ def cluster_centres(
         counts = np.bincount(nearest, minlength=m)
         # An indicator matrix sums the rows of each cluster.
         belongs = csr_array((np.ones(len(X)), (nearest, np.arange(len(X)))), shape=(m, len(X)))
-        # A centre without rows stays where it is.
+        # A centre without rows stays unchanged.
         has_rows = counts > 0
         centres[has_rows] = (belongs @ X)[has_rows] / counts[has_rows, None]
     return centres
@@ -121,7 +121,7 @@ def residual_landmarks(
 ) -> Index:
     """Draw half of the landmarks uniformly, and half where the first half explains least.
 
-    Returns increasing row numbers, fewer than m if the first half spans the rest (duplicates).
+    Return increasing row numbers, fewer than m if the first half spans the rest (duplicates).
     """
     # A row's probability in the second draw is proportional to r(x) = k(x,x) - |z(x)|^2, the
     # squared feature-space distance to the span of the first half: one block round of randomly
@@ -133,8 +133,8 @@ def residual_landmarks(
         return pool
     first = uniform_landmarks(len(pool), (m + 1) // 2, rng)
     basis = LandmarkBasis.from_cholesky(kernel, X[pool[first]])
-    # Use float32 if it changes no residual of a sample by a thousandth of the sample's mean
-    # residual. Residuals below that are then rounding errors.
+    # Use float32 if it changes no residual of a sample by a thousandth of the mean residual.
+    # Residuals below that limit are then rounding errors.
     probe, resolved = X[pool[:SAMPLE]], 0.0
     residuals = cache(basis.residuals)
     probe_residuals = cache(lambda precision: residuals(precision)(probe))
@@ -148,7 +148,7 @@ def residual_landmarks(
         residual = map_row_blocks(lambda index: row_residuals(X[index]), pool, n_jobs=n_jobs)
     if not np.isfinite(residual).all():
         raise overflow(kernel)
-    # A row equal to a landmark has a residual of at most the jitter and adds nothing.
+    # A row equal to a landmark has a residual of at most the jitter, and adds nothing.
     residual[residual <= max(2.0 * basis.jitter, resolved)] = 0.0
     residual[first] = 0.0
     wanted = min(m - len(first), int(np.count_nonzero(residual)))

@@ -1,11 +1,11 @@
 """Nystrom kernel PCA: rows in the span of a few landmarks, centred on their true mean.
 
-Rows become vectors z(x) = B' k_Z(x) in an orthonormal basis of the landmarks' span, BB' the inverse
-of the landmarks' Gram matrix. Inner products are then those of the low-rank approximation
+Rows become vectors z(x) = B' k_Z(x) in an orthonormal basis of the landmarks' span, with BB' the
+inverse of the landmarks' Gram matrix. Inner products are those of the low-rank approximation
 
     k(x, y) ~ z(x).z(y) = k_Z(x)' K_ZZ^-1 k_Z(y).
 
-A fit needs only the number of rows, the sum of z and the sum of z z'. These can be added over
+A fit needs only the number of rows, the sum of z and the sum of z z', which can be added over
 blocks, files and machines.
 
 References
@@ -44,8 +44,8 @@ class LandmarkBasis:
     kernel: Kernel  # positive semi-definite
     points: Matrix  # the landmarks Z (m, d)
     transform: Matrix  # B (m, p), with B'K_mm B = I up to the jitter
-    jitter: float = 0.0  # added to the diagonal of K_mm
-    triangular: bool = False  # whether B is upper triangular, which halves products
+    jitter: float = 0.0  # number added to the diagonal of K_mm
+    triangular: bool = False  # whether B is upper triangular, which halves the cost of products
 
     @classmethod
     def from_eigen(cls, kernel: Kernel, points: Matrix) -> LandmarkBasis:
@@ -53,7 +53,7 @@ class LandmarkBasis:
 
         Raises ValueError if there are no points or the kernel is indefinite.
         """
-        # A threshold of 1e-6 would cost 6e-4 in the reconstruction error.
+        # A threshold of 1e-6 would add 6e-4 to the reconstruction error.
         kernel.require_psd("The Nystrom method", "use method='exact'")
         if not len(points):
             raise ValueError("There are no landmarks: no row has length in feature space.")
@@ -102,7 +102,7 @@ class LandmarkBasis:
         return lambda rows: product(kernel_rows(rows))
 
     def product(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
-        """Return the map from kernel values ``(b, m)``, which it overwrites, to z."""
+        """Return the map from kernel values ``(b, m)``, which are overwritten, to z."""
         if self.triangular:
             return times_upper(self.transform, precision)
         transform = self.transform.astype(precision, copy=False)
@@ -116,10 +116,7 @@ class LandmarkBasis:
         return own
 
     def residuals(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows ``(b, d)`` to k(x, x) - |z|^2, shape ``(b,)``.
-
-        That is the squared distance of a row from the landmarks' span.
-        """
+        """Return the map from rows ``(b, d)`` to squared distances from the span ``(b,)``."""
         features = self.features(precision)
 
         def residuals(rows: Matrix) -> Matrix:
@@ -137,7 +134,7 @@ class CovarianceSums:
     n: int  # number of rows
     total: Matrix  # (p,), sum of z - shift
     scatter: Matrix  # (p, p), sum of (z - shift)(z - shift)'
-    shift: Matrix  # (p,), the same in sums that are added; near the mean, to limit cancellation
+    shift: Matrix  # (p,), subtracted near the mean to limit cancellation; equal in sums to be added
     norm: float  # sum of k(x, x)
 
     @classmethod
@@ -149,10 +146,7 @@ class CovarianceSums:
         precision: Resolved = "float64",
         n_jobs: int | None = None,
     ) -> CovarianceSums:
-        """Return the sums over n >= 1 rows; raise ValueError if the kernel overflows on one.
-
-        ``n_jobs`` applies to rows in an array of shape ``(n, d)``.
-        """
+        """Return the sums over n >= 1 rows; raise ValueError if the kernel overflows."""
         source = ArrayRows(rows, n_jobs=n_jobs) if isinstance(rows, np.ndarray) else rows
         function = FeatureSums(basis, precision)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -173,7 +167,7 @@ class CovarianceSums:
         """Return the sums over rows in use, from z ``(n, p)`` and k(x, x) of all rows."""
         shift = z[np.flatnonzero(in_use)[:SHIFT_ROWS]].mean(axis=0).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            # Masking copies each block, so it may be overwritten.
+            # Masking copies each block, so the copy may be overwritten.
             sums = sum_row_blocks(
                 lambda block: cls.of_values(block, shift), z, in_use, n_jobs=n_jobs
             )
@@ -249,15 +243,15 @@ class CovarianceSums:
 class FeatureSums:
     """Picklable function from rows to sums of z, or sums of k_Z for `in_features` to convert."""
 
-    # Sum z z', not k k': rounding errors of z z' are small beside the variance of each direction,
-    # whereas B'(sum of k k')B multiplies rounding errors of the sum by the condition number of
-    # K_mm. Float32 fits do so if B is triangular, as products with B take half as long. For another
-    # B, they sum float32 kernel values in float64 and then convert the sums to z, in half the time:
-    # variances are then correct to about 1e-6 of the total.
+    # Summing z z' instead of k k' keeps rounding errors small relative to the variance of each
+    # direction; B'(sum of k k')B multiplies them by the condition number of K_mm. Float32 fits sum
+    # z z' only if B is triangular, as products with B then take half as long. For other B, they sum
+    # float32 kernel values in float64 and convert the sums to z, in half the time. Variances are
+    # then correct to about 1e-6 of the total.
 
     basis: LandmarkBasis
     precision: Resolved = "float64"
-    # Subtracted from the values; pickled, as another machine may round it differently.
+    # Subtracted from the values; pickled, as another machine may round the shift differently.
     shift: Matrix = field(init=False)
 
     def __post_init__(self) -> None:
@@ -269,7 +263,7 @@ class FeatureSums:
 
     @property
     def is_of_features(self) -> bool:
-        """Whether the sums are over z, not over k_Z."""
+        """Whether the sums are over z instead of k_Z."""
         return self.precision == "float64" or self.basis.triangular
 
     @property
@@ -319,7 +313,7 @@ class Missed:
     ) -> Missed:
         """Estimate from at most ``rows`` of X, for ``n_rows`` rows in total.
 
-        The variance needs a Gram matrix of the sample; it is 0 unless ``with_variance``.
+        The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
         # The variance is the largest eigenvalue, over the sample size, of the part of the sample's
         # Gram matrix outside the span. On average it is at least that of all rows, as the largest
@@ -368,12 +362,12 @@ def subspace_from_sums(
 ) -> KernelSubspace:
     """Return the subspace from the sums of rows' z in a basis, centred on the rows' true mean.
 
-    Keeps ``n_components``, by default all whose variance is correct to three digits at this
-    precision of the kernel values. ``rho``, an absolute variance, keeps all by default and applies
+    By default all components are kept whose variance is correct to three digits at this precision
+    of the kernel values. ``rho``, an absolute variance, keeps all components by default and applies
     a Tikhonov filter with gain variance / (variance + rho).
     """
-    # With a Tikhonov filter the error is r(x) + rho (z - zbar)'A^-1(z - zbar), A = covariance +
-    # rho I, and r the part outside the landmarks' span.
+    # With a Tikhonov filter the error is r(x) + rho (z - zbar)'A^-1(z - zbar), A = covariance + rho
+    # I, and r the part outside the landmarks' span.
     with one_blas_thread():
         moment = sums.covariance if center else sums.second_moment
         variances, vectors = eigh(moment, check_finite=False)
@@ -381,7 +375,7 @@ def subspace_from_sums(
         length = sums.explained / sums.n  # the trace of the second moment
         largest = float(variances.max(initial=0.0))
         smallest = smallest_eigenvalue(largest, length, len(variances), precision)
-        # Under a Tikhonov filter components without variance have gain 0; they complete the span.
+        # With a Tikhonov filter, components without variance have gain 0; they complete the span.
         q = len(variances) if rho is not None else int(np.count_nonzero(variances > smallest))
         if n_components is not None:
             q = min(q, n_components)

@@ -1,7 +1,4 @@
-"""Choose the method of a fit and estimate its memory before anything is allocated.
-
-The methods: exact with a stored Gram matrix, exact with one recomputed per product, landmarks.
-"""
+"""Choose the method of a fit, and estimate its memory before anything is allocated."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ class ExactPlan:
     q: int  # largest number of components
     solver: Solver
     precision: Resolved  # precision of kernel values and products
-    stored: bool  # whether the Gram matrix is stored instead of recomputed per product
+    stored: bool  # whether to store the Gram matrix instead of recomputing it for each product
     n_bytes: int  # peak memory beyond the rows
     # In bytes; None for a quarter of the available memory.
     memory_budget: int | None = field(default=None, repr=False)
@@ -73,7 +70,7 @@ class NystroemPlan:
     """Landmarks, precision and memory of a Nystrom fit."""
 
     n: int  # number of rows
-    n_landmarks: int  # upper bound
+    n_landmarks: int  # largest number of landmarks
     landmarks: str  # one of `LANDMARKS`, or "given"
     precision: Resolved  # precision of kernel values; sums are float64
     n_bytes: int  # peak memory beyond the rows
@@ -97,7 +94,7 @@ class FitOptions:
     solver: Solver = "auto"
     precision: Precision = "auto"
     n_landmarks: int = 1000
-    landmarks: str | Matrix = "auto"  # how to draw landmarks, or the points
+    landmarks: str | Matrix = "auto"  # how to draw landmarks, or the points themselves
     memory_budget: int | None = None
     n_jobs: int | None = None
 
@@ -110,14 +107,14 @@ class FitOptions:
 def choose_regime(
     kernel: Kernel, X: SampleRows, options: FitOptions, *, n_rows: int | None = None
 ) -> ExactPlan | NystroemPlan:
-    """Return the plan of a fit for the rows, components and memory budget; log it.
+    """Return the plan of a fit for the rows, components and memory budget; log the plan.
 
     ``X`` holds all ``n_rows`` rows or a sample. Raises MemoryLimitError if no allowed method stays
     within the budget.
     """
-    # A fit is exact up to 5,000 rows if the budget allows, and up to 100,000 for so few components
-    # that an iteration finds them (with a stored Gram matrix if it fits into the budget). Others
-    # use landmarks, except for indefinite kernels, which have none.
+    # A fit is exact up to 5,000 rows if the budget allows, and up to 100,000 rows for so few
+    # components that an iteration finds them (with a stored Gram matrix if the budget allows).
+    # Other fits use landmarks, except for indefinite kernels, which allow none.
     n, d, method = n_rows or len(X), X.shape[1], options.method
     q = n if options.n_components is None else min(options.n_components, n)
     has_few_components = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
@@ -157,7 +154,7 @@ def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -
     """Return the method of drawing landmarks that ``"auto"`` stands for."""
     # For kernels of a distance, a cluster centre resembles the rows around it. With few columns,
     # rows drawn by residual span almost everything. For other kernels a mean of rows may resemble
-    # none of them, so rows themselves are drawn.
+    # no row, so rows themselves are drawn.
     if landmarks != "auto":
         return landmarks
     if not kernel.falls_with_distance:
@@ -166,10 +163,7 @@ def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -
 
 
 def plan_exact(kernel: Kernel, X: Matrix, options: FitOptions) -> ExactPlan:
-    """Return solver, precision and storage of an exact fit.
-
-    Raises MemoryLimitError if no choice stays within the budget.
-    """
+    """Return solver, precision and storage of an exact fit within the budget, or raise."""
     n, d = X.shape
     q = n if options.n_components is None else min(options.n_components, n)
     resolved = choose_precision(kernel, X, q, options.precision, center=options.center)
@@ -214,7 +208,7 @@ def require(needed: int, budget: int | None, what: str, advice: str) -> None:
 
 
 def require_nystroem(n_landmarks: int, n_features: int, budget: int | None = None) -> None:
-    """Raise as `require` if a Nystrom fit of this size exceeds the budget."""
+    """Raise MemoryLimitError if a Nystrom fit of this size exceeds the budget."""
     needed = nystroem_bytes(n_landmarks, n_features)
     require(needed, budget, f"A Nystrom fit with {n_landmarks} landmarks", "use fewer landmarks")
 
@@ -247,7 +241,7 @@ def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
 
 def nystroem_bytes(n_landmarks: int, n_features: int) -> int:
     """Return the bytes of a Nystrom fit, beyond the rows."""
-    # About three m x m matrices, and one block of kernel values with some copies.
+    # These are about three m x m matrices, and one block of kernel values with some copies.
     return n_landmarks * (24 * n_landmarks + 12 * SUMMED + 2 * _ITEM * n_features)
 
 

@@ -55,8 +55,8 @@ def agreeing_precision(
 ) -> Resolved:
     """Return float32 if a function agrees in both precisions on a sample, else float64.
 
-    Up to 2,000 rows it is float64. ``allowed`` gives the largest difference of each value, by
-    default a thousandth of it.
+    Float64 up to 2,000 rows. ``allowed`` returns the largest allowed difference of each value, by
+    default a thousandth of the value.
     """
     if n_rows <= FLOAT64_ROWS:
         return "float64"
@@ -77,9 +77,9 @@ def choose_precision(
 ) -> Resolved:
     """Return the precision that ``"auto"`` stands for, for q leading eigenpairs.
 
-    ``X`` holds all ``n_rows`` rows or a sample. Above 2,000 rows it is float32 if kernel values of
-    some rows, including those farthest from the mean, are correct to 1e-5 of the mean variance, and
-    their q-th eigenvalue is kept.
+    ``X`` holds all ``n_rows`` rows or a sample. Above 2,000 rows float32 is chosen if kernel values
+    of some rows, including the farthest from the mean, are correct to 1e-5 of the mean variance,
+    and their q-th eigenvalue is kept.
     """
     if precision != "auto":
         return precision
@@ -106,8 +106,8 @@ def choose_precision(
 
 def smallest_eigenvalue(largest: float, trace: float, order: int, precision: Resolved) -> float:
     """Return the modulus above which eigenvalues are kept as correct to three digits."""
-    # The trace is that of the uncentred matrix (absolute diagonal): kernel values are rounded, and
-    # centring does not remove their rounding errors.
+    # The trace is that of the uncentred matrix (absolute diagonal), as kernel values are rounded,
+    # and centring does not remove their rounding errors.
     eps = float(np.finfo(precision).eps)
     share = SMALLEST_SHARE if precision == "float32" else order * eps
     return max(share * largest, ROUNDING * eps * trace)

@@ -1,11 +1,10 @@
 """Access to the rows of a fit, and blocked computations on them with reproducible results.
 
-A fit uses rows in three ways only: a sample held in memory, a function that gives one number per
-row, and sums over rows. Any source that supports these can be fitted, with any number of rows.
+A fit needs only a sample held in memory, functions that give one number per row, and sums over
+rows. So any source that supports these can be fitted, with any number of rows.
 
-Blocks have fixed boundaries and results are combined in a fixed order; linear algebra libraries use
-one thread inside a block, and the workers are ours. Results therefore do not depend on the number
-of workers, to the last bit.
+Blocks have fixed boundaries, results are combined in a fixed order, and BLAS uses one thread inside
+a block. So results do not depend on the number of workers, to the last bit.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ class RowFunction(Protocol):
     def prepare(self) -> Callable[[Matrix, Mask], Matrix]:
         """Do all work that does not depend on the rows once, in the worker.
 
-        Returns a thread-safe map from rows ``(b, d)`` and their mask of use ``(b,)`` to numbers
-        ``(b,)``. A row's number depends on no other row.
+        Return a thread-safe map from rows ``(b, d)`` and their mask of use ``(b,)`` to numbers
+        ``(b,)``. A row's number does not depend on other rows.
         """
         ...
 
@@ -161,10 +160,10 @@ def map_row_blocks(
 ) -> NDArray[Any]:
     """Apply a row-wise function to blocks of rows; return the results, ``(n, ...)``.
 
-    It maps a block of rows of each array to as many results. All blocks have the same number of
-    rows; the last is ``padded``, so that a row's result does not depend on the other rows, to the
-    last bit (of float64: see `BLOCK`). ``n_jobs`` follows joblib (None: one thread unless a joblib
-    context says otherwise).
+    The function maps a block of rows of each array to as many results. All blocks have the same
+    number of rows; the last is ``padded``, so that a row's result does not depend on the other
+    rows, to the last bit (of float64: see `BLOCK`). ``n_jobs`` is as in joblib (None: one thread
+    unless a joblib context says otherwise).
     """
     n = len(arrays[0])
 
@@ -172,7 +171,6 @@ def map_row_blocks(
         parts = [array[start : start + block] for array in arrays]
         missing = block - len(parts[0]) if padded else 0
         if missing:
-            # Repeat the last row.
             last = [
                 part[-1:] if len(part) else np.zeros((1, *part.shape[1:]), part.dtype)
                 for part in parts
@@ -206,10 +204,7 @@ def sum_row_blocks(
     block: int = SUMMED,
     n_jobs: int | None = None,
 ) -> Sums:
-    """Add up a function's values over blocks of X (n, d), n >= 1, restricted to a mask.
-
-    The order is that of the blocks: the same bits for any number of workers.
-    """
+    """Add up values of a function over blocks of X (n, d), restricted to a mask, in order."""
 
     def sum_block(start: int) -> Sums:
         part = slice(start, start + block)
@@ -234,7 +229,7 @@ def in_order(
         # Scheduling a small block takes as long as computing it.
         yield from map(function, starts)
     else:
-        # numpy's handling of overflow is set per thread: copy the caller's.
+        # numpy sets its handling of overflow per thread: copy that of the caller.
         handling, call = np.geterr(), np.geterrcall()
 
         def as_here(start: int) -> Partial:

@@ -1,4 +1,4 @@
-"""One random generator from any random_state that scikit-learn accepts."""
+"""Make one random generator from any random_state that scikit-learn accepts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ Seed = int | np.random.RandomState | np.random.Generator | None
 
 
 def seeded_generator(random_state: Seed) -> np.random.Generator:
-    """Return the generator for all draws of one fit.
-
-    None is a fixed seed, so that a repeated fit gives the same result. A Generator is used as it
-    is; a RandomState advances by one draw.
-    """
+    """Return the generator for all draws of one fit; None is a fixed seed."""
     if random_state is None:
         return np.random.default_rng(0)
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
-        # Imported here: it is slow, and small tables need nothing else of scikit-learn.
+        # Import here, as this is slow, and small tables need nothing else of scikit-learn.
         from sklearn.utils import check_random_state
 
         state = check_random_state(random_state)

@@ -78,10 +78,7 @@ class KernelSubspace:
     def project(
         self, X: Matrix, *, precision: Resolved = "float64", n_jobs: int | None = None
     ) -> Matrix:
-        """Return the coordinates of rows on the components, shape ``(n, q)``.
-
-        ``precision`` is that of kernel values and their products.
-        """
+        """Return the coordinates of rows on the components, shape ``(n, q)``."""
         kernel_rows = self.kernel.against(self.points, precision)
         weights, offset = self.weights.astype(precision, copy=False), self.offset
         return map_row_blocks(
@@ -97,21 +94,17 @@ class KernelSubspace:
     ) -> Matrix:
         """Return the squared feature-space distance of rows to the subspace, shape ``(n,)``.
 
-        Small negative values caused by rounding are replaced by 0. Raises ValueError if the kernel
-        is indefinite, where no distance exists.
+        Small negative values caused by rounding become 0. Raises ValueError if the kernel is
+        indefinite, where no distance exists.
         """
-        # The error is a difference of terms of the size of k(x, x): it is accurate to about 1e-13
-        # of k(x, x), in float32 to 5e-5.
+        # The error is a difference of terms of the size of k(x, x), accurate to about 1e-13 of k(x,
+        # x), in float32 to 5e-5.
         error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
         clipped: Matrix = np.maximum(error, 0.0, out=error)
         return clipped
 
     def errors(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``.
-
-        Gains are part of the weights. If most components are kept, as by a Tikhonov filter, the
-        squared length comes from a triangular factor, cached for later rows.
-        """
+        """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``."""
         q, p = self.n_components, len(self.points)
         if p <= 2 * q and p <= TRIANGULAR_POINTS:
             return self.prepared(f"errors {precision}", lambda: self._errors_by_factor(precision))
@@ -145,9 +138,9 @@ class KernelSubspace:
     def _products(
         self, factors: Matrix, precision: Resolved
     ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
-        """Return the map from rows to factors * t and to the squared distances from the mean.
+        """Return the map from rows to factors * t and to squared distances from the mean.
 
-        The latter, k(x,x) - 2 beta' k_Z + c, is float64.
+        The distances, k(x,x) - 2 beta' k_Z + c, are float64.
         """
         self.kernel.require_psd("A reconstruction error")
         kernel_rows = self.kernel.against(self.points, precision)
@@ -182,8 +175,8 @@ class KernelSubspace:
     def prepared(self, name: str, prepare: Callable[[], Prepared]) -> Prepared:
         """Return a value that depends on the subspace alone, computed on first use.
 
-        Two threads may both compute it; they get the same value. It is not copied, pickled or
-        written to model files.
+        The value is not copied, pickled or written to model files. Two threads may both compute it,
+        with the same result.
         """
         value = self.__dict__.get(name)
         if value is None:
@@ -221,13 +214,13 @@ class KernelSubspace:
 def component_signs(columns: Matrix) -> Matrix:
     """Return the sign of each column's largest entry by modulus; +1 for a column of zeros.
 
-    Multiplied by it, a component's sign depends on the data alone.
+    Multiplied by its sign, a component depends on the data alone.
     """
     if columns.size == 0:
         return np.ones(columns.shape[1])
     low, high = columns.min(axis=0), columns.max(axis=0)
     signs = np.where(-low > high, -1.0, 1.0)
-    # On a tie between opposite signs the first entry decides.
+    # On a tie between opposite signs, the first entry decides.
     for k in np.flatnonzero(-low == high):
         signs[k] = -1.0 if columns[np.abs(columns[:, k]).argmax(), k] < 0.0 else 1.0
     return signs

@@ -1,7 +1,7 @@
 """Tikhonov filter in the landmarks' span by Cholesky factors: errors without eigenvectors.
 
 A `KernelSubspace` with a soft cut gives the same errors from eigenvectors, which cost ten times as
-much as the factors here and are needed only for projections.
+much as Cholesky factors and are needed only for projections.
 
 Leave-one-out errors have a closed form: for a row left out of mean and covariance, and for a row
 left out of the landmarks. Symbols are those of `TikhonovFilter`; in the coordinates t = U'y of a
@@ -58,7 +58,7 @@ class TikhonovFilter:
             try:
                 lower = cholesky(ridged, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
-                # Rounding left eigenvalues below -rho, which no covariance has: clip them.
+                # Clip eigenvalues below -rho, which are rounding errors, as no covariance has any.
                 variances, vectors = eigh(covariance, check_finite=False)
                 roots = np.sqrt(np.maximum(variances, 0.0) + rho)
                 (upper,) = qr((vectors * roots).T, mode="r", check_finite=False)
@@ -67,7 +67,7 @@ class TikhonovFilter:
         return cls(basis, sums.mean, np.ascontiguousarray(inverse.T), rho, sums.n)
 
     def whitened(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows v ``(b, p)``, which it overwrites, to L^-1 v."""
+        """Return the map from rows v ``(b, p)``, which are overwritten, to L^-1 v."""
         return times_upper(self.whitening, precision)
 
     def mahalanobis(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
@@ -84,10 +84,7 @@ class TikhonovFilter:
     def errors(
         self, precision: Resolved = "float64"
     ) -> Callable[[Matrix, Matrix, BoolArray], Matrix]:
-        """Return the map from z ``(b, p)`` and k(x, x) ``(b,)`` to errors.
-
-        Rows marked as fitted ``(b,)`` get the error of a fit without them.
-        """
+        """Return the map from z, k(x, x) and a mask of rows to leave out of the fit, to errors."""
         of_z, rho, n = self.mahalanobis(precision), self.rho, self.n
 
         def errors(z: Matrix, lengths: Matrix, fitted: BoolArray) -> Matrix:
@@ -132,9 +129,9 @@ def without_direction(
 
     The arguments, per row: the landmark's row of B, its product with z, r, and L^-1 times that row
     and times y. The part of a row along v, the unit direction that only the landmark provides,
-    moves from the span to the residual, r + (v'z)^2, and A^-1 is restricted to the rest, M -
-    (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row the first is 1 / (K_mm^-1)_ii, the part
-    that no other landmark explains.
+    moves from the span to the residual, r + (v'z)^2. A^-1 is restricted to the rest, M -
+    (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row, the residual is 1 / (K_mm^-1)_ii, the
+    part that no other landmark explains.
     """
     # v is parallel to row i of B, for landmark i: since B B' = K_mm^-1, B (B'K_mm) is the identity,
     # so row i is orthogonal to the coordinates B'k_j of every other landmark j.

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ROWS = 256  # rows of a band, rounded up to whole tiles
+ROWS = 256  # least number of rows of a band
 
 
 @dataclass(frozen=True)
 class Bands:
-    """Pixels to write as bands of rows; they can be iterated once."""
+    """Pixels to write as bands of rows, which can be iterated once."""
 
     shape: tuple[int, ...]  # (h, w) or (h, w, channels)
     dtype: np.dtype[Any]
-    rows: int  # rows of each band except the last
+    rows: int  # number of rows of each band except the last
     each: Iterator[NDArray[Any]] = field(repr=False)
     # Smaller copies, available after the last band.
     copies: tuple[Bands, ...] = field(default=(), repr=False)

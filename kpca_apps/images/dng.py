@@ -29,24 +29,24 @@ from kpca_apps.images.tags import (
 from kpca_apps.images.tiff import LONG, MEANING, RATIO, SHORT, SUB_IMAGES, write_tiff
 from kpca_apps.images.types import ImageFile, Mosaic, Page
 
-CFA = 32803  # photometric interpretation of a mosaic
+CFA = 32803  # photometric interpretation of mosaics
 BYTE, ASCII, SIGNED_RATIO = 1, 2, 10  # TIFF data types
 PATTERN_SIZE, PATTERN = 33421, 33422
 OLDEST_READER, UNIQUE_MODEL, PLANE_COLOURS, LAYOUT = 50707, 50708, 50710, 50711
 BLACK_SIZE, BLACK, WHITE, MATRIX, NEUTRAL, ILLUMINANT = 50713, 50714, 50717, 50721, 50728, 50778
 NOISE_REDUCTION, DAYLIGHT = 50935, 21
-# DNG tags that still hold for a denoised mosaic: the camera's colours and their profile, the lens,
-# the exposure, and the film that it is a frame of (CinemaDNG: time codes, frame rate, T stop, reel
-# and camera).
+# DNG tags that still hold for a denoised mosaic: the camera's colours and their profile, the lens
+# and the exposure. Also tags of the film of which the mosaic is a frame (CinemaDNG: time codes,
+# frame rate, T stop, reel and camera).
 _OF_CAMERA = frozenset({
     UNIQUE_MODEL, 50709, *range(MATRIX, 50731), 50732, 50734, 50735, 50736, 50739, ILLUMINANT,
     50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51043,
     51044, 51058, 51081, 51105, 51107, 51108, 51109, 51110,
 })  # fmt: skip
-# Such tags in the mosaic's directory: crop, scale, lens corrections applied after the levels.
+# Such tags of the mosaic's own directory: crop, scale, lens corrections after the levels.
 _OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
-_MOST_OF_MATRIX = 1000.0  # largest entry (usual ones are near 1): in millionths, it fills 32 bits
-# LibRaw's code of how to rotate a mosaic for viewing, to TIFF's orientation.
+_MOST_OF_MATRIX = 1000.0  # largest entry (usually near 1), as millionths must fit into 32 bits
+# TIFF orientation by LibRaw's code of how to rotate a mosaic for viewing.
 _ORIENTATIONS = {0: 1, 3: 3, 5: 8, 6: 6}
 
 
@@ -59,8 +59,8 @@ def negative_tags(
 ) -> Directory:
     """Return the DNG tags for developing a mosaic, with the metadata of its file.
 
-    A DNG keeps its own tags. For other files they come from LibRaw's matrix from XYZ to the
-    camera's colours and its white balance (red, green, blue). `describing` is the metadata to keep.
+    A DNG keeps its own tags. For other files, LibRaw gives the matrix from XYZ to the camera's
+    colours and the white balance (red, green, blue). `describing` is the metadata to keep.
     """
     base = describing or Directory(LAYOUTS[0], {})
     own = _own_tags(data)
@@ -81,7 +81,7 @@ def negative_tags(
             neutral = np.array([green / red, 1.0, green / blue])
             tags[NEUTRAL] = _ratios(RATIO, neutral / neutral.max(), base)
     tags[NOISE_REDUCTION] = _ratios(RATIO, np.ones(1), base)
-    # Version 1.4 defines all of these tags; readers of 1.3 can ignore those they do not know.
+    # Version 1.4 defines all these tags; readers of 1.3 can ignore those unknown to them.
     for number, version in ((DNG_VERSION, (1, 4, 0, 0)), (OLDEST_READER, (1, 3, 0, 0))):
         tags[number] = Tag(BYTE, 4, bytes(version))
     turned = _ORIENTATIONS.get(flip, 1)
@@ -108,7 +108,6 @@ def _own_tags(data: Content) -> dict[int, Tag]:
 
 
 def _ratios(kind: int, values: NDArray[np.floating], like: Directory) -> Tag:
-    """Return a tag of numbers as fractions."""
     whole = [part for value in values for part in (round(float(value) * 1_000_000), 1_000_000)]
     code = "i" if kind == SIGNED_RATIO else "I"
     return Tag(kind, len(values), struct.pack(f"{like.layout.order}{len(whole)}{code}", *whole))
@@ -117,8 +116,8 @@ def _ratios(kind: int, values: NDArray[np.floating], like: Directory) -> Tag:
 def write_dng(file: IO[bytes], light: NDArray[np.float32], mosaic: Mosaic, like: ImageFile) -> None:
     """Write a mosaic (h, w) of light as a DNG with the tags of its source.
 
-    LibRaw develops the result exactly as it does the mosaic. Raises InputError if the camera's
-    colours are unknown.
+    LibRaw develops the result exactly like the mosaic. Raises InputError if the camera's colours
+    are unknown.
     """
     negative, side = mosaic.negative, int(len(mosaic.pattern) ** 0.5)
     matrix = negative.tags.tags[MATRIX]

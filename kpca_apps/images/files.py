@@ -40,8 +40,9 @@ FORMATS = ("same", "png", "tiff")
 def read_image(path: str | Path, label: str | None = None, name: str = "") -> ImageFile:
     """Return an image file, its kind detected from its content, with pixels still undecoded.
 
-    Headers are checked; pixels are decoded on request. The file's name (``name`` if the path is
-    temporary) tells a camera's raw file from a TIFF. Raises InputError with the label otherwise.
+    Headers are checked; pixels are decoded on request. The suffix of the file's name (``name`` if
+    the path is temporary) distinguishes a camera's raw file from a TIFF. Raises InputError with
+    the label if the file cannot be read.
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
@@ -54,7 +55,7 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
                 require_memory(max(_bytes_in_memory(page) for page in image.pages))
             return replace(image, sha256=hash_folder(path))
         with path.open("rb") as file:
-            # Files of other kinds are not read beyond the head.
+            # Files of other kinds are read only up to the head.
             head = file.read(HEAD)
             if not head:
                 raise InputError(f"{label}: the file is empty; fetch it again.")
@@ -81,12 +82,12 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
 
 
 def _bytes_in_memory(page: Page) -> int:
-    """Return the number of bytes of a page in memory, or of a large page's bands held at once."""
+    """Return the number of bytes in memory of a page, or of the bands of a large page."""
     return page.n_bytes // page.height * 10 * ROWS if page.is_large else page.n_bytes
 
 
 def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
-    """Raise InputError if a file is far larger than the image it starts with."""
+    """Raise InputError if a file is far larger than the image at its start."""
     if kind.size is not None:
         with damage_refused(label):
             size = kind.size(front)
@@ -94,9 +95,9 @@ def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
 
 
 def check_object(path: AnyPath, label: str) -> None:
-    """Raise InputError before fetching an object of a store that `read_image` would refuse.
+    """Raise InputError before download for an object in a store that `read_image` would refuse.
 
-    Local files and small objects are left to `read_image`.
+    `read_image` itself checks local files and small objects.
     """
     if isinstance(path, Path) or (n_bytes := (place := place_of(path)).n_bytes()) <= FRONT:
         return
@@ -108,12 +109,12 @@ def check_object(path: AnyPath, label: str) -> None:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return all files below a folder, without links."""
+    """Return all files below a folder except links."""
     return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
 
 
 def hash_folder(folder: Path) -> str:
-    """Return a hash of the names and contents of all files below a folder, without links."""
+    """Return a hash of the names and contents of all files below a folder except links."""
     total = hashlib.sha256()
     for path in sorted(files_in(folder)):
         with path.open("rb") as file:
@@ -127,13 +128,13 @@ def encode_image(
 ) -> None:
     """Write pixels in the format, and with the metadata, of the file they came from.
 
-    The file is open, at its start and seekable; for a kind that is a folder, it is an empty folder.
-    Pages must have the shapes and types of those of `like` (else ValueError) and are taken one at a
-    time, in stored orientation. JPEG is written at quality 95 with full chroma, all other kinds
-    without loss. Raises ConfigError if another format than "same" cannot hold the pixels.
+    `file` is open, at its start and seekable, or an empty folder for kinds that are folders. Pages
+    must have the shapes and types of those of `like` (else ValueError) and are read one at a time,
+    in stored orientation. JPEG is written at quality 95 with full chroma, other kinds without loss.
+    Raises ConfigError if a format other than "same" cannot hold the pixels.
     """
     checked = _check_pages([pages] if isinstance(pages, np.ndarray) else pages, like)
-    written: Any = checked  # only kinds that accept bands get them
+    written: Any = checked  # only kinds that accept bands receive bands
     KINDS[target_format(like, format)].write(file, written, like)
 
 

@@ -1,7 +1,7 @@
-"""CMYK images: split inks into two pages that are denoised like pictures, and join them again.
+"""Split CMYK images into two pages that are denoised like pictures, and join them again.
 
-The two pages are the light that the coloured inks leave of white paper, as red, green and blue, and
-the light that black leaves.
+The pages are the light that white paper reflects below the coloured inks (as red, green and blue),
+and below black.
 """
 
 from __future__ import annotations

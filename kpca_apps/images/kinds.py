@@ -1,6 +1,6 @@
-"""Kinds of image files: detected by their first bytes, then read or refused with advice.
+"""Detect kinds of image files by their first bytes, to read them or refuse them with advice.
 
-To support another kind, add a file with its `Format` below this folder and enter it in `FORMATS`.
+To support another kind, add a file with its `Format` in this folder, and an entry in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kpca_apps.images.types import Format
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import place_of
 
-HEAD = 512  # bytes at the start of a file that identify its kind
-# DICOM comes first, as its preamble may look like TIFF; raw files before TIFF, as many look so.
+HEAD = 512  # number of bytes at the start of a file that identify its kind
+# DICOM and raw files come before TIFF, as they may look like TIFF.
 FORMATS: dict[str, Format] = {
     "dicom": dicom.FORMAT,
     "png": png.FORMAT,
@@ -37,7 +37,7 @@ FORMATS: dict[str, Format] = {
 _TO_FLOAT = "convert it to a float32 TIFF first"
 _TO_PNG = "animations and palettes of 256 colours are not denoised; save it as PNG"
 _TO_ARRAY = "save it as a TIFF first, or hand the array to kpca_apps.denoise_kpca"
-# Kinds that are refused: their mark, a description, and advice.
+# Kinds that are refused: expression for the first bytes, description, and advice.
 _REFUSED = {
     "gif": (rb"GIF8[79]a", "a GIF", _TO_PNG),
     "heif": (rb".{4}ftypmsf1", "a film of HEIC images", "save its frames as PNG first"),
@@ -49,7 +49,7 @@ _REFUSED = {
     "gzip": (nifti.GZIP, "packed by gzip", "unpack it first (gunzip)"),
     "pam": (rb"P7\n", "a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
 }
-# Kinds whose marks may also start a text or document: images only with an image's suffix.
+# Kinds whose first bytes may also start a text or document: images only with an image suffix.
 _DOUBTFUL = frozenset({None, "bmp", "gzip", "jxl", "netpbm", "pam", "pdf"})
 IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
     *(format.suffixes for format in FORMATS.values())
@@ -83,12 +83,12 @@ def head_of(source: AnyPath) -> bytes:
 def image_kind(head: bytes, name: str = "") -> str | None:
     """Return the kind of an image from the first `HEAD` bytes of its file; None if unknown.
 
-    The name matters only to tell a camera's raw file from a TIFF.
+    The name only serves to distinguish a camera's raw file from a TIFF.
     """
     marks = {kind: format.mark for kind, format in FORMATS.items()}
     marks |= {kind: mark for kind, (mark, *_) in _REFUSED.items()}
     if head.startswith(nifti.GZIP):
-        # Only NIfTI files are compressed as a whole.
+        # Of all kinds, only NIfTI files are compressed as a whole.
         is_nifti = re.match(nifti.FORMAT.mark, nifti.unpacked_head(head, HEAD), re.DOTALL)
         return "nifti" if is_nifti else "gzip"
     kind = next((kind for kind, mark in marks.items() if re.match(mark, head, re.DOTALL)), None)
@@ -97,12 +97,12 @@ def image_kind(head: bytes, name: str = "") -> str | None:
 
 
 def is_image(head: bytes, name: str) -> bool:
-    """Return whether a file's suffix or first bytes say that it is an image, supported or not."""
+    """Return whether a file's suffix or first bytes mark an image, supported or not."""
     return PurePath(name).suffix.lower() in IMAGE_SUFFIXES or image_kind(head) not in _DOUBTFUL
 
 
 def refusal(kind: str | None) -> str:
-    """Return the end of a sentence on why a kind is not read, with advice; empty if it is read."""
+    """Return why a kind is not read, with advice (end of a sentence); empty if it is read."""
     if kind in FORMATS:
         return ""
     if kind in _REFUSED:

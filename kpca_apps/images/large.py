@@ -13,7 +13,7 @@ from kpca_apps.errors import InputError
 
 @dataclass(frozen=True)
 class LargeFile:
-    """A file that can be sliced like bytes; raises InputError if it changes meanwhile."""
+    """A file that can be sliced like bytes; raises InputError if the file has changed."""
 
     path: Path
     label: str

@@ -1,4 +1,4 @@
-"""Smaller copies (pyramids) of an image for slide viewers, recomputed from the larger image."""
+"""Recompute smaller copies (pyramids) of an image for slide viewers from the image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.images.types import Page
 
-ROWS = 32  # rows of a copy computed at once
+ROWS = 32  # number of rows of a copy computed at once
 
 
 def times_smaller(page: Page, whole: Page) -> int:
@@ -23,7 +23,7 @@ def times_smaller(page: Page, whole: Page) -> int:
         return 0
     times = round(whole.width / page.width)
     sides = ((whole.height, page.height), (whole.width, page.width))
-    # Sides may be rounded down or up.
+    # Accept sides that are rounded down or up.
     fits = all(abs(times * own - side) < times for side, own in sides)
     return times if fits and times >= 2 else 0
 

@@ -1,9 +1,7 @@
 """Raw files of cameras: the sensor's mosaic, and the picture that LibRaw develops from it.
 
-LibRaw reads the files of most cameras (rawpy, extra "raw"); metadata to keep, and the noise profile
-if the maker provides one, come from TIFF tags.
-
-Adobe, Digital Negative Specification 1.7 (2023), tag NoiseProfile.
+LibRaw (rawpy, extra "raw") reads the pixels. Metadata to keep, and a noise profile if the maker
+provides one, come from TIFF tags (Adobe, Digital Negative Specification 1.7, 2023: NoiseProfile).
 """
 
 from __future__ import annotations
@@ -54,10 +52,10 @@ if TYPE_CHECKING:
 
 _STDERR = threading.Lock()
 NOISE_PROFILE = 51041
-# EXIF tags that only hold for the raw file: maker notes, colour space, size.
+# EXIF tags that hold only for the raw file: maker notes, colour space, size.
 _DROPPED = frozenset({37500, 40961, 40962, 40963})
-# The sensor saturates at its maximum if at least _PIXELS pixels have this value and it exceeds
-# _SATURATED of the stated white level, which may be higher. LibRaw accepts any such value.
+# The sensor saturates at its largest value if _PIXELS pixels or more have this value and it exceeds
+# _SATURATED times the stated white level, which may be too high. LibRaw accepts any value.
 _SATURATED, _PIXELS = 0.75, 10
 _XTRANS_SIDE = 512  # LibRaw develops no smaller X-Trans image
 # Suppress tifffile's log messages about tags.
@@ -73,7 +71,7 @@ def _read_raw(data: Content, label: str) -> ImageFile:
     with _opened(data, label) as raw:
         sizes = raw.sizes
         refusal = _explain_refusal(raw, is_plain=_is_plain_tiff(data))
-        # LibRaw sets missing factors to 0, green to 1.
+        # LibRaw sets missing white-balance factors to 0, that of green to 1.
         balanced = raw.camera_whitebalance[0] > 0 and raw.camera_whitebalance[2] > 0
     if refusal:
         raise InputError(f"{label}: {refusal}.")
@@ -98,7 +96,7 @@ def _read_raw(data: Content, label: str) -> ImageFile:
 
 @contextmanager
 def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
-    """Open a raw file with LibRaw and unpack its pixels; damage raises InputError."""
+    """Open a raw file with LibRaw and unpack its pixels; raise InputError for damage."""
     import rawpy
 
     with damage_refused(label):
@@ -126,7 +124,7 @@ def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
 @contextmanager
 def _without_stderr() -> Iterator[None]:
     """Suppress LibRaw's output on the stderr descriptor, which bypasses Python's streams."""
-    # The descriptor is shared by the process, so one thread at a time may replace it.
+    # All threads share the descriptor, so only one thread at a time may replace it.
     with _STDERR:
         saved = os.dup(2)
         try:
@@ -139,10 +137,7 @@ def _without_stderr() -> Iterator[None]:
 
 
 def _is_plain_tiff(data: Content) -> bool:
-    """Return whether all pictures of a TIFF-like file are finished ones, without camera tags.
-
-    LibRaw would read a grey TIFF named like a raw file as a mosaic.
-    """
+    """Return whether a TIFF-like file is no raw file: LibRaw reads grey TIFFs as mosaics."""
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
     with suppress(Exception):
@@ -151,7 +146,7 @@ def _is_plain_tiff(data: Content) -> bool:
 
 
 def _tags_of_pages(data: Content) -> Iterator[TiffTags]:
-    """Yield the tags of all pictures of a TIFF-like file, including nested ones."""
+    """Yield the tags of all pictures of a TIFF-like file, including nested pictures."""
     with TiffFile(openable(data)) as file:
         for top in file.pages:
             yield from (picture.tags for picture in (top, *(top.pages or ())))
@@ -185,7 +180,6 @@ def _explain_refusal(raw: rawpy.RawPy, *, is_plain: bool) -> str:
 
 
 def _read_mosaic(data: Content, label: str) -> Mosaic:
-    """Return the decoded mosaic of a raw file."""
     with _opened(data, label) as raw:
         pattern: Any = raw.raw_pattern  # not None, as `_explain_refusal` has checked
         n = len(pattern)
@@ -219,7 +213,7 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
     return Mosaic(
         light=light,
         pattern="".join(desc[colour] for colour in colours.ravel()),
-        # White is computed like the pixels, so that both agree to the last bit.
+        # Compute white like the pixels, so that both agree to the last bit.
         white=float(np.float32(white - black.max()) * scale),
         noise=None if profile is None else profile * [whole, whole**2],
         developed=partial(_develop, data, label, negative),
@@ -230,22 +224,22 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
 def _develop(
     data: Content, label: str, negative: Negative, light: NDArray[np.float32] | None
 ) -> NDArray[np.uint16]:
-    """Return the picture developed from a mosaic, by default the file's own."""
+    """Return the picture developed from a mosaic, by default the file's own mosaic."""
     with _opened(data, label) as raw:
         black, finer, n = negative.black, negative.finer, len(negative.black)
         visible = raw.raw_image_visible
         counts = finer * visible if light is None else negative.counts(light)
-        for y, x in np.ndindex(n, n):  # keep the file's own black level: LibRaw subtracts it
+        for y, x in np.ndindex(n, n):  # keep the file's black level, which LibRaw subtracts
             own = counts[y::n, x::n] - black[y, x] * (finer - 1) / finer
             visible[y::n, x::n] = np.clip(np.rint(own), 0, 65535)
         picture = raw.postprocess(
             use_camera_wb=True,
             output_bps=16,
             no_auto_bright=True,
-            # By default LibRaw derives white from the brightest pixel.
+            # By default, LibRaw derives white from the brightest pixel.
             adjust_maximum_thr=0.0,
-            user_sat=negative.white - int(black.min()),  # above black
-            gamma=(2.4, 12.92),  # sRGB's
+            user_sat=negative.white - int(black.min()),  # white level, relative to black
+            gamma=(2.4, 12.92),  # gamma of sRGB
         )
     return np.asarray(picture)
 
@@ -262,7 +256,7 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
                 continue
             profile = np.broadcast_to(np.reshape(tag.value, (-1, 2)).astype(np.float64), (3, 2))
             if np.isfinite(profile).all() and (profile >= 0).all() and (profile.sum(1) > 0).all():
-                # No sensor has ten electrons or fewer at white: the tag is wrong.
+                # No sensor has ten electrons or fewer at white, so such a tag is wrong.
                 return profile if (profile < [0.1, 0.02]).all() else None
     return None
 

@@ -1,4 +1,4 @@
-"""Stacks in TIFF files: the pages of one volume or film, from the metadata."""
+"""Find the pages of each volume or film in a TIFF file from the metadata."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ ALONG = ("Z", "T")
 def page_groups(path: Path, n_pages: int) -> Groups | None:
     """Return the pages of each stack: slices of a volume or frames of a film.
 
-    Each channel is a stack of its own, as is each volume of a film of volumes. Axes come from OME,
-    ImageJ or tifffile metadata. None without metadata; an empty tuple if they do not match the
-    pages.
+    Each channel is a separate stack, and each volume of a film of volumes. Axes come from OME,
+    ImageJ or tifffile metadata. None without metadata; empty if the metadata do not fit the pages.
     """
     try:
         with warnings_ignored(), TiffFile(path, _multifile=False) as file:
@@ -36,7 +35,7 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
                 for part in file.series
             ]
     except Exception:
-        # The metadata cannot be parsed; the pages themselves are read by other code.
+        # The metadata cannot be parsed; other code reads the pages themselves.
         return ()
     if sorted(-1 if page is None else page for _, _, pages in parts for page in pages) != [
         *range(n_pages)
@@ -57,7 +56,7 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
 def groups_along(axes: str, places: NDArray[np.integer]) -> Groups:
     """Return the pages of each stack: along slices, else times; single pages without either.
 
-    `places` holds page numbers, with one axis per letter.
+    `places` holds page numbers, with one axis per letter of `axes`.
 
     >>> groups_along("ZC", np.array([[0, 1], [2, 3]]))
     ((0, 2), (1, 3))

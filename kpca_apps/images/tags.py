@@ -1,8 +1,8 @@
 """TIFF directories: tags read and written with their raw values.
 
-A TIFF file is a chain of directories, one per page; EXIF metadata is a directory, too. tifffile is
-not used here: it converts values (private tags could not be written unchanged), does not write
-EXIF, and loops on overlapping tags.
+A TIFF file is a chain of directories, one per page; EXIF metadata are a directory, too. tifffile
+would convert values (so that private tags cannot be written unchanged), does not write EXIF, and
+loops on overlapping tags.
 
 TIFF Revision 6.0 (Adobe, 1992), section 2; BigTIFF (2007); Exif 2.32 (CIPA, 2019), section 4.6.
 """
@@ -29,7 +29,7 @@ _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 1
 _SIZES = {kind: struct.calcsize(code) for kind, code in _INTEGERS.items()}
 _SIZES |= {2: 1, 5: 8, 7: 1, 10: 8, 11: 4, 12: 8}
 _MAX_TAGS, _MAX_PAGES, _MAX_INTEGERS = 4096, 100_000, 1 << 22
-# Limits on the bytes of tags: per byte of the file (they overlap in no valid file), and in all.
+# Largest number of bytes of tags per byte of the file (tags overlap in no valid file), and in all.
 _MAX_OVERLAP, _MAX_TAG_BYTES = 4, 1 << 29
 
 
@@ -38,7 +38,7 @@ class TiffError(ValueError):
 
 
 class Layout(NamedTuple):
-    """First bytes and byte order of a file, and struct codes of an offset, a count and a tag."""
+    """First bytes and byte order of a file; struct codes of an offset, a count and a tag."""
 
     start: bytes
     order: Literal["<", ">"]
@@ -75,7 +75,7 @@ class Directory:
     layout: Layout
     tags: Mapping[int, Tag]
     children: Mapping[int, Directory] = field(default_factory=dict)
-    repeated: tuple[tuple[int, Tag], ...] = ()  # further tags with a number already in `tags`
+    repeated: tuple[tuple[int, Tag], ...] = ()  # other tags with a number that is already in `tags`
 
     def integers(self, tag: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Return a tag's integers, or the default if it is missing, empty or not integer."""
@@ -86,7 +86,7 @@ class Directory:
         return struct.unpack_from(code, values.data)
 
     def integer(self, tag: int, default: int) -> int:
-        """Return a tag's first integer; see `integers`."""
+        """Return the first integer of `integers`."""
         return self.integers(tag, (default,))[0]
 
     def with_integers(self, kind: int, values: Mapping[int, list[int]]) -> Directory:
@@ -100,10 +100,7 @@ class Directory:
 
 
 def read_directories(data: Content) -> Iterator[Directory]:
-    """Yield the directories of a TIFF file or EXIF block.
-
-    Raises TiffError if one lies outside the file, is implausible or repeats.
-    """
+    """Yield the directories of a TIFF file or EXIF block; raise TiffError if damaged."""
     head = data[:8]
     layout = next((layout for layout in LAYOUTS if head.startswith(layout.start)), None)
     if layout is None:
@@ -129,7 +126,7 @@ def first_directory(data: Content | None) -> Directory | None:
 
 
 def directories_at(data: Content, directory: Directory, tag: int) -> list[Directory]:
-    """Return the directories at the offsets in a tag; raises TiffError if one is invalid."""
+    """Return the directories at the offsets in a tag; raise TiffError if any is invalid."""
     allowance = [min(_MAX_OVERLAP * len(data), _MAX_TAG_BYTES)]
     places = directory.integers(tag)
     if len(places) > _MAX_TAGS:
@@ -140,7 +137,7 @@ def directories_at(data: Content, directory: Directory, tag: int) -> list[Direct
 def _read_directory(
     data: Content, place: int, layout: Layout, depth: int, allowance: list[int]
 ) -> tuple[Directory, int]:
-    """Return a directory and the next one's offset; bytes read are taken off `allowance`."""
+    """Return a directory and the offset of the next; subtract bytes read from `allowance`."""
     n_tags = _read_number(data, place, layout.number)
     if n_tags > _MAX_TAGS:
         raise TiffError(f"a directory of {n_tags} tags")
@@ -185,9 +182,9 @@ def _read_range(data: Content, start: int, end: int, what: str, allowance: list[
 
 
 def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
-    """Lay out a directory with its values and children at an even offset of a file.
+    """Return the bytes of a directory, its values and children, and the directory's own offset.
 
-    Returns the bytes and the offset of the directory itself, without a successor.
+    The bytes belong at the even offset `place` of a file. The directory has no successor.
     """
     layout, block, entries = directory.layout, bytearray(), bytearray()
     leading: dict[int, list[int]] = {}

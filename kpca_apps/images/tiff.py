@@ -1,7 +1,7 @@
 """TIFF files of 8- to 32-bit integers and floats, read and written page by page with tags.
 
-tifffile maps compression schemes to codecs; imagecodecs decodes each strip or tile, with a check
-that it is complete (tifffile's reader fills in missing data).
+tifffile maps compression schemes to codecs. imagecodecs decodes each strip or tile, and detects
+missing data, which tifffile's reader would fill in.
 
 TIFF Revision 6.0 (Adobe, 1992); Adobe PageMaker 6.0 Technical Notes (1995) on extra samples.
 """
@@ -63,27 +63,27 @@ SUB_IMAGES, JPEG_TABLES, DEPTH = 330, 347, 32997
 X_DENSITY, Y_DENSITY, DENSITY_UNIT, INCH = 282, 283, 296, 2
 SHORT, LONG, RATIO, BYTES, LONG8 = 3, 4, 5, 7, 16
 PLAIN, JPEG, ZIP, OLD_ZIP, PACKBITS, INKS, YCBCR = 1, 7, 8, 32946, 32773, 5, 6
-# Compression schemes of bytes, and the largest ratio of unpacked to packed bytes.
+# Largest ratio of unpacked to packed bytes of each compression scheme.
 _RATIOS = {PLAIN: 1, PACKBITS: 64, ZIP: DEFLATE_RATIO, OLD_ZIP: DEFLATE_RATIO, 5: 2800}
 _RATIOS |= {34925: 16_000, 34926: 50_000, 50000: 50_000, 50013: DEFLATE_RATIO}
 # Schemes whose strips or tiles are images of another format.
 _IMAGES = {JPEG: "jpeg", 34712: "jp2", 33003: "jp2", 33005: "jp2", 34933: "png"}
 _IMAGES |= {34927: "webp", 50001: "webp", 50002: "jxl"}
 _RATIOS |= dict.fromkeys(_IMAGES, UNBOUNDED) | {JPEG: 3 * PIXELS_PER_BYTE}
-# Lossless schemes that are kept on writing; others become Deflate.
+# Lossless schemes to keep on writing; others become Deflate.
 _KEPT_SCHEMES = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
 # Schemes for which a predictor is ignored, as in libtiff.
 _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
 _RAW_MEANINGS = frozenset({32803, 34892})
 _MEANINGS = {3: "a palette of few colours", 4: "a mask", 6: "YCbCr", 8: "CIELab"}
 PALETTE, COLOUR_MAP = 3, 320
-# Tags for an EXIF block made from a TIFF page: what the picture shows, and how to view it.
+# Tags of a TIFF page to put into an EXIF block: what the picture shows, and how to view it.
 _VIEWING = DESCRIBING | {ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT}
 _TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2", (2, 32): "i4"}
 _TYPES |= {(3, 16): "f2", (3, 32): "f4", (3, 64): "f8"}
-_FORMATS = {"u": 1, "i": 2, "f": 3}  # SampleFormat, by dtype kind
+_FORMATS = {"u": 1, "i": 2, "f": 3}  # SampleFormat by dtype kind
 _COLOURS = {1: "grey", 3: "RGB", 4: "CMYK"}
-_SLACK = 512  # padding bytes that some writers add to a strip
+_SLACK = 512  # number of padding bytes that some writers add to a strip
 _STRIP = 1 << 18
 _LIMIT = (1 << 32) - (1 << 20)
 # Tags of the pixels' storage, which are rewritten, and of images that are not written: fill order,
@@ -100,17 +100,14 @@ class _Structure(NamedTuple):
     page: Page
     tags: Directory
     packing: int
-    samples: int  # number of channels of a block
+    samples: int  # number of channels in a block
     block: tuple[int, int]
     places: tuple[int, ...]
     sizes: tuple[int, ...]
 
 
 def read_tiff(data: Content, label: str) -> ImageFile:
-    """Read a TIFF or BigTIFF file of grey, RGB (both with or without alpha) or CMYK pages.
-
-    Unsigned integers that count from white are inverted to count from black.
-    """
+    """Read a TIFF file of grey, RGB or CMYK pages; integers are made to count from black."""
     try:
         directories = tuple(read_directories(data))
         if not directories:
@@ -125,7 +122,7 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         _structure(directory, len(data), where)
         for directory, where in zip(directories, labels, strict=True)
     ]
-    # Pages may share pixels, so the sum may exceed the file.
+    # Pages may share pixels, so the sum of their sizes may exceed the file.
     if sum(part.page.n_bytes / _RATIOS[part.packing] for part in structures) > len(data) + 4096:
         raise InputError(
             f"{label}: its {n_pages} pages promise more pixels than its {len(data)} bytes can "
@@ -307,7 +304,7 @@ def _palette(directory: Directory) -> NDArray[np.uint8] | None:
     if directory.integer(MEANING, 1) != PALETTE or len(values) != 3 * 256:
         return None
     colours = np.array(values, np.uint16).reshape(3, 256).T
-    # 16-bit values, except that some writers store 8 bits.
+    # Palette values should have 16 bits, but some writers store 8 bits.
     return np.asarray(colours >> 8 if colours.max() > 255 else colours, np.uint8)
 
 
@@ -318,7 +315,7 @@ def _decoded(
     rows: slice = slice(None),
     columns: slice = slice(None),
 ) -> NDArray[Any]:
-    """Return decoded rows and columns of a page; refuse all of a large page."""
+    """Return decoded rows and columns of a page; refuse to decode all of a large page."""
     if rows == columns == slice(None):
         check_piece(label, structure.page)
     page, samples, (tall, wide) = structure.page, structure.samples, structure.block
@@ -361,7 +358,6 @@ def _decoded(
 
 
 def _block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
-    """Return the values of a strip or tile."""
     dtype, (tall, wide) = structure.page.dtype, structure.block
     row, raw = wide * structure.samples, packed
     if structure.tags.integer(FILL_ORDER, 1) == 2:
@@ -391,7 +387,7 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[A
     if kind == "jpeg":
         if JPEG_TABLES in tags:
             packed = tags[JPEG_TABLES].data[:-2] + packed[2:]
-        # Decode only as a check, which assumes a JPEG file's colours, not those of the tags.
+        # Decode only to detect damage, as decode_whole ignores the colours that the tags state.
         decode_whole(packed, "GRAY")
         stored = {YCBCR: "YCBCR", 2: "RGB"}.get(structure.tags.integer(MEANING, 1))
         values = imagecodecs.jpeg8_decode(
@@ -424,9 +420,9 @@ def _metadata(directory: Directory) -> Metadata:
 def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: ImageFile) -> None:
     """Write pages one after the other, with at most one in memory.
 
-    Each gets the tags of its directory; all have one layout. Integers of `pages` count from black,
-    whatever the tags say. Tiles and strips keep their kind. Uncompressed and losslessly packed
-    pages keep their compression; others are compressed with Deflate.
+    Each page gets the tags of its directory; all have one layout. Integers of `pages` count from
+    black, whatever the tags say. Tiles remain tiles, and strips strips. Uncompressed and losslessly
+    compressed pages keep their compression; others are compressed with Deflate.
     """
     label, directories = like.label, like.directories or (_metadata_directory(like.metadata),)
     layout = directories[0].layout
@@ -451,7 +447,6 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
 
 
 def _is_of_imagej(tags: Mapping[int, Tag]) -> bool:
-    """Return whether ImageJ wrote a page's description."""
     return DESCRIPTION in tags and tags[DESCRIPTION].data.startswith(b"ImageJ")
 
 
@@ -489,7 +484,6 @@ def _write_directory(file: IO[bytes], directory: Directory, label: str) -> int:
 def _write_pixels(
     file: IO[bytes], pixels: NDArray[Any] | Bands, like: Directory, label: str
 ) -> Directory:
-    """Write the strips or tiles of a page and return its directory."""
     (height, width), dtype = pixels.shape[:2], pixels.dtype
     channels = pixels.shape[2] if len(pixels.shape) == 3 else 1
     kind, meaning = dtype.kind, like.integer(MEANING, YCBCR)
@@ -554,7 +548,6 @@ def _write_pixels(
 
 
 def _packed(raw: bytes, packing: int, row_bytes: int) -> bytes:
-    """Return a block compressed by a lossless scheme."""
     if packing == PLAIN:
         return raw
     if packing == ZIP:
@@ -568,7 +561,7 @@ def _packed(raw: bytes, packing: int, row_bytes: int) -> bytes:
 def _append(
     file: IO[bytes], block: bytes, like: Directory, label: str, *, even: bool = True
 ) -> int:
-    """Append a block to the file, at an even offset, and return the offset."""
+    """Append a block to the file, at an even offset if `even`, and return the offset."""
     place = file.seek(0, 2)
     if even and place % 2:
         place += file.write(b"\0")
@@ -582,10 +575,7 @@ def _append(
 
 
 def _metadata_directory(metadata: Metadata) -> Directory:
-    """Return tags for metadata that came from another format, for compressed pages.
-
-    They use the byte order of a valid EXIF block, if there is one.
-    """
+    """Return tags for metadata from another format, in the byte order of the EXIF block."""
     base = first_directory(metadata.exif) or Directory(LAYOUTS[0], {})
     tags = {number: tag for number, tag in base.tags.items() if number not in _DROPPED}
     # Drop tags of the other file's pixels, and tags that would mark this file as raw or a stack.

@@ -1,7 +1,4 @@
-"""Image files in memory, the interface of a file format, and limits on headers' promises.
-
-Header promises are checked before any pixel is read.
-"""
+"""Image files in memory, the interface of file formats, and limits on stated sizes."""
 
 from __future__ import annotations
 
@@ -22,14 +19,14 @@ from kpca_apps.system.quiet import warnings_ignored
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each part
 Groups = tuple[tuple[int, ...], ...]  # page numbers of each stack
 MAX_PIXELS = 178_000_000
-# Most pixels of a page in formats that are read and written in bands.
+# Largest number of pixels of a page in formats that are read and written in bands.
 MAX_IN_BANDS = 20_000_000_000
-# Deflate packs at most 1032 bytes into one; a header that promises more is wrong.
+# Deflate packs at most 1032 bytes into one byte; a header that promises more is wrong.
 DEFLATE_RATIO = 1100
-# Most bytes before or after an image (metadata), and most packed bytes per pixel: four channels of
-# float64.
+# Largest number of bytes before or after an image (metadata), and largest number of packed bytes
+# per pixel (four channels of float64).
 FRONT, _MOST_PER_PIXEL = 1 << 25, 32
-# libpng's warnings are harmless, and Pillow's failures are reported elsewhere; without a handler
+# libpng's warnings are harmless, and Pillow's failures are reported elsewhere. Without a handler,
 # both would be printed.
 for _library in ("imagecodecs", "PIL"):
     logging.getLogger(_library).addHandler(logging.NullHandler())
@@ -41,7 +38,7 @@ class Page:
 
     height: int
     width: int
-    channels: int  # 1 to 4: grey or RGB, alpha last
+    channels: int  # 1 to 4: grey or RGB, with alpha last if any
     dtype: np.dtype[Any]  # u1, u2, or (TIFF and laboratory formats) u4, i1, i2, i4, f2, f4, f8
 
     @property
@@ -100,10 +97,10 @@ class Negative:
     """Conversion from light to sensor counts, refined to 16 bits, and the DNG tags."""
 
     black: NDArray[np.float32]  # (n, n), black level of each pattern pixel, in refined counts
-    scale: np.float32  # light of one sensor count
-    finer: int  # refined counts per sensor count
+    scale: np.float32  # light per sensor count
+    finer: int  # number of refined counts per sensor count
     white: int  # refined count at which pixels saturate
-    tags: Directory = field(repr=False)  # DNG tags without those of levels and pixels
+    tags: Directory = field(repr=False)  # DNG tags except those of levels and pixels
 
     def counts(self, light: NDArray[np.float32]) -> NDArray[np.uint16]:
         """Return light as refined counts (h, w)."""
@@ -120,41 +117,41 @@ class Mosaic:
 
     light: NDArray[np.float32]  # (h, w), in stored orientation
     pattern: str  # colours of the first pixels, row by row: 2 x 2, or 6 x 6 for X-Trans
-    white: float  # light at saturation: 65535, rounded as the pixels are
-    # a and b of the noise variance a x + b for red, green and blue (3, 2), if the file states it.
+    white: float  # light at saturation: 65535, rounded like the pixels
+    # (3, 2), a and b of the noise variance a x + b in red, green and blue, if the file states it.
     noise: NDArray[np.float64] | None
-    # Develops an upright picture from a mosaic like `light`, or from `light` for None.
+    # Develops an upright picture from a mosaic like `light`; from `light` itself for None.
     developed: Callable[[NDArray[np.float32] | None], NDArray[np.uint16]]
-    negative: Negative  # for writing a DNG
+    negative: Negative  # data for writing a DNG
 
 
 @dataclass(frozen=True)
 class ImageFile:
     """An image file with checked headers and pixels decoded on request."""
 
-    label: str  # the user's name for the file, safe for a one-line message
-    format: str  # kind by content, one of `kpca_apps.images.kinds.FORMATS`
+    label: str  # the user's name for the file, safe in a one-line message
+    format: str  # kind by content, a key of `kpca_apps.images.kinds.FORMATS`
     pages: tuple[Page, ...]
-    # Decodes a page by number, from 0, in stored orientation; raises for damage.
+    # Decodes a page by number, from 0, in stored orientation; raises InputError for damage.
     page: Callable[[int], NDArray[Any]] = field(repr=False, compare=False)
     metadata: Metadata = Metadata()  # metadata of the first page
     notes: tuple[str, ...] = ()  # sentences on differences between input and output
     carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
-    # Page and tags of smaller copies nested in each page, and pages that are copies of another
-    # page, by number: both are recomputed on writing.
+    # Page and tags of smaller copies nested in each page; and number of the copied page for each
+    # page that is a copy. All copies are recomputed on writing.
     within: tuple[tuple[tuple[Page, Directory], ...], ...] = field(default=(), repr=False)
     copies: Mapping[int, int] = field(default_factory=dict, repr=False)
     sha256: str = ""  # hash of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
-    # Decodes rows and columns of a page by number; and the sides of each page's blocks.
+    # Decodes rows and columns of a page by number. Below: height and width of each page's blocks.
     window: Callable[[int, slice, slice], NDArray[Any]] | None = field(
         default=None, repr=False, compare=False
     )
     blocks: tuple[tuple[int, int], ...] = ()
-    # Pages of each volume or film, if the format states them.
+    # Page numbers of each volume or film, if the format states them.
     groups: Groups | None = None
-    inks: bool = False  # whether pages are CMYK, two for each; see `inks.py`
+    inks: bool = False  # whether each CMYK page is split into two pages; see `inks.py`
     # Writes pages into a copy of the file, for formats written in place.
     rewrite: Callable[[Any, Iterable[NDArray[Any]]], None] | None = field(
         default=None, repr=False, compare=False
@@ -165,15 +162,15 @@ class Format(NamedTuple):
     """A supported kind of file: how to detect, read and write it."""
 
     mark: bytes  # regular expression for the first bytes
-    suffixes: tuple[str, ...]  # the first is used for results
+    suffixes: tuple[str, ...]  # the first suffix is used for results
     # Takes the file's bytes or folder, and its label.
     read: Callable[[Any, str], ImageFile]
-    # Takes an open file or an existing folder, pages one at a time, and the source for metadata.
+    # Takes an open file or an existing folder, pages one at a time, and the source of the metadata.
     write: Callable[[Any, Iterable[NDArray[Any]], ImageFile], None]
-    # Height and width from the start of a large file; None if the format says where its parts are,
-    # so that the rest is never read.
+    # Returns height and width from the start of a large file; None for formats that state the
+    # offsets of their parts, so that the rest is never read.
     size: Callable[[bytes], tuple[int, int]] | None
-    written_as: str = ""  # kind of the output, if different
+    written_as: str = ""  # kind of the output, if other than the input's
     is_folder: bool = False
 
 
@@ -194,7 +191,7 @@ def check_size(
 ) -> None:
     """Raise InputError if a (height, width) is above the limit or does not match `packed` bytes.
 
-    One packed byte can become at most `ratio` bytes of pixels, and a pixel has `pixel_bytes`.
+    One packed byte yields at most `ratio` bytes of pixels; a pixel has `pixel_bytes`.
     """
     height, width = size
     promise = f"{label}: its header promises {width} x {height} pixels"

@@ -27,7 +27,7 @@ class DenoiseRequest:
     """Denoising options for an image layer."""
 
     options: Options
-    sigma: float | None = None  # None to estimate it
+    sigma: float | None = None  # noise level, or None to estimate it
     stack: bool = False  # whether the planes along the axis before rows form a volume or film
 
 
@@ -59,7 +59,7 @@ def preview(
 ) -> tuple[NDArray[Any], DenoiseInfo]:
     """Return a part of a plane, denoised as within the whole plane, and the noise estimate.
 
-    `report` is called with the share done; an exception that it raises ends the work.
+    `report` is called with the share of work done, and may raise an exception to end the work.
     """
     options = replace(request.options, wanted=window)
     with listening(report):
@@ -73,10 +73,7 @@ def preview(
 def denoise_planes(
     data: Any, request: DenoiseRequest, report: Callable[[float], None], *, rgb: bool
 ) -> tuple[NDArray[Any], list[DenoiseInfo]]:
-    """Return all planes denoised, in the type of the data, and the noise estimate of each.
-
-    Planes of a stack are denoised together. `report` is as for `preview`.
-    """
+    """Return all planes denoised (a stack's together), in the data's type, and their noise."""
     n_own = (3 if rgb else 2) + request.stack
     leading, result = data.shape[: data.ndim - n_own], np.empty(data.shape, data.dtype)
     places, infos = list(np.ndindex(*leading)), []
@@ -98,7 +95,7 @@ def denoise_planes(
 
 
 def describe_noise(infos: list[DenoiseInfo]) -> str:
-    """Return a sentence on the noise found, and on planes left unchanged."""
+    """Return a sentence on the measured noise, and on planes left unchanged."""
     levels = [info.sigma for info in infos]
     kinds = " or ".join(sorted({info.noise for info in infos}))
     low, high = min(levels), max(levels)

@@ -45,7 +45,7 @@ NEEDS_2D = "Show the image in 2-D, with its last two axes on the screen."
 class DenoiseWidget(QWidget):
     """Denoise an image layer by kernel PCA, in the background."""
 
-    advanced = Signal(float)  # share of the work done, emitted from the worker thread
+    advanced = Signal(float)  # share of work done, emitted from the worker thread
 
     def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class DenoiseWidget(QWidget):
         self._start(lambda report: denoise_planes(data, request, report, rgb=rgb), show)
 
     def _read_request(self, *, together: bool) -> DenoiseRequest | None:
-        """Return the options in the fields; None, with a message, if they are invalid."""
+        """Return the options in the fields, or show a message and return None if invalid."""
         stack = together and self.stack.isEnabled() and self.stack.isChecked()
         try:
             options = Options(
@@ -154,7 +154,7 @@ class DenoiseWidget(QWidget):
     def _start(
         self, work: Callable[[Callable[[float], None]], Any], show: Callable[..., None]
     ) -> None:
-        """Run work in the background, where users can cancel it, and show its result."""
+        """Run work that users can cancel in the background, and show its result."""
         self.cancelled.clear()
         self.message.setText("At work; the first time takes some 15 seconds longer.")
 
@@ -185,12 +185,11 @@ class DenoiseWidget(QWidget):
         self._update_buttons()
 
     def _update_buttons(self) -> None:
-        """Enable the buttons if there is an image and no work in progress."""
         for button in (self.try_preview, self.run):
             button.setEnabled(self.layer.count() > 0 and not self.cancel.isEnabled())
 
     def _add_layer(self, name: str, like: Image, pixels: Any, corner: Sequence[int]) -> None:
-        """Show a part of an image as a new layer, placed where its corner is in the image."""
+        """Show a part of an image as a new layer, placed at `corner` of the image."""
         moved = like.data_to_world(corner) - np.asarray(like.data_to_world([0] * like.ndim))
         within = np.linalg.inv(like.affine.linear_matrix) @ moved
         if name in self.viewer.layers:
@@ -224,7 +223,6 @@ class DenoiseWidget(QWidget):
         self._update_buttons()
 
     def _update_stack_option(self, _: str = "") -> None:
-        """Enable the stack option if the layer has several planes."""
         layer = self._selected_layer()
         self.stack.setEnabled(layer is not None and layer.ndim > 2)
 

@@ -1,1 +1,1 @@
-"""Batches of image files: what is read, denoised, compared, drawn and written."""
+"""Denoise batches of image files: find inputs, denoise, compare, preview and write results."""

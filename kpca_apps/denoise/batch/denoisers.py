@@ -1,4 +1,4 @@
-"""The denoisers of a batch, as sent to worker processes."""
+"""The denoisers of a batch, which can be sent to worker processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kpca_apps.system.stores.addresses import AnyPath
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-STACK_BYTES = 90  # memory per sample of a block of pages during denoising, measured
+STACK_BYTES = 90  # measured memory in bytes per sample of a block of pages during denoising
 Denoised = tuple[NDArray[np.floating], DenoiseInfo]
 
 
@@ -42,34 +42,34 @@ class CleanedMosaic:
     info: DenoiseInfo
 
     def at(self, strength: float) -> NDArray[np.uint16]:
-        """Return the picture developed at a strength from 0, noisy, to 1, denoised."""
+        """Return the picture developed at a strength from 0 (noisy) to 1 (denoised)."""
         return self.mosaic.developed(self.light_at(strength))
 
     def light_at(self, strength: float) -> NDArray[np.float32]:
-        """Return the mosaic at this strength."""
+        """Return the mosaic mixed at a strength from 0 (noisy) to 1 (denoised)."""
         noisy = self.mosaic.light
         return noisy + np.float32(strength) * (self.light - noisy)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Denoiser:
-    """Base of denoisers: page by page, without stacks, large pages and raw files."""
+    """Base class of denoisers: page by page, without stacks, large pages and raw files."""
 
-    stack: bool = False  # whether the pages of a file are one volume or film
-    mask: AnyPath | None = None  # mask file, 0 where images have no data
-    region: Region | None = None  # the part to denoise
-    from_profile: bool = False  # whether `same` comes from a profile; other images are refused
+    stack: bool = False  # whether the pages of a file form a volume or film
+    mask: AnyPath | None = None  # mask file, 0 at pixels without data
+    region: Region | None = None  # part to denoise
+    from_profile: bool = False  # whether `same` comes from a profile: other kinds are refused
     can_stack = False
     strength = 1.0
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
     ) -> Denoised:
-        """Denoise pixels (h, w) or (h, w, 3); a mask is True where they are data."""
+        """Denoise pixels (h, w) or (h, w, 3); a mask is True at pixels with data."""
         raise NotImplementedError
 
     def of_kind(self, kind: str) -> Denoiser:
-        """Return the denoiser for images of a kind, with their noise if it is known."""
+        """Return the denoiser for images of a kind, with the noise of that kind if known."""
         return self
 
     def of_large_page(self) -> GroupDenoiser:
@@ -103,19 +103,19 @@ class GroupDenoiser(Denoiser):
     options: Options
     sigma: float | tuple[float, ...] | None = None
     data_range: float | None = None
-    laws: tuple[NoiseLaw, ...] = ()  # law of each channel, if known, in the image's units
-    same: tuple[KindNoise, ...] = ()  # noise by kind of image
-    curves: tuple[tuple[float, float], ...] = ()  # noise of a raw file, if known
+    laws: tuple[NoiseLaw, ...] = ()  # law of each channel, if known, in the units of the image
+    same: tuple[KindNoise, ...] = ()  # known noise by kind of image
+    curves: tuple[tuple[float, float], ...] = ()  # known noise curves of a raw file
     mask_sha256: str = ""
     can_stack = True
 
     @property
     def strength(self) -> float:  # type: ignore[override]
-        """Share of the noise to remove."""
+        """Strength from 0 (unchanged) to 1 (denoised)."""
         return self.options.strength
 
     def of_kind(self, kind: str) -> GroupDenoiser:
-        """Return the denoiser for images of a kind, with their noise if it is known."""
+        """Return the denoiser for images of a kind, with the noise of that kind if known."""
         for one in self.same:
             if one.images == kind:
                 sigma, laws = one.sigma or None, one.laws
@@ -137,11 +137,7 @@ class GroupDenoiser(Denoiser):
     def stacked(
         self, page: Callable[[int], tuple[NDArray[Any], Mask | None]], numbers: Sequence[int]
     ) -> Iterator[Denoised]:
-        """Yield denoised pages (h, w) or (h, w, 3) of a stack, with one block of pages in memory.
-
-        `page` returns the pixels and data mask of a page. The noise is measured in some pages and
-        used for all.
-        """
+        """Yield denoised pages of a stack, a block at a time; `page` gives pixels and mask."""
 
         def read(chosen: Sequence[int]) -> tuple[NDArray[Any], Mask | None]:
             pages, masks = [], []
@@ -199,7 +195,7 @@ class GroupDenoiser(Denoiser):
     def knowing(
         self, some: NDArray[Any], data: Mask | None = None
     ) -> tuple[GroupDenoiser, DenoiseInfo]:
-        """Measure the noise of some pages; return the denoiser for all pages, and the noise."""
+        """Measure the noise of some pages; return a denoiser with this noise, and the noise."""
         unchanged = replace(self, options=replace(self.options, strength=0.0))
         info = unchanged.clean(some, stack_axis=0, mask=data).info
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
@@ -213,7 +209,7 @@ class GroupDenoiser(Denoiser):
     def clean(
         self, pixels: NDArray[Any], stack_axis: int | None = None, mask: Mask | None = None
     ) -> Cleaned:
-        """Denoise pixels (h, w) or (h, w, 3), or pages of them."""
+        """Denoise pixels (h, w) or (h, w, 3), or a stack of such pages."""
         sigma, has_colours = self.sigma, pixels.ndim == (3 if stack_axis is None else 4)
         widest = dtype_range(pixels.dtype) if self.same else None
         if widest is not None:
@@ -224,7 +220,7 @@ class GroupDenoiser(Denoiser):
                         f"{widest:g}; measure the noise of its kind again"
                     )
         if self.same and isinstance(sigma, tuple) and widest is None:
-            # The range of a nearly constant page may be below the noise of its kind.
+            # The range of a nearly constant page may be below the noise level of its kind.
             most = value_range(pixels, self.data_range)[0]
             sigma = tuple(min(level, most) for level in sigma)
         return clean_image(
@@ -256,7 +252,7 @@ class GroupDenoiser(Denoiser):
         return CleanedMosaic(mosaic, *cleaned)
 
     def changed(self, own: Mapping[str, Any]) -> GroupDenoiser:
-        """Return the denoiser with one image's own settings."""
+        """Return the denoiser with an image's own settings."""
         others = {name: value for name, value in own.items() if name != "sigma"}
         # With two pages, Options refuses settings that stacks do not support.
         options = replace(self.options, **others, pages=2 if self.stack else 1)
@@ -269,7 +265,7 @@ class GroupDenoiser(Denoiser):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All that the result depends on, as JSON values."""
+        """All settings on which the result depends, as JSON values."""
         options = asdict(self.options)
         del options["n_jobs"], options["wanted"], options["pages"], options["shared"]
         if self.options.method == "linear":
@@ -284,7 +280,7 @@ class GroupDenoiser(Denoiser):
 
 @dataclass(frozen=True)
 class ExampleDenoiser(Denoiser):
-    """Denoise Gaussian or impulse noise with a dictionary from a file of this hash."""
+    """Denoise Gaussian or impulse noise with a dictionary, whose file has this hash."""
 
     model: DictionaryDenoiser
     sha256: str
@@ -293,14 +289,14 @@ class ExampleDenoiser(Denoiser):
     data_range: float | None = None
 
     def by_threads(self, n_jobs: int) -> ExampleDenoiser:
-        """Set the threads of the dictionary, which is not copied."""
+        """Set the number of threads of the dictionary, without copying the dictionary."""
         self.model.n_jobs = n_jobs
         return self
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
     ) -> Denoised:
-        """Denoise pixels (h, w) or (h, w, 3); a dictionary treats all of them as data."""
+        """Denoise pixels (h, w) or (h, w, 3); a dictionary treats all pixels as data."""
         widest = value_range(pixels, self.data_range)[0]
         if self.sigma is not None and self.sigma > widest:
             raise InputError(
@@ -317,7 +313,7 @@ class ExampleDenoiser(Denoiser):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All that the result depends on, as JSON values."""
+        """All settings on which the result depends, as JSON values."""
         return {
             "mode": "dictionary",
             "method": "mika",

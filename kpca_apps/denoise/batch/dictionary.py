@@ -22,7 +22,7 @@ from kpca_apps.system.stores.buckets import here
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-LEADING = 12  # number of components shown
+LEADING = 12  # number of components drawn
 
 
 def read_examples(inputs: Iterable[str | AnyPath]) -> tuple[list[NDArray[Any]], Sequence[str]]:
@@ -43,10 +43,10 @@ def read_examples(inputs: Iterable[str | AnyPath]) -> tuple[list[NDArray[Any]], 
 
 
 def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
-    """Return whether examples do not differ, so that there is nothing to learn."""
+    """Return whether examples are all alike, so that there is nothing to learn."""
     if whole:
         return len(images) > 1 and all(np.array_equal(image, images[0]) for image in images)
-    # The mean of each patch is removed, so images of one value teach nothing.
+    # The mean of each patch is removed, so constant images teach nothing.
     return all(bool(np.all(image == image[:1, :1])) for image in images)
 
 
@@ -98,7 +98,7 @@ def _components(model: DictionaryDenoiser) -> tuple[ComponentView, ...]:
     if model.patch_size is None:
         low, high = 0.0, 1.0
     else:
-        # Patches have zero mean: draw all on one scale, with 0 in the middle.
+        # Patches have zero mean: draw all components on one scale, with 0 in the middle.
         high = float(max(np.abs(below).max(initial=0.0), np.abs(above).max(initial=0.0))) or 1.0
         low = -high
     return tuple(

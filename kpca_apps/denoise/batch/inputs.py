@@ -34,7 +34,7 @@ _NO_PATH = (
     "has a name that a file here cannot have (an empty part, . or .., or a folder that is "
     "another object); copy it to another name."
 )
-_MAX_METADATA = 1 << 20  # most bytes of the metadata of a Zarr array
+_MAX_METADATA = 1 << 20  # largest number of bytes of a Zarr array's metadata
 
 
 class Planned(NamedTuple):
@@ -42,10 +42,10 @@ class Planned(NamedTuple):
 
     name: str  # path relative to the given folder, with "/" between folders
     source: AnyPath
-    head: bytes = b""  # first bytes of the file; empty if it cannot be read
-    refused: str = ""  # end of a sentence on why the file is refused; empty if it is not
-    n_bytes: int = 0  # size of an object in a store, from the listing
-    output: str = ""  # name of the result; empty if there is none
+    head: bytes = b""  # first bytes of the file, or empty if it cannot be read
+    refused: str = ""  # why the file is refused (the end of a sentence), or empty
+    n_bytes: int = 0  # size of an object in a store, from the listing of the store
+    output: str = ""  # name of the result, or empty if there is none
 
 
 def plan_outputs(
@@ -56,7 +56,7 @@ def plan_outputs(
     raw_out: str = "tiff",
     passed_over: str | AnyPath | None = None,
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
-    """List the images of a batch and name their results, mirroring the input folders."""
+    """Find the images of a batch, and name results to mirror the input folders."""
     folder = located(out)
     found, notes = find_images(inputs, passed_over or out)
     kinds = {one.name: image_kind(one.head, one.name) for one in found if not one.refused}
@@ -95,10 +95,7 @@ def plan_outputs(
 def find_images(
     inputs: Iterable[str | AnyPath], out: str | AnyPath | None = None
 ) -> tuple[list[Planned], tuple[str, ...]]:
-    """List images by name, except those in an output folder below an input folder.
-
-    Inputs are paths, patterns, and addresses of a store.
-    """
+    """Find images by paths, patterns and addresses, except in the output folder; sort by name."""
     excluded = None if out is None else real(located(out))
     given = list(inputs)
     several = sum(map(_is_tree, given)) > 1
@@ -142,15 +139,12 @@ def find_images(
 
 
 def real(path: AnyPath) -> AnyPath:
-    """Return a path with links resolved; circular links stay as they are."""
+    """Return a path with links resolved; circular links stay unresolved."""
     return path if isinstance(path, StorePath) else Path(os.path.realpath(path))
 
 
 def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Planned], list[str]]:
-    """Return the base folder of an input, its files, not yet read, and invalid names.
-
-    Invalid are names of objects in a store that no local file can have.
-    """
+    """Return an input's base folder, its files, and names that no local file can have."""
     path = located(one)
     if isinstance(path, StorePath):
         return _expand_address(path, several=several)
@@ -180,7 +174,7 @@ def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Planned
 
 
 def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[Planned], list[str]]:
-    """Return the same as `_expand` for an address of a store."""
+    """Return the results of `_expand` for an address of a store."""
     start = place = place_of(one)
     kind, prefix = place.kind(), ""
     if kind == "file" or (kind and head_of(one)):
@@ -209,7 +203,7 @@ def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[P
 
 
 def images_among(names: Iterable[str]) -> list[str]:
-    """Return object names without hidden ones; a folder that is an image counts as one name.
+    """Return object names except hidden ones; a folder that is an image counts as one name.
 
     >>> images_among(["a.png", ".b.png", "c.zarr/.zgroup", "c.zarr/0/.zarray", "c.zarr/0/0"])
     ['a.png', 'c.zarr']
@@ -218,7 +212,7 @@ def images_among(names: Iterable[str]) -> list[str]:
     folders = {name.parent for name in given if name.name in MARKS}
     found = dict[str, None]()
     for name in given:
-        # Take the outermost folder: an image may contain further ones, such as labels.
+        # Choose the outermost folder, as an image may contain other images, such as labels.
         shown = next((one for one in reversed(name.parents) if one in folders), name)
         if not any(part.startswith(".") for part in shown.parts):
             found[str(shown)] = None
@@ -226,7 +220,7 @@ def images_among(names: Iterable[str]) -> list[str]:
 
 
 def _is_array(folder: Path) -> bool:
-    """Return whether a folder is a Zarr array, several of which make an image."""
+    """Return whether a folder is a single Zarr array (an image consists of several)."""
     with suppress(OSError):
         if (folder / ".zarray").is_file():
             return True
@@ -236,7 +230,7 @@ def _is_array(folder: Path) -> bool:
 
 
 def _is_tree(given: str | AnyPath) -> bool:
-    """Return whether a path is a folder that is not itself an image."""
+    """Return whether a path is a folder, but not an image."""
     path = located(given)
     if isinstance(path, StorePath):
         return place_of(path).kind() == "folder" and not head_of(path)
@@ -244,7 +238,7 @@ def _is_tree(given: str | AnyPath) -> bool:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield files and image folders below a folder, without hidden ones and linked folders."""
+    """Yield files and image folders below a folder, except hidden and linked folders."""
 
     def refuse(error: OSError) -> None:
         label = one_line(str(error.filename))
@@ -260,7 +254,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
-    """Return the new suffix of a result; None if the image's own suffix fits."""
+    """Return the suffix of a result; None if the image's own suffix fits."""
     suffix, written = PurePosixPath(name).suffix.lower(), written_kind(kind, format)
     own = FORMATS[written].suffixes if written in FORMATS else (suffix,)
     own = (".dng",) if written == "dng" else own
@@ -269,12 +263,12 @@ def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
 
 
 def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return names of results; append suffixes where replacing them gives duplicates."""
+    """Return names of results; append suffixes where replacing suffixes gives duplicates."""
     wanted = {
         name: str(PurePosixPath(name).with_suffix(suffix)) if suffix else name
         for name, suffix in suffixes.items()
     }
-    # Compare names as file systems that ignore case do.
+    # Compare names like file systems that ignore case.
     seen = {name: unicodedata.normalize("NFC", one).casefold() for name, one in wanted.items()}
     times, notes = Counter(seen.values()), []
     for name in [name for name in wanted if times[seen[name]] > 1 and wanted[name] != name]:
@@ -297,10 +291,7 @@ def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tupl
 def find_references(
     planned: tuple[Planned, ...], reference: str | AnyPath | None
 ) -> tuple[dict[str, AnyPath], tuple[str, ...]]:
-    """Return the clean image of each input that has one, and a note on those without.
-
-    The reference is one image, for a single input, or a folder; suffixes in it may differ.
-    """
+    """Return each input's clean image, from a file or a folder, and a note on the other inputs."""
     if reference is None:
         return {}, ()
     base = located(reference)
@@ -352,6 +343,6 @@ def find_references(
 
 
 def named_reason(name: str, reason: str) -> str:
-    """Say in one line, which begins with the name of an image, why there is no result."""
+    """Return one line with an image's name and the reason why there is no result."""
     label = one_line(name, 200)
     return one_line(reason if reason.startswith(label) else f"{label}: {reason}", 500)

@@ -1,9 +1,9 @@
 """The record of a batch in its output folder, from which a stopped batch resumes.
 
-Each finished image has one line of JSON, flushed to disk before the image is renamed to its target.
-So an image in the folder whose hash is not recorded is not ours, and after a stop no finished image
-is missing or denoised again. A finished batch sorts the lines, so that they do not depend on how
-often it was stopped.
+Each finished image adds a line of JSON, flushed to disk before the image is renamed to its target.
+So an image whose hash is not in the record is not a result of the batch, and after a stop no
+finished image is missing or denoised again. A finished batch sorts the lines, so that the record
+does not depend on stops.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'
 _PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")
 
 
-Records = dict[str, list[dict[str, Any]]]  # records by the name of the result, oldest first
+Records = dict[str, list[dict[str, Any]]]  # records by name of the result, oldest first
 
 
 class Manifest(AbstractContextManager["Manifest"]):
-    """The record of an output folder, locked against a second run until it is closed."""
+    """The record of an output folder, locked against a second run until closed."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST
@@ -55,7 +55,7 @@ class Manifest(AbstractContextManager["Manifest"]):
         try:
             _lock(self._file, self._label)
             if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
-                # Another run ended and replaced the file after it was opened.
+                # Another run ended and replaced the file after this run opened it.
                 raise RefusedError(_BUSY.format(self._label))
             self._read()
         except BaseException:
@@ -115,7 +115,6 @@ class Manifest(AbstractContextManager["Manifest"]):
             self._file.truncate(content.rfind(b"\n") + 1)
 
     def _close(self) -> None:
-        """Close the record, which unlocks it."""
         with suppress(OSError):
             self._file.close()
 
@@ -125,7 +124,7 @@ def _line(record: Mapping[str, Any]) -> bytes:
 
 
 def records_in(content: bytes, label: str) -> Records:
-    """Return the records, without damaged lines and an incomplete last line."""
+    """Return the records, except damaged lines and an incomplete last line."""
     if not content.startswith(_HEADER):
         raise RefusedError(
             f"{label}: is not the record of a denoising batch; choose another folder with --out."
@@ -139,7 +138,7 @@ def records_in(content: bytes, label: str) -> Records:
 
 
 def settled(records: Records, keys: Mapping[str, str]) -> bytes:
-    """Return the sorted record; a result made now keeps only the entry with its key."""
+    """Return the sorted record, with only the current entry of each result that has a key."""
     lines = [_HEADER]
     for output, known in sorted(records.items()):
         current = [one for one in known if one.get("key") == keys.get(output)][-1:]
@@ -148,16 +147,13 @@ def settled(records: Records, keys: Mapping[str, str]) -> bytes:
 
 
 def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> str:
-    """Return a hash of all that a result depends on."""
+    """Return a hash of everything on which a result depends."""
     text = json.dumps([input_sha256, output, dict(settings)], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def hash_file(path: AnyPath) -> str | None:
-    """Return the SHA-256 of a file or an image folder, local or in a store.
-
-    None if it cannot be read, or is a pipe, a device or another folder.
-    """
+    """Return the SHA-256 of a file or an image folder; None for anything else."""
     try:
         if isinstance(path, StorePath):
             with here(path) as copy:
@@ -186,7 +182,7 @@ def remove_partial(folder: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Flush all files below a folder, and the folders, to disk."""
+    """Flush a folder, and all files and folders in it, to disk."""
     for parent, _, names in os.walk(folder):
         for name in names:
             with Path(parent, name).open("rb") as file:
@@ -195,7 +191,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder to disk, if the system supports it."""
+    """Flush the entries of a folder to disk, if the system supports this."""
     with suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -224,5 +220,5 @@ else:
         except BlockingIOError:
             raise RefusedError(_BUSY.format(label)) from None
         except OSError:
-            # Some network file systems have no locks; run without one.
+            # Some network file systems have no locks: run without a lock.
             return

@@ -14,17 +14,14 @@ from kpca_apps.tables.values import Column, NumberFormat
 from kpca_apps.tables.write import as_written
 
 FILE, NOTE, SIGMA = "file", "note", "sigma"
-WORDS = ("noise", "quality")  # columns of words, not of numbers
+WORDS = ("noise", "quality")  # columns of text; the others hold numbers
 COLUMNS = ("strength", "luma", "chroma", SIGMA, *WORDS)
 
 
 def read_per_image(
     path: str | Path, names: Collection[str], denoiser: GroupDenoiser
 ) -> dict[str, Mapping[str, Any]]:
-    """Return the settings in a table by image name; empty cells and notes are ignored.
-
-    Raises InputError with row and column for unknown images and invalid settings.
-    """
+    """Return settings by image from a table; errors name row and column. Notes are ignored."""
     table, label = read_table(path), one_line(str(path), 200)
     columns = {name: table.column(name) for name in table.frame.columns}
     for name in columns:
@@ -43,13 +40,13 @@ def read_per_image(
         texts = Column(column.texts)
         numbers = texts.read(texts.number_format(comma) or NumberFormat())
         parts = zip(texts.cells, numbers.values.tolist(), numbers.unreadable.tolist(), strict=True)
-        # Turn numbers into floats, and empty cells into None; keep other cells as text.
+        # Convert numbers to floats, and empty cells to None; keep other cells as text.
         cells[name] = [text if text is None or unread else value for text, value, unread in parts]
     rows: dict[str, int] = {}
     found: dict[str, Mapping[str, Any]] = {}
     for row, (name, bare) in enumerate(zip(files, as_written(files), strict=True)):
         if name not in names and bare in names:
-            name = bare  # escaped so that a spreadsheet does not run the name as a formula
+            name = bare  # without the escape that keeps spreadsheets from running a formula
         where, own = f"{label}: {table.place_of(row)}, column", {}
         if name is None:
             raise InputError(f'{where} "{FILE}": is empty; name an image, or take the row out.')

@@ -19,8 +19,8 @@ from kpca_apps.system.files.texts import read_text
 from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import here
 
-WHITE = 65535.0  # of raw files
-KIND, VERSION = "noise profile", 1  # header of the file
+WHITE = 65535.0  # value of saturated pixels in raw files
+KIND, VERSION = "noise profile", 1  # header of the profile file
 MOST_BYTES = 10_000_000
 
 
@@ -28,15 +28,15 @@ MOST_BYTES = 10_000_000
 class KindNoise:
     """Noise of all images of a kind: laws, levels of white noise, or curves of raw files."""
 
-    images: str  # kind of images: camera and ISO, or else size, channels and type
+    images: str  # kind of images: camera and ISO, or else size; channels and type
     n_images: int  # number of images in which the noise was established
-    sigma: tuple[float, ...] = ()  # white noise: the level in each channel, in the images' units
-    laws: tuple[NoiseLaw, ...] = ()  # noise that grows with brightness: the law of each channel
-    # Of raw files: a and b of the variance a x + b in red, green and blue, x to 65535 at white.
+    sigma: tuple[float, ...] = ()  # white noise: level of each channel, in the units of the images
+    laws: tuple[NoiseLaw, ...] = ()  # noise that grows with brightness: law of each channel
+    # Raw files: a and b of the variance a x + b in red, green and blue; x is 65535 at white.
     curves: tuple[tuple[float, float], ...] = ()
 
     def __str__(self) -> str:
-        """Return all that a result depends on."""
+        """Return text with everything on which a result depends."""
         laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
         return f"{self.images}: {' and '.join(laws) or self.sigma or self.curves}"
 

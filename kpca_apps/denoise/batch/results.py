@@ -1,7 +1,4 @@
-"""Output folder of a batch, on disk or in an object store.
-
-Both kinds find earlier results of the batch, publish finished results, and keep the record.
-"""
+"""The output folder of a batch, on disk or in an object store."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ FOREIGN = (
 
 @contextmanager
 def results_in(folder: AnyPath) -> Iterator[FolderResults | StoreResults]:
-    """Open the results of a folder, locked against other runs while the block runs."""
+    """Open the results of a folder, locked against other runs during the block."""
     if isinstance(folder, StorePath):
         place = place_of(folder)
         with only_run(place):
@@ -63,10 +60,7 @@ def results_in(folder: AnyPath) -> Iterator[FolderResults | StoreResults]:
 
 
 def make_folder(out: AnyPath) -> AnyPath:
-    """Create the folder of a run if it is missing, and return its path.
-
-    A folder in a store need not be created, but must be writable.
-    """
+    """Create the folder of a run if missing; a folder in a store must only be writable."""
     if isinstance(out, StorePath):
         place = place_of(out)
         if place.kind() == "file":
@@ -113,7 +107,7 @@ class FolderResults:
                 )
 
     def seen(self, task: Task, run: Run) -> Task:
-        """Return the task with an earlier result, if any; refuse to overwrite other files."""
+        """Return the task with its earlier result, if any; refuse to overwrite other files."""
         image = task.planned
         output, target = image.output, self.folder / image.output
         if not os.path.lexists(target):
@@ -122,7 +116,7 @@ class FolderResults:
         if not target.is_symlink() and (target.is_file() or head_of(target)):
             sha256 = hash_file(target)
             ours = [r for r in self._manifest.records(output) if r.get("sha256") == sha256]
-            # The worker downloads an image from a store and compares it with the record.
+            # The worker downloads an image from a store and compares its hash with the record.
             is_here = isinstance(image.source, Path)
             source = hash_file(image.source) or "" if is_here else None
             if earlier := _earlier(ours, output, run, source):
@@ -158,7 +152,7 @@ class FolderResults:
 
     def clear(self, planned: Iterable[Planned]) -> None:
         """Remove temporary files, and empty folders of results that failed."""
-        # The folder is locked, so temporary files belong to stopped workers.
+        # The folder is locked, so all temporary files belong to stopped workers.
         remove_partial(self.folder)
         parents = {parent for image in planned for parent in PurePosixPath(image.output).parents}
         for parent in sorted(parents - {PurePosixPath()}, key=lambda one: -len(one.parts)):
@@ -166,14 +160,14 @@ class FolderResults:
                 (self.folder / parent).rmdir()
 
     def settle(self, keys: Mapping[str, str]) -> None:
-        """Sort the record of a finished batch; keys belong to the results made."""
+        """Sort the record of a finished batch; `keys` are the keys of its results."""
         self._manifest.settle(keys)
 
 
 class StoreResults:
-    """The results in a folder of a store, where objects are not renamed.
+    """The results in a folder of a store, where objects cannot be renamed.
 
-    The worker uploads a result after its record.
+    Workers upload each result after its record.
     """
 
     def __init__(self, place: Place) -> None:
@@ -193,7 +187,7 @@ class StoreResults:
                     self._records.setdefault(str(record["output"]), []).append(record)
 
     def _read(self, name: str) -> dict[str, Any]:
-        """Return the record of a result; empty if it is damaged."""
+        """Return the record of a result, or an empty dictionary if the record is damaged."""
         with suppress(ValueError, RecursionError):
             record = json.loads(b"".join(self._place.inside(name).chunks()))
             if isinstance(record, dict) and "output" in record:
@@ -210,9 +204,9 @@ class StoreResults:
                 )
 
     def seen(self, task: Task, run: Run) -> Task:
-        """Return the task with an earlier result, if any; refuse to overwrite other objects.
+        """Return the task with its earlier result, if any; refuse to overwrite other objects.
 
-        The worker compares the hashes: downloading all results here would take long.
+        Workers compare the hashes, as downloading all results here would be slow.
         """
         output = task.planned.output
         is_folder = PurePosixPath(output) in self._folders
@@ -221,7 +215,7 @@ class StoreResults:
         known = self._records.get(output, [])
         if is_folder and not any(f"{output}/{name}" in self._there for name in MARKS):
             if known:
-                return task  # an upload was killed
+                return task  # a stopped upload
             raise RefusedError(
                 f"{one_line(output)}: is a folder in the output folder; choose another with --out."
             )
@@ -239,10 +233,10 @@ class StoreResults:
         return done.outcome
 
     def clear(self, planned: Iterable[Planned]) -> None:
-        """Do nothing: a store has neither temporary files nor empty folders."""
+        """Do nothing, as a store has neither temporary files nor empty folders."""
 
     def settle(self, keys: Mapping[str, str]) -> None:
-        """Write the record of a finished batch; keys belong to the results made."""
+        """Write the record of a finished batch; `keys` are the keys of its results."""
         self._place.inside(MANIFEST).write([settled(self._records, keys)])
         self._place.inside(RECORDS).remove_folder()
 
@@ -250,7 +244,7 @@ class StoreResults:
 def _earlier(
     records: list[dict[str, Any]], output: str, run: Run, source: str | None = None
 ) -> Done | None:
-    """Return the last record with these settings, and with this hash of the input if known."""
+    """Return the last record with these settings and, if known, this hash of the input."""
     for record in reversed(records):
         made_from = str(record.get("source")) if source is None else source
         if record.get("key") == batch_key(made_from, output, run.settings):
@@ -261,7 +255,7 @@ def _earlier(
 
 
 def _put(partial: Path, target: Path) -> None:
-    """Rename a result to its target, then remove the folder it replaced."""
+    """Rename a result to its target, and remove the folder that it replaces."""
     if partial.is_dir() and target.is_dir():
         if exchanged(partial, target):
             remove(partial)

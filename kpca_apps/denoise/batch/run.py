@@ -1,4 +1,4 @@
-"""Denoise a batch of image files that can be stopped and resumed at any moment."""
+"""Denoise a batch of image files, which can be stopped and resumed at any time."""
 
 from __future__ import annotations
 
@@ -63,37 +63,37 @@ def run_batch(
 
     Results mirror the input folders and are complete or absent. Results of an earlier run with the
     same settings are verified by their hash and kept. The batch continues past images that cannot
-    be read, crash their worker process or hit a bug, and lists each with the reason.
+    be read, crash their worker process or trigger a bug, and gives the reason for each.
 
     Parameters
     ----------
     inputs : iterable of str or Path
-        Or addresses of a store, such as ``s3://bucket/folder``.
+        Files, folders, patterns, or addresses of a store such as ``s3://bucket/folder``.
     out : str or Path
-        Output folder, created if its parent exists; or its address in a store.
+        Output folder, created if its parent exists, or its address in a store.
     settings : mapping
-        All that `denoise` depends on, as JSON values. Results of an earlier run with other settings
-        are replaced only with `force`.
+        Everything on which `denoise` depends, as JSON values. Results of an earlier run with other
+        settings are replaced only with `force`.
     denoise : callable
         ``denoise(pixels, channel_axis=...)`` returns the denoised array, in the image's units, and
         its `kpca_apps.denoise.denoiser.DenoiseInfo`. Pixels are (h, w) or (h, w, 3) as stored,
-        without alpha. With more than one worker it must be picklable.
+        without alpha. With more than one worker, `denoise` must be picklable.
     format : {"same", "png", "tiff"}
-        Format to write.
+        Format of the results.
     raw_out : {"tiff", "dng"}
-        Output for raw files: developed pictures, in the format to write, or DNG mosaics.
+        Output for raw files: developed pictures in `format`, or DNG mosaics.
     jobs : int
-        Worker processes, at least 1; results do not depend on it.
+        Number of worker processes, at least 1; results do not depend on it.
     workers : Workers, optional
-        Used in place of processes, such as a Dask cluster. Workers receive the images and return
-        the results, so they need not see any folder.
+        Used instead of processes, such as a Dask cluster. Workers receive the images and return
+        the results, so they need no access to any folder.
     force : bool
-        Replace other files at the targets. Inputs are never replaced.
+        Whether to replace other files at the targets. Inputs are never replaced.
     reference : str or Path, optional
-        Folder of clean images with the names of the inputs (suffixes may differ), or one clean
-        image for a single input: adds PSNR and SSIM.
+        Folder of clean images with the names of the inputs (suffixes may differ), or the clean
+        image of a single input: adds PSNR and SSIM.
     baselines : sequence of {"nl_means", "wavelet"}
-        Also compare with these; needs `reference`.
+        Methods to compare with; need `reference`.
     per_image : mapping, optional
         Settings of single images by name; such an image is denoised by ``denoise.changed(own)``.
     progress : callable, optional
@@ -112,8 +112,8 @@ def run_batch(
     ConfigError
         If options contradict each other.
     InputError
-        If there is no image, or the output folder cannot be written to or is full; finished
-        results are kept, and the same call resumes.
+        If there is no image, or the output folder is full or not writable. Finished results are
+        kept, and the same call resumes.
     RefusedError
         If other files are at the targets, or another run is writing to the folder.
     """
@@ -127,14 +127,14 @@ def run_batch(
     folder = make_folder(located(out))
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
-    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # the default is not part of older keys
+    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # older keys lack the default
     with ExitStack() as stack, results_in(folder) as results:
         run = Run(
             denoise=denoise if isinstance(denoise, Denoiser) else PageDenoiser(denoise),
             folder=folder,
             format=format,
             settings={**settings, "format": format, **raw, "version": __version__},
-            # The progress file lies beside results on disk, else in a temporary folder.
+            # Put the progress file beside results on disk, else into a temporary folder.
             board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0)
             if isinstance(folder, Path)
             else stack.enter_context(closing(spool_folder(folder=False))).path,
@@ -176,7 +176,7 @@ def run_batch(
 
 
 def _work(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Done]:
-    """Yield images as they finish, from local processes or from workers that see no files."""
+    """Yield images as they finish, from local processes or from workers without file access."""
     if workers.executor != "dask":
         yield from workers.map_partitions(work_anywhere, tasks, run, ordered=False, lost=lost)
         return

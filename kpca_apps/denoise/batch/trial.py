@@ -1,4 +1,4 @@
-"""Denoise a piece of an image at three strengths, to choose one."""
+"""Denoise a piece of an image at three strengths, to help users choose."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ CROP = 384  # width and height of the piece in pixels
 def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     """Denoise the most detailed piece of an image, as viewed, at three strengths.
 
-    The piece equals that of the whole denoised image, to the last bit. Only pixels within reach of
-    the passes are denoised; for camera noise, impulses and raw files that is the whole image.
+    The piece is bit for bit that of the whole denoised image. Only pixels that affect the piece
+    are denoised; for camera noise, impulses and raw files these are all pixels.
     """
     page, orientation = image.page(0), image.metadata.orientation
     pixels, data = colours_of(page), both(data_of(page), read_mask(denoiser.mask, image)[0])
@@ -47,7 +47,7 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     cleaned: Cleaned | CleanedMosaic | None = None
     like = None
     for strength, option, options in strengths_of(denoiser.options, colour=axis is not None):
-        # The weaker result is a mixture of the image and the middle result.
+        # The weaker result mixes the image and the middle result.
         whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
         if cleaned is None or whole != like:
             own, like = replace(denoiser, options=whole), whole
@@ -97,7 +97,7 @@ def strengths_of(options: Options, *, colour: bool) -> list[tuple[float, str, Op
 
 
 def per_image_lines(name: str, options: Options) -> str:
-    """Return the two lines of a ``--per-image`` table that give one image these options."""
+    """Return the header and the row of a ``--per-image`` table that set these options."""
     values = {one: f"{getattr(options, one):g}" for one in ("strength", "luma", "chroma")}
     lines = io.StringIO()
     csv.writer(lines, lineterminator="\n").writerows([["file", *values], [name, *values.values()]])
@@ -105,7 +105,7 @@ def per_image_lines(name: str, options: Options) -> str:
 
 
 def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:
-    """Return the corner of the piece with the largest sum of slopes."""
+    """Return the corner of the piece with the largest sum of absolute differences."""
     grey = grey_of(pixels)
     tops, lefts = (places_for(side, CROP) for side in grey.shape)
     places = [(top, left) for top in tops for left in lefts]

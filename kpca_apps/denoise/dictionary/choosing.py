@@ -1,4 +1,4 @@
-"""Bandwidth and number of components of a dictionary, chosen by held-out reconstruction."""
+"""Choose bandwidth and number of components of a dictionary by held-out reconstruction."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 
-# A noise level, held-out rows with such noise, the target of denoising, and the mean square of the
-# target's own noise.
+# Noise level, held-out rows with such noise, target of denoising, and mean square of the target's
+# own noise.
 Trial = tuple[float, Matrix, Matrix, float]
 
-TOLERANCE = 1e-3  # share of the kernel's width, far below the noise: narrow kernels converge slowly
-TRIED_ITER = 50  # most steps of an iteration while bandwidths are tried
-LEVELS = (0.125, 0.25, 0.5, 1.0)  # default levels, in deviations of the pixels
-# Bandwidths tried first, in mean squared distances between examples. The range is extended while an
-# end is best at some level, up to the limits of one nearest example and of linear PCA.
+TOLERANCE = 1e-3  # share of the kernel's width, not of the noise: narrow kernels converge slowly
+TRIED_ITER = 50  # largest number of iterations while bandwidths are compared
+LEVELS = (0.125, 0.25, 0.5, 1.0)  # default noise levels, relative to the deviation of the pixels
+# Bandwidths to compare first, in mean squared distances between examples. The range is extended
+# while an end is best at some level, to the limits of a single nearest example and of linear PCA.
 FACTORS, NARROWEST, WIDEST = (1.0, 2.0, 4.0), 2.0**-4, 2.0**6
 LARGEST_FIT, LARGEST_HELD_OUT = 1000, 150
 INDIFFERENT = 0.01  # relative difference of errors that does not justify more components
-# a in the package's docstring; if smaller, the input is closer to the examples, the target noisier.
+# a in the package's docstring. A smaller a makes the input cleaner and the target noisier.
 RECORRUPTION = 0.5
 
 
@@ -39,7 +39,7 @@ class LevelChoice:
     level: Annotated[float, Meta(gt=0)]  # noise level, in the units of the examples
     bandwidth: float  # c of exp(-|x - y|^2 / c)
     components: int
-    error: Annotated[float, Meta(ge=0)]  # mean square per pixel; estimated for noisy examples
+    error: Annotated[float, Meta(ge=0)]  # mean square per pixel, estimated for noisy examples
 
 
 def choose(
@@ -54,8 +54,8 @@ def choose(
 ) -> tuple[LevelChoice, ...]:
     """Choose bandwidth and number of components, unless given, for examples (n, d).
 
-    Returns one choice for each level, increasing: `sigma`, or `LEVELS` if None; for noisy examples
-    a level close to their own.
+    Return one choice for each noise level, increasing: for `sigma`, or `LEVELS` if None. For noisy
+    examples, return one choice for a level close to their own.
     """
     n = len(examples)
     order = rng.permutation(n)
@@ -82,12 +82,12 @@ def choose(
         errors = {factor * scale: by_level for factor, by_level in errors.items()}
     else:
         errors = {bandwidth: errors_at(bandwidth)}
-    # The number of components is chosen on at most 1,000 examples, and scaled to all.
+    # The number of components is chosen on at most 1,000 examples, and scaled to all examples.
     raised = n / len(fitted) if n_components is None else 1.0
     chosen = []
     for i, (level, _, _, inherent) in enumerate(trials):
         c = min(errors, key=lambda c: errors[c][i].min())
-        # Take the fewest components within the tolerance, as errors differ little.
+        # Choose the fewest components within the tolerance.
         first = int((errors[c][i] <= (1.0 + INDIFFERENT) * errors[c][i].min()).argmax())
         error = max(float(errors[c][i][first]) - inherent, 0.0)
         chosen.append(LevelChoice(level, float(c), round(raised * counts[first]), error))
@@ -95,7 +95,7 @@ def choose(
 
 
 def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
-    """Return errors by bandwidth factor; each level's best factor is found within a root of 2."""
+    """Return errors by bandwidth factor; find each level's best factor within a root of 2."""
     errors = {factor: errors_at(factor) for factor in FACTORS}
     while True:
         best, low, high = _best(errors), min(errors), max(errors)
@@ -118,7 +118,7 @@ def _errors(
     c: float, fitted: Matrix, trials: list[Trial], counts: list[int], n_jobs: int | None
 ) -> Matrix:
     """Return the mean squared errors at one bandwidth, shape ``(levels, counts)``."""
-    # Start the eigenvalue iteration alike for all bandwidths.
+    # Start the eigenvalue iteration in the same way for all bandwidths.
     subspace = fit_exact(
         RBF(1.0 / c),
         fitted,

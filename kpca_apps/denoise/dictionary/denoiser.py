@@ -1,4 +1,4 @@
-"""`DictionaryDenoiser`, which denoises images that resemble its examples, and its model file."""
+"""`DictionaryDenoiser`, which denoises images that resemble its examples, and its file."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from kpca_apps.system.files.model_files import load_model_file, save_model_file
 Course = NDArray[np.int64]
 
 MAX_ITER = 100
-WELSCH = 2.985  # width of the weights in deviations: 95 % efficient without outliers
-ROUNDS = 8  # further rounds change the error by a few per cent
+WELSCH = 2.985  # width of the weights, in deviations: 95 % efficient without outliers
+ROUNDS = 8  # number of rounds; more change the error by a few per cent
 KIND = "denoise-dictionary"
 
 
@@ -55,34 +55,33 @@ class DictionaryDenoiser:
     Parameters
     ----------
     n_components : int >= 1, optional
-        Components to project on. None: the number that denoises held-out examples best.
+        Number of components to project on. None: the number that denoises held-out examples best.
     bandwidth : float > 0, optional
-        c of the kernel ``exp(-|x - y|^2 / c)``, in squared units of the images; about the
-        number of pixels times the variance of one. None: the value that denoises held-out
-        examples best.
+        c of the kernel ``exp(-|x - y|^2 / c)``, in squared units of the images; about the number of
+        pixels times the variance of a pixel. None: the value that denoises held-out examples best.
     patch_size : int >= 2, optional
         Width of patches; None for whole images of one size. The mean of a patch is subtracted.
     stride : int >= 1, optional
-        Distance of neighbouring patches; a quarter of their width if None.
+        Distance between neighbouring patches; None: a quarter of their width.
     sigma : float > 0, optional
-        Noise level to choose them for, in the units of the images. None: several levels, of which
-        the nearest is used; this makes the model larger.
+        Noise level for which to choose components and bandwidth, in the units of the images. None:
+        several levels, of which the nearest is used; this makes the model larger.
     examples_sigma : float >= 0
-        Noise level of the examples themselves, 0 for clean ones.
+        Noise level of the examples themselves, 0 for clean examples.
     max_examples : int >= 5
-        Most examples to keep, drawn at random. The time to fit grows with its cube, the time to
-        denoise in proportion.
+        Largest number of examples, drawn at random. The time to fit grows with its cube, the time
+        to denoise in proportion.
     n_jobs : int, optional
-        Threads; results do not depend on it.
+        Number of threads; results do not depend on it.
     random_state : int, optional
-        Seed for drawing the examples and the held-out ones.
+        Seed for drawing the examples and the held-out examples.
 
     Attributes
     ----------
     choices_ : tuple of LevelChoice
-        Bandwidth and number of components by noise level, on the scale where the range is 1.
+        Bandwidth and number of components for each noise level, for images with range 1.
     subspaces_ : tuple of KernelSubspace
-        One for each level.
+        Subspace for each noise level.
     shape_ : tuple of int
         Height, width and channels of an example.
 
@@ -167,7 +166,7 @@ class DictionaryDenoiser:
             fit_exact(RBF(1.0 / c.bandwidth), rows, rng=rng, options=FitOptions(c.components))
             for c in self.choices_
         ]
-        # Use the memory layout of a loaded model, which affects the rounding of products.
+        # Use the memory layout of a loaded model, as the layout affects the rounding of products.
         self.subspaces_ = tuple(fit.leading(fit.n_components) for fit in fits)
         return self
 
@@ -204,14 +203,14 @@ class DictionaryDenoiser:
         image : ndarray of shape (h, w) or (h, w, channels)
             Any real dtype; not changed.
         sigma : float >= 0, optional
-            Noise level in the units of the image; 0 returns it unchanged. None: measured; in a
-            whole small image, from its energy outside the leading principal components of the
+            Noise level in the units of the image; 0 returns the image unchanged. None: measured; in
+            a whole small image, from its energy outside the leading principal components of the
             examples.
         data_range : float, optional
             As for `fit`.
         noise : {"gaussian", "impulse"}
-            For "impulse" the image is denoised nine times, with less and less weight on pixels
-            far from their denoised value; ``sigma`` is then the root mean square change by the
+            For "impulse", the image is denoised nine times, with less and less weight on pixels far
+            from their denoised value; ``sigma`` is then the root mean square change by the
             impulses.
         name : str
             Name of the image in errors.
@@ -222,7 +221,7 @@ class DictionaryDenoiser:
             float64 for a float64 image, else float32; in the image's units, an integer image's
             values within its dtype's range.
         info : DenoiseInfo
-            With n_components, iterations and converged of the dictionary.
+            Includes n_components, iterations and converged.
 
         Raises
         ------
@@ -269,13 +268,13 @@ class DictionaryDenoiser:
         data_range: float | None = None,
         noise: str = "gaussian",
     ) -> NDArray[np.floating[Any]]:
-        """Denoise many whole images of one noise level at once; results equal those of `denoise`.
+        """Denoise many whole images of one noise level at once, with the results of `denoise`.
 
         Parameters
         ----------
         images : ndarray of shape (n, h, w) or (n, h, w, channels)
         sigma : float > 0
-            In the units of the images.
+            Noise level in the units of the images.
         data_range, noise
             As for `denoise_with_info`.
 
@@ -297,7 +296,7 @@ class DictionaryDenoiser:
         return as_given(result * unit, images)
 
     def component_images(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return pre-images two standard deviations to either side of the mean.
+        """Return pre-images at two standard deviations to either side of the mean.
 
         Parameters
         ----------
@@ -383,7 +382,7 @@ class DictionaryDenoiser:
             )
 
     def _fitting(self, pixels: Matrix, name: str) -> Matrix:
-        """Return the pixels if their size and channels fit the examples."""
+        """Return the pixels if their size and channels fit the examples, or raise InputError."""
         if self.patch_size is None and pixels.shape != self.shape_:
             raise InputError(
                 f"{name}: is {size_text(pixels.shape)}, but the model learned whole images of "
@@ -424,7 +423,7 @@ class DictionaryDenoiser:
 
     def _denoised(self, stack: Matrix, level: float, noise: str) -> tuple[Matrix, Course]:
         """Denoise images (n, h, w, channels); a model of patches takes one image."""
-        # Count fixed-point steps, converged pre-images, and all pre-images.
+        # Numbers of fixed-point steps, of converged pre-images, and of all pre-images.
         course = np.zeros(3, dtype=np.int64)
 
         def of_rows(subspace: KernelSubspace, noisy: Matrix) -> Matrix:
@@ -444,7 +443,7 @@ class DictionaryDenoiser:
 
         found = of_images(self.at_level(level)[1], stack)
         if noise == "impulse":
-            # Once outliers have little weight, about half of the noise is left.
+            # With little weight on outliers, about half of the noise remains.
             choice, subspace = self.at_level(level / 2.0)
             spread = max(float(np.sqrt(choice.error)), LOWEST)
             found = without_outliers(partial(of_images, subspace), stack, found, spread)
@@ -454,10 +453,7 @@ class DictionaryDenoiser:
 def without_outliers(
     denoise: Callable[[Matrix], Matrix], pixels: Matrix, found: Matrix, spread: float
 ) -> Matrix:
-    """Denoise with less weight on pixels far from their denoised value.
-
-    `found` is a first result, `spread` the deviation of inliers from their denoised value.
-    """
+    """Denoise with less weight on pixels far from `found`, relative to the deviation `spread`."""
     for _ in range(ROUNDS):
         weights = np.exp(-np.square((pixels - found) / (WELSCH * spread)))
         found = denoise(found + weights * (pixels - found))
@@ -503,7 +499,7 @@ class DictionaryState:
 
 
 def _usable(subspace: KernelSubspace) -> bool:
-    """Return whether a subspace can come from a fit, and no square in it overflows."""
+    """Return whether a fit can give this subspace, and no square in it overflows."""
     kernel = subspace.kernel
     arrays = (subspace.points, subspace.weights, subspace.offset, subspace.mean_weights)
     return (

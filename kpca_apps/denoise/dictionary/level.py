@@ -15,7 +15,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 MOST_DIRECTIONS = 256
 LOWEST = 1e-3  # least noise level, relative to the range
-LARGEST = 1e100  # largest modulus of a number in a fitted dictionary
+LARGEST = 1e100  # largest modulus of a number in a dictionary file
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +23,9 @@ class ResidualLevel:
     """Leading directions of the examples, and the energy of a clean example outside them."""
 
     mean: Annotated[Matrix, "d", Meta(gt=-LARGEST, lt=LARGEST)]
-    # Orthonormal directions; r is at most half of d.
+    # (d, r), orthonormal; r is at most d / 2.
     directions: Annotated[Matrix, "d r", Meta(gt=-2, lt=2)]
-    # Mean squared length of a held-out example outside the directions.
+    # Mean squared length of held-out examples outside the directions.
     clean_energy: Annotated[float, Meta(ge=0)]
 
     def validate(self) -> None:
@@ -35,10 +35,7 @@ class ResidualLevel:
 
     @classmethod
     def fit(cls, examples: Matrix, rng: np.random.Generator, examples_sigma: float = 0.0) -> Self:
-        """Fit directions to three quarters of the examples, and the energy to the rest.
-
-        The noise energy of the examples themselves is subtracted.
-        """
+        """Fit directions to 3/4 of the examples, and the energy outside them to 1/4."""
         order = rng.permutation(len(examples))
         rest, used = np.split(examples[order], [max(len(examples) // 4, 1)])
         used = used[:LARGEST_FIT]
@@ -63,7 +60,7 @@ class ResidualLevel:
 
 
 def _leading_directions(centred: Matrix, r: int) -> Matrix:
-    """Return the r leading principal directions, fewer if the rows span fewer."""
+    """Return the r leading principal directions, or fewer if the rows span fewer."""
     if r == 0:
         return np.empty((centred.shape[1], 0))
     with one_blas_thread():

@@ -18,7 +18,7 @@ from kpca_apps.options import is_number
 from kpca_apps.system.arrays import Matrix
 
 FEWEST = 5  # least number of examples, so that one can be held out
-BAND = 4608  # number of patches processed at a time, at least one row of them
+BAND = 4608  # number of patches processed at a time (at least one row of patches)
 
 
 def as_pixels(image: NDArray[Any], name: str, data_range: float | None) -> Matrix:
@@ -100,10 +100,7 @@ def _drawn_patches(
 def over_patches(
     function: Callable[[Matrix], Matrix], image: Matrix, patch_size: int, stride: int
 ) -> Matrix:
-    """Apply a function to all patches (n, pixels) of an image (h, w, channels), and average.
-
-    The means of the patches are subtracted before, and added afterwards.
-    """
+    """Apply a function to all patches (n, pixels) less their means, and average the results."""
     sums, counts = np.zeros(image.shape), np.zeros((*image.shape[:2], 1))
     windows, channels = _windows(image, patch_size), image.shape[2]
     grid, columns = (patch_grid(side, patch_size, stride) for side in image.shape[:2])
@@ -161,7 +158,7 @@ def check_levels(options: Any, images: Iterable[NDArray[Any]], within: float | N
 
 
 def unit_of(image: NDArray[Any], data_range: float | None) -> float:
-    """Return the range of an image: the given one, that of the dtype, or 1."""
+    """Return the range of an image: the given range, that of the dtype, or 1."""
     if data_range is None:
         return dtype_range(image.dtype) or 1.0
     if not is_number(data_range, LEAST_RANGE, LARGEST_RANGE):

@@ -9,11 +9,11 @@ from kpca_apps.denoise.result import NoiseLaw
 
 
 class Defects(NamedTuple):
-    """Defects of a sensor that were removed from an image: the maximum over channels."""
+    """Numbers of sensor defects removed from an image (the maximum over channels)."""
 
     points: int = 0  # lone pixels
-    columns: int = 0  # dead ones
-    rows: int = 0
+    columns: int = 0  # dead columns
+    rows: int = 0  # dead rows
 
     def __bool__(self) -> bool:
         """Whether there are any defects."""
@@ -33,53 +33,53 @@ class DenoiseInfo:
         The noise model used; never ``"auto"``.
     sigma : float
         Deviation of the noise removed, in the units of the image: the root of the mean variance
-        over channels. For speckle it is relative to the intensity, for Poisson at the bright end.
-        An estimate is near the lower end of its interval.
+        over channels. For speckle, the deviation relative to the intensity; for Poisson, the
+        deviation at the bright end. An estimate is near the lower end of its interval.
     channel_sigma : tuple of float
-        The same for each channel.
+        The deviation of the noise removed from each channel, in the same units.
     estimated : bool
         Whether ``sigma`` was estimated from the image.
     correlated : bool
         Whether neighbouring pixels, or the channels, share their noise, as in photographs from a
-        camera; white-noise denoising then leaves blotches, and ``noise="camera"`` is the better
-        choice. Also False if it was not measured, because a level or a camera's noise was given.
+        camera. White-noise denoising then leaves blotches, and ``noise="camera"`` is the better
+        choice. Also False if not measured, because a level or a camera's noise was given.
     whiteness : float
-        Share of white noise, at least, in the upper frequencies of the quietest patches: near 1 if
-        there is no other noise, near 0 if neighbours share it; 1 if it was not measured.
+        Least share of white noise in the upper frequencies of the quietest patches: near 1 if
+        all noise is white, near 0 if neighbours share their noise, and 1 if not measured.
     data_range : float
         The range of values assumed.
     sigma_range : tuple of float, or None
-        Interval that holds an estimated level of white noise with a probability of nine in ten (of
-        luminance, in a colour image), widened to include `sigma`; None without an estimate.
+        Interval that contains the level of white noise with a probability of 90 % (of luminance,
+        in a colour image), widened to include `sigma`; None if no level was estimated.
     established : bool
         False if the estimated level may be texture only, or is below 2 / 255 of the range (of twice
-        the brightest value in a dim image). ``"gaussian"`` and ``"auto"`` do not change such an
-        image. True for a constant image, which certainly has no noise.
+        the brightest value in a dim image). ``"gaussian"`` and ``"auto"`` then leave the image
+        unchanged. True for a constant image, which certainly has no noise.
     impulses : bool
         Whether single pixels stand out like impulses, although another kind of noise was chosen:
         ``noise="impulse"`` is then the better choice.
     defects : Defects
-        Lone pixels and dead lines that were removed first.
+        Numbers of lone pixels and dead lines that were removed first.
     empty : float
         Share of the pixels that hold no data: not a number, outside a mask, or padding.
     dithered : bool
-        Whether the result was dithered to integers: rounding few counts of light would change its
-        mean.
+        Whether the result was dithered to integers, as rounding would change the mean of few
+        counts of light.
     n_components : int or None
         For a dictionary: number of components projected on, at the noise level used.
     iterations, converged : float or None
         For a dictionary: mean number of fixed-point steps, and share of the pre-images that
         converged.
     clipped : bool
-        Whether the estimate comes from clipped patches, for lack of others: it then measures the
+        Whether the estimate comes from clipped patches, for lack of others. Then it measures the
         noise that remains after clipping.
     place_range : tuple of float, or None
         Least and largest deviation of white noise that varies over the image; None if no variation
         is detected.
     laws : tuple of NoiseLaw
         For an estimated level: how the noise of each channel grows with brightness and whether
-        neighbours share it, in the units of the image, even if not used. Empty if there is too
-        little noise to measure, or a level was given.
+        neighbours share the noise, in the units of the image, even if not used. Empty if there is
+        too little noise to measure, or if a level was given.
 
     Examples
     --------

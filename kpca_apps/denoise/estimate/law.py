@@ -1,20 +1,20 @@
 """Fit a law of noise to an image: variance over brightness, and blur shared by neighbours.
 
-The variance of the noise at brightness x is gain x + constant: of counted light and readout (Foi et
-al. 2008), of readout alone (gain 0), or of light alone. A camera's filter or a resampling
-correlates the noise of neighbouring pixels like a Gaussian blur of some width; 0 is white noise.
+The variance of the noise at brightness x is gain x + constant, for photon noise and readout noise
+(Foi et al. 2008), for readout noise alone (gain 0), or for photon noise alone. A camera's filter or
+a resampling correlates neighbouring pixels like a Gaussian blur, of width 0 for white noise.
 
-Patches of similar brightness form a level, and those of a level with similar coarse structure form
-a class. In class j the mean energy of band b of the patches' cosine transform is
+Patches of similar brightness form a level. Patches of a level that also have similar coarse
+structure form a class. In class j, the mean energy of band b of the cosine transform is
 
     v_j n_b + a_j s_b,    v_j = gain x_j + constant,
 
-with n the spectrum of the noise, s that of texture, which falls with frequency much as in other
+with n the spectrum of the noise, s the spectrum of texture, which falls with frequency as in other
 pictures (`kpca_apps.denoise.estimate.level`), and a_j >= 0 the amount of texture in the class. The
 energy of noise over m coefficients varies between patches by sqrt(2 / m), that of texture by about
-its own size. So with share f of texture the energies of a class have a relative variance of 2 / m +
-(f SCATTER)^2. Both are compared with the observed ones, summing over amplitudes and spectra of
-texture: laws and blurs compete by their likelihood.
+its own size. So with share f of texture, the energies of a class have a relative variance of 2 / m
++ (f SCATTER)^2. Means and variances are compared with the observed ones, summing over amplitudes
+and spectra of texture. The law and the blur with the largest likelihood are chosen.
 
 References
 ----------
@@ -58,52 +58,52 @@ from kpca_apps.denoise.result import NoiseLaw
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
-# Levels of brightness hold equally many patches. Half as many levels again are spread over the
-# range, more densely in the dark, so that a few bright pixels have their own level. A level of
-# enough patches is split at these shares into classes of similar coarse structure.
+# Number of levels of brightness with equally many patches, and least number of patches. Half as
+# many levels are added up to the quantile HIGHEST, denser in the dark, so that a few bright pixels
+# have a level. CLASSES are the shares at which classes of a level end.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
-CUT = 0.002  # share of pixels at an end of the range from which noise counts as clipped there
-MOST_CUT = 0.9  # share of pixels at both ends from which an image is a dither, without noise
-FEWEST_PIXELS = 128 * 128  # All of a smaller image may be one texture.
+CUT = 0.002  # share of pixels at an end of the range above which noise counts as clipped
+MOST_CUT = 0.9  # share of pixels at both ends above which an image is a dither, without noise
+FEWEST_PIXELS = 128 * 128  # A smaller image may consist of one texture.
 
-# Deviations, in pixels, of the blur that correlates the noise of neighbours.
+# Deviations, in pixels, of the blur that correlates the noise of neighbouring pixels.
 BLURS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)
-# Grids of variances (logarithms: down from the highest that the energies allow, then around the
-# best law), of amplitudes of texture relative to the noise, and of variance ratios dark to light.
+# Range and number of log variances in the first grid, and in the grid around the best law. Below:
+# squared amplitudes of texture relative to the noise, and ratios of the variance, dark to light.
 DEPTH, STEPS, NEAR, NEAR_STEPS = 9.2, 40, 1.0, 41
 AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 11)]) ** 2
 DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
-# Spectra of texture, and the log prior of each.
+# Spectra of texture, and their log priors.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
-# Relative variance up to which a mean energy is trusted, in the first search and in the last; and
-# largest cost of a class with more energy than a law gives, and of a class with less.
+# Relative variance of a mean energy that remains for any number of pixels, in the first and in the
+# last search. Largest log-likelihood cost of a class with more energy than a law gives, and less.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is certain for any of these pairs: it is at least the first share of the energy, in the
-# quietest class of half the levels; and in a quarter of the levels, energies vary at most the
-# second number times as much as for white noise. White noise is certain at AS_NOISE times. Of 91
-# clean photographs, three pass, which have a grain of their own.
+# Noise is certain for any of these pairs. The first number is the least share of noise in the
+# energy, in the quietest class of half the levels. The second is the largest scatter of energies,
+# relative to white noise, in a quarter of the levels. White noise is certain at AS_NOISE. Of 91
+# clean photographs, three pass, which have grain.
 SURE = ((0.25, 1.25), (0.6, 1.5), (0.85, 2.0))
-AS_NOISE, HARDLY_BLURRED = 1.25, 1  # of BLURS
-# Ratio of the variance in the light to that in the dark above which noise plainly rises: white
-# noise that is clipped at the ends appears to rise by up to 2.
+AS_NOISE, HARDLY_BLURRED = 1.25, 1  # scatter of white noise; last nearly white entry of BLURS
+# Ratio of the variance in the light to that in the dark above which noise plainly rises. White
+# noise that is clipped at the ends appears to rise by a factor of up to 2.
 RISING = 2.5
 # Log odds above which noise also plainly rises: white noise and texture reach 14 on 60 pictures.
 PLAIN = 16.0
-# Largest `dark` of a law: beyond, the noise counts as the same everywhere.
+# Largest `dark` of a law, above which the noise counts as the same everywhere.
 FARTHEST_DARK = 100.0 * SCALE
-LOW = 0.05  # probability of levels below the interval, and of levels above
-# Deviation of the logarithm of the variance in addition to the likelihood's, measured in simulated
-# detectors, for white noise and for noise that neighbours share.
+LOW = 0.05  # probability of a level below the interval, and of one above
+# Additional deviation of the log variance, measured in simulated detectors, for white noise and for
+# noise that neighbours share.
 MISFIT = (0.2, 0.5)
-_Ends = tuple[float | None, float | None]  # black and white, if noise is clipped there
+_Ends = tuple[float | None, float | None]  # black and white level, if noise is clipped there
 NOT_CUT: _Ends = (None, None)
-TINY = 1e-9  # share of the mean energy of patches, added to all: keeps logarithms finite
+TINY = 1e-9  # share of the mean energy of patches that is added to keep logarithms finite
 
-# Tables of noise clipped from below (Foi 2009), by the distance of brightness from the end in
-# deviations: the mean in deviations, and the logarithm of the remaining variance.
+# Noise clipped from below (Foi 2009), by the distance of the brightness from the end: mean, and
+# logarithm of the remaining variance, with deviations as the unit.
 AWAY = np.linspace(-8.0, 8.0, 2001)
 CLIPPED_MEAN = norm.pdf(AWAY) + AWAY * norm.cdf(AWAY)
 CLIPPED_LOG_VARIANCE = np.log(
@@ -112,15 +112,15 @@ CLIPPED_LOG_VARIANCE = np.log(
 
 
 class Light(NamedTuple):
-    """Noise of counted light: its variance at brightness x is gain (x + dark)."""
+    """Photon noise, with variance gain (x + dark) at brightness x."""
 
     gain: float  # brightness of one count
-    dark: float  # brightness that would make the noise seen in the dark
-    blur: float = 0.0  # deviation in pixels of the blur that correlates neighbours
+    dark: float  # brightness that equals the noise in the dark
+    blur: float = 0.0  # deviation in pixels of the blur that correlates neighbouring pixels
 
     @property
     def level(self) -> float:
-        """Deviation of the noise at the bright end."""
+        """Noise level at the bright end."""
         return math.sqrt(max(self.gain * (SCALE + self.dark), 0.0))
 
 
@@ -128,7 +128,7 @@ Lights = tuple[Light, ...]
 
 
 def light_of(law: NoiseLaw) -> Light:
-    """Return the light parameters for the noise of a law on the scale 0..255."""
+    """Return the light parameters for a law on the scale 0..255."""
     gain = max(law.gain, law.constant / FARTHEST_DARK)
     return Light(gain, law.constant / gain if gain > 0 else 0.0, law.blur)
 
@@ -145,7 +145,7 @@ class PageLaws(NamedTuple):
     laws: tuple[NoiseLaw, ...]  # law of each channel
     certain: bool = True  # whether all channels have noise that is not too faint
     rises_far: bool = True  # whether the noise is plainly stronger in bright areas
-    log_odds_speckle: float = -math.inf  # log odds of a deviation proportional to brightness
+    log_odds_speckle: float = -math.inf  # log odds that the deviation is proportional to brightness
 
 
 def law_of_nothing(value: float) -> NoiseLaw:
@@ -154,7 +154,7 @@ def law_of_nothing(value: float) -> NoiseLaw:
 
 
 def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
-    """Return the median of laws, with the evidence of the law nearest to it."""
+    """Return the median of laws, with the evidence of the law nearest to the median."""
     terms = np.array([(law.gain, law.constant, law.blur) for law in laws])
     gain, constant, blur = np.median(terms, axis=0).tolist()
     nearest = laws[int(np.abs(terms[:, 0] - gain).argmin())]
@@ -162,7 +162,7 @@ def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
 
 
 def typical_page(pages: Sequence[PageLaws]) -> tuple[NoiseLaw, ...]:
-    """Return each channel's typical law, from the pages that show noise if there are any."""
+    """Return each channel's typical law over the pages that show noise, or over all pages."""
     channels = zip(*(page.laws for page in pages), strict=True)
     return tuple(
         typical_law([law for law in own if law.gain or law.constant] or own) for own in channels
@@ -177,16 +177,16 @@ class _Classes:
     energies: Array  # (n, 5): mean energy in each band
     scatter: Array  # (n,): relative variance of the energy between patches
     pixels: Array  # (n,): number of pixels covered
-    quietest: NDArray[np.bool_]  # of its level
+    quietest: NDArray[np.bool_]  # (n,): whether the class is the quietest of its level
 
     def without_rounding(self, step: float) -> _Classes:
-        """Return the classes without the noise of values that were rounded to steps."""
+        """Return the classes without the noise from rounding values to steps."""
         return replace(
             self, energies=np.maximum(self.energies - step**2 / 12, 0.05 * self.energies)
         )
 
     def are_counts(self, step: float, black: float) -> bool:
-        """Whether, in steps, variance equals mean at all levels; texture may raise the variance."""
+        """Whether, in steps, variance equals mean at all levels, or exceeds it at a few."""
         light = (self.brightness[self.quietest] + black) * step
         seen = self.energies[self.quietest] @ COEFFICIENTS / N_COEFFICIENTS
         if not light.min() > 0:
@@ -196,7 +196,7 @@ class _Classes:
 
 
 def blurred_spectrum(blur: float) -> Array:
-    """Return the energy (8, 8) at each frequency of noise of variance 1 after a blur.
+    """Return the energy (8, 8) at each frequency of noise with variance 1 after a blur.
 
     >>> bool(np.allclose(blurred_spectrum(0.0), 1.0))
     True
@@ -217,14 +217,13 @@ _NOISE = np.array([
 def measure_laws(
     planes: NDArray[np.floating], step: float = 0.0, *, is_white: bool = False, black: float = 0.0
 ) -> tuple[list[NoiseLaw | None], float]:
-    """Fit the law of the noise of each plane (c, h, w); None if there are too few patches.
+    """Fit the noise law of each plane (c, h, w); None if there are too few patches.
 
     Also return the log odds of noise whose deviation is proportional to the brightness.
 
-    `step` is the spacing of integer values: counts, whose white noise has their mean for a
-    variance, or rounded values, whose rounding is white noise, too. `black` is added to them to
-    make no light 0. One blur holds for all planes; if noise is known to be white, it is almost 0. A
-    plane of one value has no noise.
+    `step` is the spacing of integers: of counts, whose white noise has a variance equal to the
+    mean, or of rounded values, whose rounding is white noise, too. Adding `black` makes 0 no light.
+    All planes have the same blur, almost 0 if the noise is known to be white.
     """
     found = [_classes(np.asarray(plane, np.float32)) for plane in planes]
     known = [one for one in found if one]
@@ -238,7 +237,7 @@ def measure_laws(
     ]
     evidence = np.sum([[fit.evidence for fit in own] for own in fits if own], axis=0)
     blur = int(np.argmax(evidence))
-    counted &= blur <= HARDLY_BLURRED  # The noise of counts is not shared between pixels.
+    counted &= blur <= HARDLY_BLURRED  # Pixels do not share the noise of counts.
     laws: list[NoiseLaw | None] = []
     log_odds_speckle = 0.0
     for plane, classes, own in zip(planes, found, fits, strict=True):
@@ -289,9 +288,9 @@ class _Fit:
         self.dark = float(DARK_SHARES[share]) * self.light
 
     def log_odds_speckle(self, black: float) -> float:
-        """Return the log odds of noise proportional to the light, which is 0 at -`black`.
+        """Return the log odds of noise proportional to the light, with no light at -`black`.
 
-        All its levels are as likely a priori as those of any law.
+        All its levels together are as likely a priori as the levels of any law.
         """
         # Clamp brightness to a thousandth of the scale to avoid dividing by zero.
         light = np.maximum(self.classes.brightness + black, DARK_SHARES[0] * SCALE)
@@ -300,7 +299,7 @@ class _Fit:
         return float(logsumexp(found)) + math.log(len(DARK_SHARES)) - self.evidence
 
     def _cut_off(self, variances: Array) -> Array:
-        """Return what clipping at both ends leaves of log variances (n, laws)."""
+        """Return log variances (n, laws) after clipping at the ends."""
         logs = np.log(variances)
         for end in self.ends:
             if end is not None:
@@ -320,7 +319,7 @@ class _Fit:
         return np.asarray(logsumexp(total + SPECTRUM_LOG_PRIOR, axis=1))
 
     def refined(self, step: float, log_odds_white: float) -> NoiseLaw:
-        """Return the law, refined on a finer grid around the best."""
+        """Return the law, refined on a finer grid around the best law."""
         classes, noise = self.classes, _NOISE[self.blur]
         expected = self.dark + (self.light - self.dark) * self.place
         grid = np.linspace(-NEAR, NEAR, NEAR_STEPS)
@@ -346,11 +345,11 @@ class _Fit:
         found = classes.energies[quiet] @ COEFFICIENTS / (noise @ COEFFICIENTS)
         law = dark + (light - dark) * self.place
         seen = low * law[quiet] / found
-        # How much the energies vary, relative to noise.
+        # Deviation of the energies between patches, relative to that of white noise.
         scatter = np.sqrt(classes.scatter[quiet] / EVEN)
-        uneven = float(np.quantile(scatter, 0.25))  # at most, in the most even quarter of levels
-        # A level as even as noise is noise, whatever the law says: the interval contains the
-        # variance found for nine in ten pixels of such levels. Other levels may be edges.
+        uneven = float(np.quantile(scatter, 0.25))  # in the most even quarter of levels
+        # A level whose energies scatter as little as white noise is noise, so the interval contains
+        # the measured variance for nine in ten pixels of such levels. Other levels may be edges.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
         weights = np.where(scatter <= AS_NOISE, classes.pixels[quiet], 0.0)
         order = np.argsort(misfit)
@@ -379,7 +378,7 @@ def _classes(pixels: NDArray[np.float32]) -> _Classes | None:
     if pixels.size < FEWEST_PIXELS or min(pixels.shape) < WIDTH:
         return None
     stride = max(1, int(np.sqrt(pixels.size / PATCHES)))
-    # Areas of one value have lost their noise.
+    # Constant areas have lost their noise.
     patches, constant = (patches_of(one, stride) for one in (pixels, areas_of_one_value(pixels)))
     patches = patches[~constant.any(axis=1)]
     if len(patches) < FEWEST:
@@ -427,15 +426,12 @@ def _ends(ascending: NDArray[np.floating]) -> NDArray[np.integer]:
 def _likelihoods(
     classes: _Classes, expected: Array, noise: Array, grid: Array, believed: float
 ) -> Array:
-    """Return the log likelihood (n, spectra, levels) of each class at each log variance.
-
-    The variances are relative to the one `expected` of each class.
-    """
+    """Return log likelihoods (n, spectra, levels) at log variances in units of `expected`."""
     energies, noises = classes.energies / expected[:, None], np.exp(grid)[:, None] * noise
     amplitudes = float(np.exp(grid[-1]) * noise.mean()) * AMPLITUDES
     explained = noises, amplitudes, SPECTRA
     table = class_likelihoods(energies, classes.pixels, believed, *explained, classes.scatter)
-    # Noise cannot exceed the observed energy: only a lack of it counts as an outlier.
+    # Noise cannot exceed the observed energy: only a lack of noise counts as an outlier.
     best, levels = table.max(axis=2, keepdims=True), np.arange(len(grid))
     above = levels > table.argmax(axis=2, keepdims=True)
     return np.asarray(np.logaddexp(table, best - np.where(above, MOST_BELOW, OUTLIER)))

@@ -4,13 +4,13 @@ White noise is equally strong at every frequency and in every patch. The texture
 falls with frequency, by about the same ratio between bands in any picture, and is weak in some
 patches and strong in others. So the mean energy of band b in class j of patches is
 
-    sigma^2 + a_j s_b,    log s_b falling by (.62, .5, .5, .7), give or take
+    sigma^2 + a_j s_b,    log s_b falling by about (.62, .5, .5, .7)
 
 with the amplitude a_j of each class and the slope and curvature of log s as unknowns that are
 summed out. If the spectra are flat, or quiet patches are as noisy as lively ones, the posterior of
-sigma is narrow; if all is fine texture, it is wide.
+sigma is narrow; if all patches show fine texture, the posterior is wide.
 
-The noise of a camera, correlated between neighbouring pixels: `kpca_apps.denoise.noise.camera`.
+`kpca_apps.denoise.noise.camera` measures noise that is correlated between neighbouring pixels.
 
 References
 ----------
@@ -38,30 +38,28 @@ from kpca_apps.denoise.estimate.patches import (
     texture_spectra,
 )
 
-# Number of patches that suffices for an estimate.
-PLENTY = 40_000
-# Classes of patches from the quietest to the liveliest: the share of patches at which each ends.
+PLENTY = 40_000  # number of patches that suffices for an estimate
+# Share of patches, from the quietest to the liveliest, at which each class ends.
 CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
-# Quantiles of the posterior: the level returned, and the ends of the interval. The level is low,
-# as too high a one removes texture, and as a clean photograph's own faint noise raises it.
+# Quantiles of the posterior: the level returned, and the ends of the interval. The level is a low
+# quantile, as a level too high removes texture, and a clean photograph has faint noise itself.
 LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
-# Noise is certain if it has at least this share of the energy of upper frequencies in the two
-# quietest classes: 1.5 times that of structure, which is rare in clean photographs.
+# Share of noise in the energy of upper frequencies, in the two quietest classes, above which noise
+# is certain. Noise is then 1.5 times structure, which is rare in clean photographs.
 DOMINANT = 0.6
-# Correlated noise has the falling spectrum of texture, but is equal everywhere: the patches of the
-# third class have at most this many times the energy of the quietest.
+# Largest energy of the third class, relative to the quietest, for correlated noise. The noise has
+# the falling spectrum of texture, but unlike texture is equally strong everywhere.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.15
-SHARED_LEVEL = 2.0  # least level, of 255: the grain of clean photographs is as strong
-FEWEST_SHARED = 192 * 192  # least number of pixels: all of a smaller image may be one texture
+SHARED_LEVEL = 2.0  # least level, of 255, of correlated noise: clean photographs have such grain
+FEWEST_SHARED = 192 * 192  # least number of pixels: a smaller image may consist of one texture
 
-# Spectra of texture, and the logarithms of their priors.
+# Spectra of texture, and their log priors.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
-# Relative variance up to which a mean of any number of pixels is trusted.
+# Relative variance of a mean that remains for any number of pixels.
 LEAST_VARIANCE = 0.02**2
-# Grids: of noise levels, down from the highest that the energies allow, then around the likely
-# levels, more narrowly the more pixels are used; and of amplitudes of texture, as deviations in
-# the last band relative to the highest level.
+# Number of noise levels in a grid, and ratio of the highest to the lowest. The first grid ends at
+# the highest level possible, the next grids hold likely levels.
 LEVELS, REACH = 40, 100.0
 BELIEVED = (50, 2000, np.inf)
 LIKELY = -8.0
@@ -73,8 +71,8 @@ def estimate_noise(
 ) -> DenoiseInfo:
     """Estimate the white noise of a grey image from the upper frequencies of its patches.
 
-    `extreme` (h, w) marks where the image is at its darkest or brightest, by default the extremes
-    of the plane: a difference of channels does not show them.
+    `extreme` (h, w) marks where the image is darkest or brightest, which a difference of channels
+    does not show; by default, where `plane` has its least or largest value.
     """
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
@@ -94,8 +92,8 @@ def estimate_noise(
             established=False,
             clipped=clipped,
         )
-    # Sort patches into classes by the energy of coarse structure, which is independent of fine
-    # structure that is noise. Subtracting the mean saves precision.
+    # Sort patches into classes by the energy of coarse structure, which does not depend on fine
+    # noise. Subtracting the mean saves precision.
     energy = (patches - patches.mean(axis=1, keepdims=True)) @ COSINES
     np.square(energy, out=energy)
     bands = band_energies(energy)
@@ -128,10 +126,7 @@ def estimate_noise(
 
 
 def diagonal_deviation(pixels: NDArray[np.float32]) -> float:
-    """Return the deviation of white noise from the median absolute diagonal difference.
-
-    A plane one pixel wide has first differences only; a single pixel shows no noise at all.
-    """
+    """Return the deviation of white noise from the median absolute diagonal difference."""
     if min(pixels.shape) > 1:
         details = np.diff(np.diff(pixels, axis=0), axis=1) / 2.0
     else:
@@ -144,10 +139,10 @@ def noise_posterior(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return noise levels (40,), ascending, and their posterior weights, which sum to 1.
 
-    They follow from the mean energy > 0 of each band in each class (classes, 5), and the number of
-    pixels of each class: overlapping patches share theirs. The prior is flat in the logarithm.
+    `energies` (classes, 5) are the mean energies > 0 of each class in each band. `pixels` are the
+    numbers of different pixels in each class, as patches overlap. The prior is flat in the log.
     """
-    # No level can be far above the energy of the quietest class.
+    # No level is far above the energy of the quietest class.
     highest = np.log(1.5) + np.log(energies.max(axis=1).min()) / 2
     lowest, amplitudes = highest - np.log(REACH), np.exp(2.0 * highest) * AMPLITUDES
     for most in BELIEVED:

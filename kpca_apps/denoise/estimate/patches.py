@@ -9,20 +9,20 @@ from scipy.fft import dct
 
 Array = NDArray[np.float64]
 
-WIDTH = 8  # width of patches, and of their cosine transform
+WIDTH = 8  # side of patches in pixels, and of their cosine transform
 PIXELS = WIDTH * WIDTH
 FEWEST_PATCHES, MOST_PATCHES = 256, 250_000
-IN_CACHE = 1024  # number of patches whose coefficients are averaged at once
+IN_CACHE = 1024  # number of patches averaged at once, so that their coefficients stay in the cache
 
 # Bands of the 8 x 8 cosine transform: least and largest sum of the two frequency indices.
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
 COARSE = (1, 3)  # band of coarse structure
 
-# The fall of texture's log energy from band to band: its mean over clean photographs, and the
-# deviations of slope and curvature between photographs.
+# Fall of texture's log energy from band to band: mean over clean photographs, and deviations of
+# slope and curvature between photographs.
 FALL = np.array([0.62, 0.5, 0.5, 0.7])
 SLOPE_SD, CURVATURE_SD = 0.22, 0.1
-# Residual deviation of a texture's log spectrum, after slope and curvature.
+# Deviation of a texture's log spectrum from a spectrum of this slope and curvature.
 TEXTURE_SD = 0.15
 
 # The orthonormal cosine transform of patches (n, 64) is their product with COSINES.
@@ -35,15 +35,15 @@ COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = MEMBERS.sum(axis=1)
 N_COEFFICIENTS = int(COEFFICIENTS.sum())
 
-# How energy varies between patches: relative variance for white noise, relative deviation for
-# texture, and uncertainty of texture's relative variance (deviation of its logarithm).
+# Relative variance of white noise's energy between patches; relative deviation of texture's energy;
+# and deviation of the logarithm of texture's relative variance.
 EVEN, SCATTER, SCATTER_SD = 2.0 / N_COEFFICIENTS, 0.8, 0.5
 
 
 def texture_spectra(slopes: Array, curvatures: Array) -> tuple[Array, Array]:
     """Return spectra of texture (n, 5), 1 in the last band, and the logarithms of their priors.
 
-    There is one for each pair of a slope and a curvature, in their deviations.
+    Each pair of a slope and a curvature, both in units of their deviation, gives one spectrum.
     """
     s, c = (x.ravel() for x in np.meshgrid(slopes, curvatures))
     bend = CURVATURE_SD * c[:, None] * np.linspace(-1.5, 1.5, len(FALL))
@@ -61,22 +61,22 @@ def class_likelihoods(
     spectra: Array,
     scatter: Array | None = None,
 ) -> Array:
-    """Return the log likelihood (n, spectra, levels) of each class of patches at each level.
+    """Return the log likelihood (n, spectra, levels) of n classes of patches at noise levels.
 
-    A class has mean energies (n, 5) of so many pixels, trusted to some relative variance, and
-    perhaps the variance of the energy between patches. They are explained by noise (levels, 5) and
-    a spectrum of texture (spectra, 5) times any of the amplitudes, which are summed out.
+    Each class has mean energies in 5 bands over a number of pixels, with an additional relative
+    variance `believed`, and perhaps the variance of the energy between patches. The energies are
+    explained by noise (levels, 5) plus texture (spectra, 5) times amplitudes, which are summed out.
     """
     freedom = np.maximum(pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
     unsure = SCATTER_SD**2 + 2.0 / np.maximum(pixels / PIXELS, 1.0)
-    # Single precision halves the time. Axes: bands, n, spectra, levels, amplitudes.
+    # Single precision halves the time. The axes are bands, n, spectra, levels and amplitudes.
     logs, variances = (
         np.asarray(x.T[..., None, None, None], np.float32)
         for x in (np.log(energies), 2.0 / freedom + believed)
     )
     textures = np.asarray(spectra.T[..., None, None] * amplitudes, np.float32)
     levels = np.asarray(noises.T[..., None], np.float32)
-    misfit, spread, of_texture = 0.0, 1.0, 0.0  # in the end (n, spectra, levels, amplitudes)
+    misfit, spread, of_texture = 0.0, 1.0, 0.0  # with all bands (n, spectra, levels, amplitudes)
     for band, share_of_all in enumerate((COEFFICIENTS / N_COEFFICIENTS).tolist()):
         means = levels[band] + textures[band]
         shares = textures[band] / means
@@ -94,13 +94,13 @@ def class_likelihoods(
 
 
 def patches_of(plane: NDArray[np.generic], stride: int) -> NDArray[np.generic]:
-    """Return patches (n, 64) on a grid."""
+    """Return the patches (n, 64) on a grid."""
     windows = sliding_window_view(plane, (WIDTH, WIDTH))[::stride, ::stride]
     return windows.reshape(-1, PIXELS)
 
 
 def areas_of_one_value(pixels: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Mark the pixels that are part of any patch with a single value, which has no noise."""
+    """Mark the pixels of all patches that have a single value, and so no noise."""
     width = pixels.shape[1]
     wide = np.pad(pixels, (WIDTH // 2, WIDTH // 2 - 1), mode="symmetric")
     rows = _all_of(wide[:, 1:] == wide[:, :-1], WIDTH - 1, 1)
@@ -121,7 +121,7 @@ def _all_of(flags: NDArray[np.bool_], count: int, axis: int) -> NDArray[np.bool_
 
 
 def band_energies(energy: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the mean energy (n, 5) of patches in each band, from the energy of coefficients."""
+    """Return each patch's mean energy in each band (n, 5) from the energy of coefficients."""
     means = np.empty((len(energy), len(MEMBERS)), energy.dtype)
     for start in range(0, len(energy), IN_CACHE):
         some = slice(start, start + IN_CACHE)
@@ -135,8 +135,8 @@ def sample_patches(
 ) -> tuple[NDArray[np.float32], bool]:
     """Return patches (n, 64) on a grid of at least the stride, and whether some are clipped.
 
-    Constant and clipped patches are left out while there are others, since they hide noise. For the
-    pixels that are `extreme`, see `kpca_apps.denoise.estimate.level.estimate_noise`.
+    Constant and clipped patches, which hide noise, are left out if there are enough others.
+    `extreme` is described in `kpca_apps.denoise.estimate.level.estimate_noise`.
     """
     if min(pixels.shape) < WIDTH:
         return np.empty((0, PIXELS), np.float32), False
@@ -149,11 +149,11 @@ def sample_patches(
     varying = (patches != patches[:, :1]).any(axis=1)
     clear = varying & ~constant.any(axis=1)
     if np.count_nonzero(clear) >= FEWEST_PATCHES:
-        varying = clear  # Each of the other patches has a part without noise.
-    # Some pixel always has the extreme value; two or more in a patch are a clipped area.
+        varying = clear  # Patches with a constant part hide noise.
+    # One pixel always has the extreme value; two or more in a patch are a clipped area.
     unclipped = varying & (at_ends.sum(axis=1) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
         return patches[unclipped], False
-    # Nearly all patches are clipped, as on a scanned page. Only the remaining noise is measured: at
-    # white, where half of the noise is clipped, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation.
+    # Nearly all patches are clipped, as on a scanned page, so measure the remaining noise. At
+    # white, where half of the noise is clipped, its deviation falls to sqrt(1/2 - 1/(2 pi)) = 0.58.
     return patches[varying], True

@@ -1,9 +1,9 @@
-"""Map the level of white noise over an image, if tiles show that it varies.
+"""Map the level of white noise over an image, if the level varies between tiles.
 
-In each tile of an image the quietest patches show noise and some texture, whose spectrum falls as
-in other pictures: least squares over the bands separates the two. Each tile's level is predicted
-from the tiles around it, from those of similar brightness, from a straight line over brightness,
-and from all: their likelihoods compete.
+The quietest patches of a tile show noise and some texture, whose spectrum falls as in other
+pictures; least squares over the bands separates the two. The level of a tile is predicted from
+tiles around, from tiles of similar brightness, from a straight line over brightness, and from all
+tiles. The likelihoods of these four predictions are compared.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from kpca_apps.denoise.estimate.patches import (
 
 Array = NDArray[np.float64]
 
-TILES = 8  # a side
+TILES = 8  # number of tiles along a side
 SMALLEST = 16 * TILES  # least side in pixels of an image that gets a map
-MOST_AT_ENDS = 0.05  # largest share of extreme pixels: clipped noise seems weaker than other noise
+MOST_AT_ENDS = 0.05  # largest share of extreme pixels, as clipped noise seems weaker
 PATCHES = 40_000
 QUIETEST = 0.25  # share of a tile's patches in which noise is measured
-# To predict a tile, the others are weighted by a Gaussian of their distance (deviation in tiles),
-# or of their difference in brightness rank (deviation as a share of all ranks).
+# To predict a tile's level, other tiles are weighted by a Gaussian of their distance (deviation in
+# tiles), or of their difference in brightness rank (deviation as a share of all ranks).
 AROUND, ALIKE = 1.0, 0.08
-# Log likelihood by which a prediction by place must beat predictions by brightness and by a
-# constant, and least range of the log level between a tenth and nine tenths of the tiles. Chosen on
-# 36 photographs of BSDS500/train: none with even noise or noise growing with brightness passed
-# both, and nearly all with noise varying by place, of deviations 4 to 24, did.
+# Least log likelihood ratio of the prediction from tiles around to the other predictions, and least
+# range of the log level between a tenth and nine tenths of the tiles. Measured on 36 photographs of
+# BSDS500/train: no even noise and no noise that grows with brightness passed both limits, but
+# nearly all noise that varies over the image did (deviations 4 to 24).
 BEATS, RANGE = 5.0, 0.42
-LEAST_SHARE = 0.02  # least share of the quietest patches' energy that counts as noise
+LEAST_SHARE = 0.02  # least share of noise in the energy of the quietest patches
 TEXTURE = texture_spectra(np.zeros(1), np.zeros(1))[0][0]
 
 
 def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """Return the noise's deviation at each pixel over its root mean square, if it varies.
+    """Return the ratio of noise at each pixel to its root mean square, if the noise varies.
 
-    None if it is the same everywhere, depends on the brightness, or is clipped at many pixels.
+    None if the noise is even, depends on the brightness, or is clipped at many pixels.
     """
     at_ends = np.mean((plane == plane.min()) | (plane == plane.max()))
     if min(plane.shape) < SMALLEST or at_ends > MOST_AT_ENDS:
@@ -58,7 +58,7 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
     by_place, *others = (
         _predicted(logs, np.exp(-apart / 2) * weights) for apart in (near, alike, 0 * near)
     )
-    # If brightness itself varies with place, only a line over brightness separates the two.
+    # If brightness itself varies over the image, only a line over brightness separates the two.
     others.append(_by_light(levels.ravel(), brightness.ravel(), weights))
     around, *elsewhere = (weights @ np.square(logs - one) for one in (by_place, *others))
     is_likelier = len(logs) / 2 * np.log(min(elsewhere) / around) > BEATS
@@ -72,16 +72,16 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
 
 
 def _predicted(logs: Array, kernel: Array) -> Array:
-    """Return the log level predicted for each tile from the others."""
+    """Return the log level of each tile, predicted as a weighted mean of the other tiles."""
     np.fill_diagonal(kernel, 0.0)
     return np.asarray(kernel @ logs / (kernel.sum(axis=1) + np.finfo(np.float64).tiny))
 
 
 def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
-    """Return log levels predicted by a straight line of squared levels over brightness."""
+    """Return log levels, predicted by a straight line of squared levels over brightness."""
     design = np.stack([np.ones(len(levels)), brightness], axis=1)
     variance = expected = np.square(levels)
-    for _ in range(4):  # relative errors are equal: weight least squares by the line before
+    for _ in range(4):  # relative errors are equal: weight least squares by the previous line
         scale = np.sqrt(weights) / expected
         line = np.linalg.lstsq(design * scale[:, None], variance * scale)[0]
         expected = np.maximum(design @ line, LEAST_SHARE * variance.mean())
@@ -89,7 +89,7 @@ def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
 
 
 def _tile_levels(plane: NDArray[np.float32]) -> tuple[Array, Array, Array]:
-    """Return level and brightness of each tile, and the noise's share of the tile's energy."""
+    """Return level, brightness, and share of noise in the energy, for each tile."""
     stride = max(1, int(np.sqrt(plane.size / PATCHES)))
     height, width = ((side - WIDTH) // stride + 1 for side in plane.shape)
     ends = patches_of((plane == plane.min()) | (plane == plane.max()), stride)

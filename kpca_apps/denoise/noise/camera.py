@@ -1,31 +1,28 @@
 """The noise of a camera: detect it, measure it at each frequency, and remove it.
 
-Neighbouring pixels of a photograph share their noise: demosaicking and JPEG make it strong at low
-frequencies, where white-noise denoising leaves blotches, and weak at high ones, where it removes
-detail.
+Neighbouring pixels of a photograph share noise: demosaicking and JPEG leave strong noise at low
+frequencies and weak noise at high ones. White-noise denoising leaves blotches and removes detail.
 
-Measuring. Quiet patches show less noise than there is, because JPEG emptied them and because they
-were selected, or more, if all is textured. The factor depends on the frequency, and on how the
-patches look at a half, a quarter and an eighth of the scale. The deviation at each frequency index
-k is modelled as exp(b_k + sum_j W_kj log q_j), with q_j those of quiet patches. W and b come from
-ridge regression on pairs with and without noise (`tests/benchmarks/camera_constants.py`).
+Measuring. Quiet patches show too little noise if JPEG emptied them, and too much if all patches
+have texture. So the deviation at frequency index k is modelled as exp(b_k + sum_j W_kj log q_j),
+with q_j the deviations of quiet patches at four scales. W and b come from ridge regression on pairs
+of photographs with and without noise (`tests/benchmarks/camera_constants.py`).
 
-Detecting. Fine texture has the same spectrum. So part of the photograph is denoised as if all that
-were noise. What is removed ("method noise") is equally strong everywhere if it was noise, and looks
-like the picture if it was texture (Buades, Coll, Morel 2005, SIAM J. Multiscale Model. Simul.
-4(2)). A logistic regression on a few of its features separates the two, with a known error.
+Detecting. Fine texture has the same spectrum as the noise of a camera. So part of the photograph is
+denoised as if all of that were noise. The removed part ("method noise") is equally strong
+everywhere if it is noise, and looks like the picture if it is texture (Buades, Coll, Morel 2005,
+SIAM J. Multiscale Model. Simul. 4(2)). Logistic regression on a few features separates the two.
 
-Removing. Dividing a plane's spectrum by that of its noise makes the noise white (North 1943; Van
-Trees 1968, "Detection, Estimation, and Modulation Theory" I, section 4.3), but sharpens the image.
-That is denoised, and the spectrum is multiplied back. Colours, with noise mostly of low frequency
-and little detail, are whitened fully. Luminance is whitened in part only: sharpened edges ring, so
-that fewer patches are similar, which costs more than the remaining correlation. Gamma makes the
-noise of photons nearly even over brightness.
+Removing. Dividing a plane's spectrum by the spectrum of its noise makes the noise white (North
+1943; Van Trees 1968, "Detection, Estimation, and Modulation Theory" I, section 4.3), but sharpens
+the image. The sharpened image is denoised, and its spectrum multiplied back. Colour planes are
+whitened fully, luminance only in part: sharpened edges ring, so fewer patches are similar, which
+costs more than the remaining correlation. Gamma makes photon noise nearly even over brightness.
 
-Texture. Texture that looks like noise is removed with it: bark and canvas come out waxy. If what
-was removed looks like the picture, some of it is put back. The constants are a compromise between
-textures through a simulated camera, which gain contrast and decibels, and pairs, which lose about
-.01 dB (`tests/benchmarks/texture_kept.py`).
+Texture. Texture that looks like noise is removed with the noise: bark and canvas come out waxy. If
+the removed part looks like the picture, some of it is put back. The constants are a compromise
+between textures through a simulated camera, which gain contrast and decibels, and pairs, which lose
+about .01 dB (`tests/benchmarks/texture_kept.py`).
 """
 
 from __future__ import annotations
@@ -50,52 +47,51 @@ from kpca_apps.denoise.passes.scales import halve
 
 Array = NDArray[np.float64]
 
-# How each deviation of quiet patches is measured: halvings of the scale, first and last frequency
-# index measured, and the share of patches used, the quietest at the other frequencies.
+# How to measure each deviation of quiet patches: number of halvings of the scale, first and last
+# frequency index measured, and share of patches used, the quietest at the other frequencies.
 QUIET = (
     *((halvings, 4, 7, share) for share in (0.1, 0.5) for halvings in range(4)),
     *((0, index, index, 0.1) for index in range(1, 8)),
 )
-FEWEST_QUIET = 40  # patches
+FEWEST_QUIET = 40  # least number of patches
 ENOUGH_PATCHES = 40_000
 SMALLEST = 128  # least side in pixels: smaller images are repeated before they are scaled down
-# Levels, of 255: noise well above the first survives JPEG almost unchanged; noise well above the
-# second is seldom hidden by texture.
+# Noise levels, of 255. Noise well above the first level survives JPEG almost unchanged; noise well
+# above the second is seldom hidden by texture.
 STRONG = (2.0, 8.0)
-FAINT_LOG = 0.1  # level, of 255, added to deviations so that logarithms are finite
+FAINT_LOG = 0.1  # added to deviations (of 255) so that their logarithms are finite
 
-# Factor of deviations, as a mean logarithm is too low half of the time, and noise left costs more
-# than too much removed. Within .1 dB of the best factor on every kind of noise it was chosen on.
+# Factor of the measured deviations. Their mean logarithm is too low half of the time, and remaining
+# noise costs more than lost detail. The factor is within .1 dB of the best on each kind of noise.
 LEAN = 1.25
 
-# Least gain of a frequency, relative to the strongest: below it, noise counts as stronger than it
-# is, so that the finest detail of the image (and rounding) is not amplified.
+# Least gain of a frequency, relative to the strongest frequency. At lower gains, noise counts as
+# stronger than it is, so that the finest image detail and rounding errors are not amplified.
 LEAST_GAIN = 0.25
 # Power of the spectrum by which luminance and colours are divided: 1 whitens fully.
 WHITENED = (0.5, 1.0, 1.0)
-# Level of the noise to denoise at, relative to its strongest frequency: the remaining correlation
-# in luminance is stronger than average at the frequencies that matter, and colour noise, after
-# JPEG, is even stronger at frequencies too low to measure.
+# Noise level to denoise at, relative to the strongest frequency's: an average level is too low for
+# the frequencies that matter, and for colours after JPEG even the strongest measured one is.
 LEVEL = (1.0, 1.25, 1.25)
-# WHITENED and LEVEL of the drafts to which the constants of `PROBABILITY` were fitted.
+# WHITENED and LEVEL of the drafts on which the constants of `PROBABILITY` were fitted.
 LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
-# Fine detail is finer than a Gaussian of this many pixels, and compared in windows this wide.
+# Deviation in pixels of the Gaussian that separates fine detail, and side of the windows compared.
 FINE, PLACE = 1.4, 96
-# Correlation of removed noise with the picture that may be chance; share put back of what exceeds
-# this correlation; and energy of a picture, relative to the noise's, that may be remaining noise.
+# Correlation of removed noise with the picture that may be chance; share put back of the excess
+# over CHANCE; and a picture's energy, relative to the noise, that may be remaining noise.
 CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
 # A draft that leaves no noise, and the share of its patches, the quietest, that show the noise.
 DRAFT = Options(quality="draft", luma=2.0, chroma=2.0)
 QUIET_PLACES = 0.1
-# Spectral lines exceed the median of a square of this many frequencies a side; a tile of noise has
-# one with this probability. Last, their largest share of the energy that a draft removes: nearly 0
-# for noise, .05 for repeated structure, and .15 or more for the screens of prints, on photographs
-# of BSDS500/train through simulated cameras and screens, in tiles of 160 pixels.
+# Spectral lines exceed the median of a square with this many frequencies a side. A tile of noise
+# has a line with the second number as probability. The third is the largest share of lines in what
+# a draft removes. Measured: nearly 0 for noise, .05 for repeated structure, .15 or more for print
+# screens.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
-LEAST_ENERGY = 1e-3  # energy, of 255 squared, added to keep logarithms finite
+LEAST_ENERGY = 1e-3  # energy (of 255 squared) added to keep logarithms finite
 FAINT = 1.0
-# Side in pixels of the tiles of the pilot and of a draft, and number of tiles along a side.
+# Side in pixels of tiles in which noise is detected, and of a draft's tiles; number along a side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
 
 ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
@@ -107,24 +103,24 @@ _COUNTS = np.bincount(_INDEX)
 class CameraNoise:
     """The measured noise of a camera."""
 
-    spectra: Array  # (c, 8, 8): deviation at each frequency in grey, or luminance and colours
-    quiet: Array  # (c, 17): first result of `quiet_deviations`
+    spectra: Array  # (c, 8, 8), deviation at each frequency in grey, or in luminance and colours
+    quiet: Array  # (c, 17), first result of `quiet_deviations`
 
     def scaled_to(self, sigma: float) -> CameraNoise:
-        """Return the noise scaled to a given deviation; the shape of its spectrum is kept."""
+        """Return the noise with the same spectrum, scaled to a given deviation."""
         total = float(np.sqrt(np.mean(np.square(self.spectra))))
         known = self.spectra * (sigma / total) if total > 0 else np.full_like(self.spectra, sigma)
         return replace(self, spectra=known)
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The deviation in each channel over all frequencies."""
+        """The noise level in each channel."""
         levels = np.sqrt(np.mean(np.square(self.spectra), axis=(1, 2)))
         return tuple((noise_in_channels(levels) if len(levels) == 3 else levels).tolist())
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure the noise; a pattern with spectral lines counts as noise only on request."""
+    """Measure the noise; with spectral lines, it is established only if the user chose it."""
     known = measure_camera(image.planes)
     opponent = to_opponent(image.planes)
     spectra, in_lines = removed_by_draft(opponent, known.spectra, extreme_pixels(image.planes))
@@ -133,9 +129,10 @@ def measure(image: Inspected) -> Measured:
 
 
 def with_lowest(spectra: Array) -> Array:
-    """Return deviations (c, 8, 8) with the lowest frequency set as for blurred white noise.
+    """Return deviations (c, 8, 8) with the lowest frequency extrapolated from the next two.
 
-    Its logarithm falls with the square of the frequency; in patches it looks like texture.
+    In patches, the lowest frequency shows texture. The logarithm of the spectrum of blurred white
+    noise falls with the square of the frequency.
     """
     near, far = (np.maximum(spectra[:, k, 0], FAINT_LOG) for k in (1, 2))
     lowest = spectra.copy()
@@ -146,10 +143,10 @@ def with_lowest(spectra: Array) -> Array:
 def removed_by_draft(
     stable: Planes, spectra: Array, extreme: NDArray[np.bool_]
 ) -> tuple[Array, float]:
-    """Return the deviation at each frequency of what a draft at twice the level removes.
+    """Return the deviation at each frequency of what a draft removes at twice the noise level.
 
-    All noise is removed where the draft leaves least: such places are not selected by their noise.
-    Also return the share of spectral lines in what is removed from luminance.
+    Only the patches in which least of the image remains count: there all noise is removed. Also
+    return the share of spectral lines in what the draft removes from luminance.
     """
     taken, kept, ends, in_lines = [], [], [], []
     for window in _tiles(stable.shape[1:], DRAFT_TILE):
@@ -160,7 +157,7 @@ def removed_by_draft(
         kept.append(_blocks(cleaned[:1])[0])
         ends.append(_blocks(extreme[window[1:]][np.newaxis].astype(np.float32))[0])
     activity = np.square(np.concatenate(kept)).sum(axis=1)
-    # Patches with pixels at an end of the range have lost some of their noise.
+    # Patches with several pixels at an end of the range have lost some of their noise.
     activity[np.ptp(np.concatenate(ends), axis=1) > 0] = np.inf
     quiet = np.argsort(activity, kind="stable")[: round(QUIET_PLACES * len(activity))]
     powers = np.square(np.concatenate(taken, axis=1)[:, quiet] @ COSINES).sum(axis=1)
@@ -171,10 +168,7 @@ def removed_by_draft(
 
 
 def share_in_lines(plane: NDArray[np.float32]) -> float:
-    """Return the share of the energy of a plane in spectral lines, which noise does not have.
-
-    The periodogram of noise is exponentially distributed around a smooth spectrum.
-    """
+    """Return the share of a plane's energy in spectral lines, which noise does not have."""
     window = np.outer(*(np.hanning(side) for side in plane.shape))
     power = np.square(np.abs(rfft2((plane - plane.mean()) * window)))
     smooth = median_filter(power, NEAR_FREQUENCIES, mode="nearest") / np.log(2.0)
@@ -183,8 +177,8 @@ def share_in_lines(plane: NDArray[np.float32]) -> float:
 
 
 def measure_camera(planes: Planes) -> CameraNoise:
-    """Measure the noise of grey, or of red, green and blue, on the scale 0..255."""
-    # One grey plane counts as luminance, which is larger by the root of 3.
+    """Measure the noise of a grey plane, or of red, green and blue, on the scale 0..255."""
+    # Scale a grey plane to the luminance of three such channels: larger by the root of 3.
     gain = np.float32(1.0 if len(planes) == 3 else 3**0.5)
     quiet, most = quiet_deviations(to_opponent(planes) * gain, extreme_pixels(planes))
     known = [(quiet[0], GREY)]
@@ -200,16 +194,16 @@ def measure_camera(planes: Planes) -> CameraNoise:
 
 
 def with_colours(quiet: Array) -> Array:
-    """Return the deviations of quiet patches in luminance, and their mean over the colours."""
+    """Return the deviations of quiet patches in luminance, and their mean over colours."""
     return np.concatenate([quiet[0], quiet[1:].mean(axis=0)])
 
 
 def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return logarithms of the deviations of quiet patches, (c, 17), and the deviation of all.
+    """Return log deviations of quiet patches (c, 17), and deviations of all patches (c, 7).
 
-    They are in the order of `QUIET`; the last two separate strong noise, which they show as it is,
-    from faint noise. The deviation of all patches, (c, 7), is by frequency index. Patches of one
-    value, or with pixels at an end of the range, are left out.
+    The first are in the order of `QUIET`; the last two columns distinguish strong noise, which
+    quiet patches show unchanged, from faint noise. The deviations of all patches are by frequency
+    index. Patches of one value, or with pixels at an end of the range, are left out.
     """
     short = np.ceil(SMALLEST / np.array(extreme.shape)).astype(int)
     if short.max() > 1:
@@ -234,7 +228,7 @@ def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array,
                 powers = by_index[1:].mean(axis=1, dtype=np.float64) / _COUNTS[1:]
                 limits[...] = np.sqrt(powers)
             # Measure each half of the frequencies in the patches that are weakest in the other
-            # half: the selection must not make the noise look weaker.
+            # half, so that the selection does not make the noise look weaker.
             orders = [
                 np.argsort(half.sum(axis=0), kind="stable")
                 for half in (by_index[4:], by_index[1:4])
@@ -260,17 +254,16 @@ def camera_probability(planes: Planes) -> float:
 
 
 def evidence(planes: Planes, noise: CameraNoise) -> Array:
-    """Return features that separate noise from texture: of method noise, and of quiet patches."""
+    """Return features of method noise and of quiet patches that separate noise from texture."""
     return np.concatenate([method_noise_features(planes, noise), with_colours(noise.quiet)])
 
 
 def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
-    """Return features of what denoising removes from a few tiles, which tell noise from texture.
+    """Return features of what denoising removes from a few tiles (the method noise).
 
-    In order: the logarithm of its energy in luminance, and in the colours. How much of it luminance
-    and colours share. The logarithm of the energy of the picture over its own, in luminance. How
-    uneven it is in the colours. How fast it falls with frequency, at low and at high ones. And how
-    heavy its tails are in luminance.
+    Features 1 to 4: log energy in luminance, and in the colours; share common to both; log ratio
+    of the picture's energy to that of the method noise, in luminance. Features 5 to 8: unevenness
+    in the colours; fall with frequency, at low and at high frequencies; kurtosis in luminance.
     """
     taken, kept = [], []
     for window in _tiles(planes.shape[1:], TILE):
@@ -319,12 +312,9 @@ def _blocks(planes: Planes) -> Array:
 
 
 def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes whose noise is shared by neighbouring pixels, by whitening it.
-
-    A given level is spread over frequencies and planes like the measured noise.
-    """
+    """Denoise by whitening; a given level is spread over frequencies like the measured noise."""
     noise = measure_camera(planes).scaled_to(known) if isinstance(known, float) else known
-    # Denoise the whole image, as the filter reaches over all of it.
+    # Denoise the whole image, as the whitening filter combines all pixels.
     whole = replace(options, wanted=None)
     given = to_opponent(planes)
     cleaned = whitened_denoising(given, noise.spectra, whole)
@@ -358,8 +348,8 @@ def whitened_denoising(
 ) -> Planes:
     """Denoise grey, or luminance and colours, whose noise has the spectra (c, 8, 8).
 
-    Each is divided by its spectrum to a power, and denoised at the remaining level, at least
-    `least` times the strongest. The defaults are those of a camera.
+    Each plane is divided by a power of its noise spectrum, and denoised at the remaining level, at
+    least `least` times that of the strongest frequency. The defaults are those of a camera.
     """
     options = replace(options, shared=True)
     # The lowest frequency, which few groups show, does not affect the level.
@@ -383,8 +373,7 @@ def _filtered(
 ) -> NDArray[np.float32]:
     """Multiply or divide a plane's spectrum by a gain (8, 8), given at the frequencies of a patch.
 
-    The gain is linear between the frequencies of a patch. Pages are stacked vertically, and each
-    has its own spectrum.
+    The gain is interpolated linearly. Pages are stacked vertically; each has its own spectrum.
     """
     pages = plane.reshape(n_pages, -1, plane.shape[1])
     hats = []

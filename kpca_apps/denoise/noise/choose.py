@@ -1,7 +1,4 @@
-"""Choose the kind of an image's noise, unless it is given.
-
-The noise of a stack is measured on a few of its pages.
-"""
+"""Choose the kind of an image's noise, unless the user did, from a few pages of a stack."""
 
 from __future__ import annotations
 
@@ -33,23 +30,22 @@ from kpca_apps.denoise.options import NOISE_MODELS, Options
 from kpca_apps.denoise.result import SHARED_BLUR, NoiseLaw
 from kpca_apps.errors import InputError
 
-# Each model is the module of the same name.
 MODELS: dict[str, Model] = {
     name: import_module(f"kpca_apps.denoise.noise.{name}") for name in NOISE_MODELS
 }
 
-MEASURED_PAGES = 5  # of a stack
+MEASURED_PAGES = 5  # number of pages of a stack in which noise is measured
 GOLDEN = (5**0.5 - 1) / 2
-# Noise level, as a share of twice the range that most of an image uses: weaker estimated noise is
-# barely visible, and the grain of clean photographs is as strong.
+# Noise level, as a share of twice the range that most of an image uses, below which estimated noise
+# is barely visible; the grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
-# The limit for noise that follows a law, which is lower, as this certainly is noise.
+# The same limit for noise that follows a law: lower, as such noise is certainly not texture.
 FAINT_LAW = 0.7 / 255.0
-# Largest value of black for which single precision distinguishes the values of a plane.
+# Largest black level at which single precision still distinguishes the values of a plane.
 FARTHEST_BLACK = 1e6 * SCALE
-# Used if white noise is not measured, as neither the noise level nor its kind depends on it.
+# Stands for white noise that is not measured, as neither noise level nor kind depends on it.
 NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, 1.0, SCALE)
-# Kinds of noise for which impulses would be mistaken.
+# If single pixels stand out from these kinds of noise, the pixels are impulses.
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
 
@@ -63,8 +59,8 @@ def inspect(
 ) -> Inspected:
     """Inspect a picture, or a part of one, and choose the kind of its noise.
 
-    Laws are measured if neither they nor `sigma` are given, and white noise if level or kind depend
-    on it: measuring takes longer than a draft of a small image.
+    Laws are measured unless they or `sigma` are given. White noise is measured only if the level or
+    the kind depends on it, as measuring takes longer than a draft of a small image.
     """
     planes, unit = picture.planes(), picture.unit
     pages = [picture.pages_of(planes)[:, page] for page in sampled_pages(picture.n_pages)]
@@ -89,21 +85,21 @@ def inspect(
         lights = _light_found(laws, white.established)
     place = None
     may_differ = noise == "gaussian" and sigma is None and picture.n_pages == 1 and is_whole
-    # Correlated noise is left to a law, since a map describes white noise.
+    # Correlated noise is left to a noise law, since a map describes white noise.
     may_differ &= not lights or max(light.blur for light in lights) < SHARED_BLUR
     if may_differ and (lights or max(white.channel_sigma) > faintest):
         place = place_map(to_opponent(planes)[0])
         if place is not None:
             white, laws, lights = measure_white(planes / place), [], None
-    # In colours, a camera's noise may have other spectra than a blur gives.
+    # In colours, the noise of a camera may have other spectra than those of a Gaussian blur.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"
-    # Stacks, and noise that is known, are not tested for speckle.
+    # Stacks, and noise with known laws, are not tested for speckle.
     may_be_speckle = options.noise == "auto" and not known_laws and picture.axes.stack is None
     if noise == "poisson" and lights and may_be_speckle and _is_speckle(laws[0]):
         noise, laws, lights = "speckle", [], None
-    # The noise of light depends on light counted from 0, which need not be the lowest value.
+    # The variance of photon noise depends on light counted from black, not from the lowest value.
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
     if abs(black) > FARTHEST_BLACK:
         raise InputError(
@@ -120,7 +116,7 @@ def inspect(
 def sampled_pages(n_pages: int) -> list[int]:
     """Return the indices of the pages of a stack in which noise is measured.
 
-    They are spaced by the golden ratio, to include both if dark and bright pages alternate.
+    Spacing by the golden ratio includes both kinds of pages if dark and bright pages alternate.
 
     >>> sampled_pages(100)
     [0, 23, 47, 61, 85]
@@ -130,7 +126,7 @@ def sampled_pages(n_pages: int) -> list[int]:
 
 
 def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
-    """Return the noise measured in an image, or the typical noise of pages of a stack."""
+    """Return the white noise of the only page, or typical white noise of several pages."""
     if len(pages) == 1:
         return pages[0]
     # Black pages, perhaps with a closed shutter, certainly have no noise.
@@ -150,8 +146,8 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
 def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) -> list[PageLaws]:
     """Return the noise laws of the pages; leave out pages whose noise cannot be measured.
 
-    `step` is the spacing of the values; no light is at -`black`. If the image certainly has noise
-    that is `white`, a law that plainly rises is certain, too.
+    `step` is the spacing of the values; brightness -`black` is no light. If the image certainly has
+    `white` noise, a law that plainly rises with brightness is certain, too.
     """
     found = []
     for page in pages:
@@ -167,10 +163,7 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
 
 
 def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
-    """Return the light parameters of the noise, if most pages show such noise.
-
-    If there certainly is `white` noise, texture may look like a law: it must plainly rise.
-    """
+    """Return the noise's light parameters if most pages certainly have photon noise."""
     found = [page for page in pages if page.certain and (page.rises_far or not white)]
     return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
 
@@ -178,13 +171,13 @@ def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
 def _is_speckle(page: PageLaws) -> bool:
     """Whether the deviation of uncorrelated noise is proportional to the brightness.
 
-    Correlated noise is left to a law: the denoiser of speckle assumes that its noise is white.
+    Correlated noise is left to a law, as the denoiser of speckle assumes white noise.
     """
     return page.log_odds_speckle > PLAIN and not any(law.shared for law in page.laws)
 
 
 def _lights_of(pages: list[PageLaws]) -> Lights:
-    """Return the light parameters of the noise of each channel, typical of pages."""
+    """Return typical light parameters of each channel's noise over several pages."""
     return tuple(map(light_of, typical_page(pages)))
 
 
@@ -198,14 +191,14 @@ def _at_both_ends(planes: Planes) -> bool:
 
 
 def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
-    """Whether noise is strong enough to see in the range of a plane, and is not rounding."""
-    # Noise that follows the law of counts is not rounding.
+    """Whether noise is visible in the range of a plane, and stronger than rounding."""
+    # Counts have a gain of one step: their noise is not rounding, however weak.
     least = max(FAINT_LAW * used_range(plane), step / 2 if law.gain != step else 0.0)
     return bool(law.variance(float(plane.mean())) > least**2)
 
 
 def typical_laws(pages: Sequence[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:
-    """Return the law of each channel, in the units of the image."""
+    """Return the typical law of each channel, in the units of the image."""
     if not pages:
         return ()
     typical = typical_page([page for page in pages if page.certain] or pages)

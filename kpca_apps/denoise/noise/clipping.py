@@ -1,10 +1,10 @@
 """White noise that was clipped at the ends of the range: stabilise it, and restore its mean.
 
 For noise of deviation s at brightness x, clipped below and above, mean m(x) and deviation d(x) are
-known (Foi 2009). In the dark the mean is too bright, by .4 s at the end, and the noise weaker than
-given. The transform f with slope s / d at mean m makes it nearly as strong everywhere. The denoised
+known (Foi 2009). At the dark end, clipping raises the mean by .4 s and weakens the noise. The
+transform f with slope s / d at mean m makes the noise nearly as strong everywhere. The denoised
 image is E f = F(x), and F^-1 maps it, without bias, to the original brightness. If s is unknown, it
-follows from m and from the d of what was removed.
+follows from m and from the deviation d of the removed noise.
 
 References
 ----------
@@ -26,10 +26,10 @@ from kpca_apps.denoise.estimate.law import AWAY, CLIPPED_LOG_VARIANCE, CLIPPED_M
 Array = NDArray[np.float64]
 
 FEWEST = 20  # least number of pixels at an end of the range where noise was clipped
-# Points near an end; their range, and the distance of an open end, in deviations; quadrature nodes.
+# Number of points near an end; width of their range in noise levels; number of quadrature nodes.
 KNOTS, FAR, NODES = 256, 12.0, 80
-CLASSES = 64  # classes of similar brightness, in which the removed noise is measured
-# Brightness inside the range, clipped at one end; deviation left; mean over the deviation left.
+CLASSES = 64  # number of classes of similar brightness, in which the removed noise is measured
+# Brightness above a clipped end; remaining deviation; ratio of mean to remaining deviation.
 INSIDE = AWAY[AWAY >= 0]
 LEFT = np.exp(CLIPPED_LOG_VARIANCE[AWAY >= 0] / 2)
 RATIO = CLIPPED_MEAN[AWAY >= 0] / LEFT
@@ -45,24 +45,24 @@ def _ends_of(plane: NDArray[np.float32]) -> tuple[tuple[float, float], tuple[boo
 
 @dataclass(frozen=True)
 class Clipping:
-    """The transform of one channel and its inverse, as tables."""
+    """Tables of the transform of one channel and of its inverse."""
 
     values: Array
-    even: Array  # f of the values
+    even: Array  # f(values), whose noise is equally strong everywhere
     brightness: Array
-    expected: Array  # F of the brightness
+    expected: Array  # F(brightness), the mean of f
 
     def stabilise(self, plane: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a plane whose noise is equally strong everywhere."""
         return np.interp(plane, self.values, self.even).astype(np.float32)
 
     def restore(self, plane: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the brightness of a plane that was denoised."""
+        """Return the brightness from a denoised plane."""
         return np.interp(plane, self.expected, self.brightness).astype(np.float32)
 
 
 def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
-    """Return the transform for clipped noise of some deviation; None if it was not clipped."""
+    """Return the transform for clipped noise of deviation `sigma`; None without clipping."""
     (low, high), cut = _ends_of(plane)
     # Noise below the precision of the values changes no value, so none is clipped.
     digits = np.spacing(np.float32(max(-low, high, key=abs)))
@@ -70,7 +70,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
         return None
     # An open end lies far beyond all brightness, which the image's own values limit.
     ends = low - (0 if cut[0] else FAR * sigma), high + (0 if cut[1] else FAR * sigma)
-    # Points are dense near a clipped end; far from both ends the transform is a line.
+    # The points are dense near a clipped end; far from both ends the transform is a line.
     near = np.linspace(0.0, min(FAR * sigma, high - low), KNOTS)
     brightness = values = np.unique(np.concatenate([low + near, high - near]))
     mean, deviation = clipped_moments(brightness, sigma, ends)
@@ -79,20 +79,17 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     seen = np.clip(brightness[:, None] + sigma * nodes, *ends)
     inside = np.interp(seen, values, even)
-    # Beyond the values of the image, at an open end, the transform is a line.
+    # Beyond the values of the image, at an end without clipping, the transform is a line.
     inside += np.minimum(seen - low, 0) * slope[0] + np.maximum(seen - high, 0) * slope[-1]
     return Clipping(values, even, brightness, inside @ weights / weights.sum())
 
 
 def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the brightness whose noise, clipped at an end, has the mean of a plane.
-
-    The level of the noise is measured, over brightness, in what was removed.
-    """
+    """Return the brightness whose clipped noise has this mean; its level is measured."""
     ends, cut = _ends_of(given)
     if not any(cut):
         return mean
-    # Classes end at values of the plane, so that none is empty.
+    # Values of the plane separate the classes, so that no class is empty.
     edges = np.unique(np.quantile(mean, np.linspace(0, 1, CLASSES + 1), method="higher"))
     numbers = np.searchsorted(edges, mean.ravel())
     sizes = np.bincount(numbers)
@@ -113,7 +110,7 @@ def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> ND
 def clipped_moments(
     brightness: Array, sigma: float, ends: tuple[float, float]
 ) -> tuple[Array, Array]:
-    """Return mean and deviation of values with Gaussian noise, clipped at two ends."""
+    """Return the mean and deviation of values with Gaussian noise, clipped at two ends."""
     low, high = ends
     a, b = (low - brightness) / sigma, (high - brightness) / sigma
     below, above = norm.cdf(a), norm.sf(b)

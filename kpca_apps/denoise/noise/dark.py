@@ -1,4 +1,4 @@
-"""Measure noise in the dark, as the amount of light that would make it."""
+"""Measure noise in the dark, as the amount of light that would make that noise."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from scipy.optimize import nnls
 from kpca_apps.denoise.noise.model import Planes
 
 TILE = 8
-ROUNDS = 4  # rounds of weighting the fit
-# Number of brightness classes of tiles; share of pixels that may be further below 0 than the dark
-# noise explains; largest result, relative to the range: beyond, noise is the same in the light.
+ROUNDS = 4  # number of times that the fit is weighted again
+# Number of brightness classes of tiles; share of pixels allowed further below 0 than the dark noise
+# explains; and largest result relative to the range (above, noise does not depend on light).
 DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0
 
 
 def dark_light(plane: Planes, power: int) -> float:
-    """Return the light that would make a plane's noise in the dark; 0 without negative values.
-
-    The variance of the noise is proportional to that `power` of the intensity, plus a constant.
-    """
+    """Return the light whose noise, with variance ~ light^power, equals the noise in the dark."""
     if plane.min() >= 0:
         return 0.0
     # After background subtraction, few counts fall below -background.
@@ -32,14 +29,14 @@ def dark_light(plane: Planes, power: int) -> float:
     unit, fitted = float(np.abs(plane).max()), found
     light = np.array([((np.maximum(mean[m], 0.0) / unit) ** power).mean() for m in classes])
     for _ in range(ROUNDS):
-        # Errors are proportional to the variance; texture, which is in the light, weighs little.
+        # Errors are proportional to the variance, so texture, which is in the light, weighs little.
         weights = 1.0 / np.maximum(fitted, 1e-6 * found.max() + np.finfo(np.float64).tiny)
         design = np.stack([np.ones(DARK_CLASSES), light], axis=1)
         scaled = design * weights[:, np.newaxis]
         (constant, slope), misfit = nnls(scaled, found * weights)
         fitted = constant + slope * light
-    # Reduce the slope by its error: with too little light in the dark, values below it become
-    # outliers, while too much light costs almost nothing.
+    # Reduce the slope by its standard error. With too small a result, values below it become
+    # outliers, while too large a result costs almost nothing.
     covariance = np.linalg.pinv(scaled.T @ scaled) * misfit**2 / (DARK_CLASSES - 2)
     flatter = max(slope - float(np.sqrt(covariance[1, 1])), 0.0)
     constant += (slope - flatter) * float(np.average(light, weights=weights**2))
@@ -50,7 +47,7 @@ def dark_light(plane: Planes, power: int) -> float:
 
 
 def tiled_noise(plane: Planes) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return the variance of the noise in each tile, by mixed differences, and the tile's mean."""
+    """Return each tile's noise variance, from mixed differences, and each tile's mean."""
     height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
     tiled = (height // TILE, TILE, width // TILE, TILE)
     details = np.diff(np.diff(plane, axis=0), axis=1)[:height, :width] / 2.0

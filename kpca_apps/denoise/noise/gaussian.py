@@ -1,7 +1,4 @@
-"""White Gaussian noise with a level for each channel, perhaps clipped at black and white.
-
-Colours are denoised as opponent planes.
-"""
+"""White Gaussian noise, perhaps clipped at black and white, with a level for each channel."""
 
 from __future__ import annotations
 
@@ -20,22 +17,22 @@ from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes, V
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
 
-# If noise is independent between channels, at least one colour plane is as noisy as luminance. If
-# all colour planes are far below, the noise was smoothed (JPEG halves the resolution of colours) or
-# is the same in all channels. This limit is low, as texture raises the level of luminance.
+# Largest ratio of noise in the colour planes to noise in luminance that shows noise shared by the
+# channels or smoothed by JPEG. With independent noise, one colour plane is about as noisy as
+# luminance. The limit is low, as texture raises the level measured in luminance.
 INDEPENDENT = 0.25
-# Noise that is the same in three channels is stronger in luminance by the root of 3. Clean
-# photographs have a grain of 2 of 255.
+# Noise level of luminance, of 255, above which noise may be the same in all channels. Clean
+# photographs have a grain of 2 in each channel, so 2 times the root of 3 in luminance.
 ALL_ALIKE = 2.0 * 3**0.5
-NOT_WHITE = 1.0  # level, of 255: below it in all channels, there is no white noise
-# Least probability of camera noise. Of photographs that the constants were not fitted to, 3 of 65
-# clean ones (BSDS500, means of PolyU) and 35 of 40 noisy ones are above; above .7, 1 and 33.
+NOT_WHITE = 1.0  # noise level, of 255: if all channels are below, there is no white noise
+# Least probability of camera noise. Of photographs not used to fit the constants, 3 of 65 clean
+# ones (BSDS500, means of PolyU) and 35 of 40 noisy ones are above .5; 1 and 33 are above .7.
 PROBABLE = 0.5
-FEWEST_SHARED = 100 * 100  # least number of pixels: all of a smaller image may be one texture
+FEWEST_SHARED = 100 * 100  # least number of pixels: a smaller image may consist of one texture
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure the level in each channel; it is not established if too faint or like texture."""
+    """Measure each channel's level, established unless too faint or perhaps texture."""
     levels = _before_clipping(image) or image.white.channel_sigma
     strongest = max(levels)
     is_white = image.white.established and (strongest == 0 or strongest > image.faintest)
@@ -44,7 +41,7 @@ def measure(image: Inspected) -> Measured:
 
 
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes whose white noise may have been clipped at the ends of their range."""
+    """Denoise planes whose white noise may have been clipped at the ends of the range."""
     levels = level if isinstance(level, tuple) else (float(level),) * len(planes)
     clippings = [find_clipping(*one) for one in zip(planes, levels, strict=True)]
 
@@ -70,10 +67,7 @@ def opponent_stabilisation(
     forward: Callable[[Planes], Planes] = lambda planes: planes,
     inverse: Callable[[Planes], Planes] = lambda planes: planes,
 ) -> VarianceStabilisation:
-    """Return a transform that makes noise white in each channel, then forms opponent planes.
-
-    The levels are those after `forward`.
-    """
+    """Return a transform from channels to opponent planes with white noise of these levels."""
     deviations = np.asarray(levels, np.float64)
     if len(deviations) == 1:
         return VarianceStabilisation(forward, inverse, deviations)
@@ -93,7 +87,7 @@ def opponent_stabilisation(
 
 
 def _before_clipping(image: Inspected) -> Levels | None:
-    """Return the deviation of white noise in each channel before clipping in the dark."""
+    """Return each channel's level of white noise, before clipping in the dark weakened it."""
     laws = [law for page in image.laws for law in page.laws]
     if not laws or not all(law.established and law.clipped and not rises_far(law) for law in laws):
         return None
@@ -102,14 +96,14 @@ def _before_clipping(image: Inspected) -> Levels | None:
 
 
 def measure_white(planes: Planes) -> DenoiseInfo:
-    """Measure white noise in grey planes, or in red, green and blue together.
+    """Measure white noise in a grey plane, or in red, green and blue together.
 
-    The level is that of the grey plane or the luminance, `channel_sigma` that in each channel.
+    `sigma` is the level in grey or luminance, `channel_sigma` the level in each channel.
     """
     if len(planes) == 1:
         return estimate_noise(planes[0])
-    # Texture is much the same in all channels and almost absent from their differences, unlike
-    # independent white noise: colours distinguish the two where grey cannot.
+    # Texture is similar in all channels and almost absent from channel differences; independent
+    # white noise is not. So colours distinguish the two where a grey image cannot.
     channels = tuple(estimate_noise(plane).sigma for plane in planes)
     opponent = to_opponent(planes)
     extreme = extreme_pixels(planes)
@@ -118,7 +112,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
     strongest = max(colour.sigma for colour in colours)
     if luma.established and luma.sigma > ALL_ALIKE and strongest < INDEPENDENT * luma.sigma:
         return replace(luma, correlated=True)
-    # Clipping removes some noise of the colours, so they do not limit the noise of luminance.
+    # Clipping removes some noise of the colours, so colours do not limit the noise of luminance.
     if luma.established and any(colour.clipped for colour in colours):
         return replace(luma, correlated=False)
     if any(c.established and c.sigma > 0 for c in colours) and min(channels) > 0:
@@ -134,7 +128,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
             correlated=False,
             channel_sigma=tuple(share * sigma for sigma in channels),
         )
-        # Colours without white noise, as JPEG leaves them, may still have noise of low frequency.
+        # JPEG can remove the white noise of colours, and leave noise of low frequency.
         if max(luma.channel_sigma) > NOT_WHITE:
             return luma
     elif luma.established:
@@ -145,16 +139,13 @@ def measure_white(planes: Planes) -> DenoiseInfo:
 
 
 def denoise_gaussian(planes: Planes, levels: Levels, options: Options) -> Planes:
-    """Denoise planes whose noise is white, Gaussian and independent between channels.
-
-    The planes may be overwritten, since those of a large image take much of the memory.
-    """
+    """Denoise planes with independent white Gaussian noise; the planes may be overwritten."""
     return denoise_stabilised(planes, opponent_stabilisation(planes, levels), options)
 
 
 def denoise_stabilised(
     planes: Planes, transform: VarianceStabilisation, options: Options
 ) -> Planes:
-    """Denoise planes whose noise a transform makes white; they may be overwritten."""
-    # Planes are not assigned to a name, so that they are freed as soon as they are used.
+    """Denoise planes whose noise a transform makes white; the planes may be overwritten."""
+    # Planes have no names here, so that each is freed as soon as the next step has used it.
     return transform.inverse(denoise_planes(transform.forward(planes), transform.levels, options))

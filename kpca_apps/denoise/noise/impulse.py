@@ -1,4 +1,4 @@
-"""Impulses (salt and pepper): find pixels that were replaced, and restore them from others.
+"""Impulses (salt and pepper): find replaced pixels, and restore them from their neighbours.
 
 References
 ----------
@@ -22,43 +22,43 @@ from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import part
 
-# Deviations assumed, from coarse to fine, when replaced pixels are restored by denoising.
+# Noise levels assumed, one after another, when replaced pixels are restored by denoising.
 GUESSES = (30.0, 15.0, 8.0)
-REACHES = (1, 2, 3, 5, 8)  # half widths of the windows tried, smallest first
-FEWEST_GOOD = 3
+REACHES = (1, 2, 3, 5, 8)  # half widths in pixels of the windows searched for good neighbours
+FEWEST_GOOD = 3  # least number of good neighbours of which to take the median
 CHUNK = 50_000
-# An extreme pixel this far from its good neighbours (of 255) is an impulse, not a highlight.
+# An extreme pixel that differs so much (of 255) from its good neighbours is an impulse.
 STANDS_OUT = 12.0
-# If a larger share of pixels are extreme impulses, other impulses are not sought.
+# Share of extreme impulses above which impulses of other values are not sought.
 SALT_AND_PEPPER = 0.005
-CROWD, CROWDED = 5, 0.59  # width of a window, and a share just below 15 of its 25 pixels
-# Mean difference from the 2 most similar neighbours, of 255, above which a pixel is isolated.
+CROWD, CROWDED = 5, 0.59  # side in pixels of a window, and a share just below 15 of its 25 pixels
+# Mean difference (of 255) from the 2 most similar neighbours above which a pixel is isolated.
 LONELY = 20.0
-LONELY_IN_NOISE = 1.2  # the same limit in deviations of the Gaussian noise
-# To choose this kind of noise: least difference of extreme pixels from neighbours, of 255 and in
-# deviations of the other noise; the same of isolated pixels; and least share of such pixels, which
-# edges, highlights and texture do not reach.
+LONELY_IN_NOISE = 1.2  # the same limit as a multiple of the Gaussian noise level
+# For impulse noise: least difference from neighbours of an extreme pixel, and of an isolated pixel,
+# each of 255 and as a multiple of the noise level. Least share of such pixels, which edges,
+# highlights and texture do not reach.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
-# Impulses at one end only must differ by this many times the variation in a window this wide. A
-# picture with a larger share of extreme pixels has no impulses.
+# Least ratio of an impulse to the variation around it, if impulses lie at one end only; side of
+# that window; and share of extreme pixels above which a picture is binary, without impulses.
 FAR_IN_TEXTURE, AROUND, BINARY = 4.0, 33, 0.9
 
 
 def measure(image: Inspected) -> Measured:
-    """Return no level: `denoise` measures the noise itself."""
+    """Return no level, as `denoise` measures the noise itself."""
     return Measured(None, (0.0,) * len(image.planes), black=image.black)
 
 
 def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes some of whose pixels were replaced by impulses."""
+    """Denoise planes in which impulses replaced some pixels."""
     bad = np.stack([detect_impulses(plane) for plane in planes])
     filled = np.stack([fill_from_neighbours(p, b) for p, b in zip(planes, bad, strict=True)])
-    # To restore bad pixels better than by the median around, denoise the image with less and less
-    # noise assumed, and use only these pixels. A last run, below, removes the Gaussian noise.
+    # Denoising restores bad pixels better than the median: denoise the image at decreasing noise
+    # levels, and use only the bad pixels of the results. The last run removes the Gaussian noise.
     guesses = GUESSES if bad.any() else ()
     for number, guess in enumerate(guesses):
         with part(number, len(guesses) + 1):
-            # Denoise all: each pixel of one guess affects its neighbours in the next.
+            # Denoise all pixels: each pixel of one run affects its neighbours in the next.
             whole = replace(options, wanted=None)
             filled[bad] = denoise_gaussian(filled.copy(), (guess,) * len(planes), whole)[bad]
     levels = (level or 0.0,) * len(planes)
@@ -73,35 +73,35 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
 
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
     """Mark the pixels that hold an impulse instead of the image."""
-    # Extreme pixels are impulses, unless most pixels around are extreme too (a highlight, a shadow)
-    # or the median of the others is close.
+    # An extreme pixel is no impulse if most pixels around are extreme, too (a highlight, a shadow),
+    # or if the median of the others is close.
     extreme, alone = _stray(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
-    # If almost no pixel is an extreme impulse, impulses may have any value. They differ even from
-    # their 2 most similar neighbours, unlike pixels of a thin line.
+    # If almost no pixel is an extreme impulse, impulses may have any value. Unlike the pixels of a
+    # thin line, an impulse differs even from its 2 most similar neighbours.
     if np.count_nonzero(impulses) <= SALT_AND_PEPPER * plane.size and min(plane.shape) >= 3:
         impulses |= alone > max(LONELY, LONELY_IN_NOISE * diagonal_deviation(plane))
     return np.asarray(impulses)
 
 
 def has_impulses(plane: Planes) -> bool:
-    """Whether too many single pixels stand out too far for other noise."""
+    """Whether so many single pixels stand out so far that the noise must be impulses."""
     if min(plane.shape) < 3:
         return False
     extreme, alone = _stray(plane)
-    # With many impulses, almost every difference of pixels contains an impulse.
+    # With many impulses, almost every difference of pixels contains one: fill them first.
     filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
     deviation = diagonal_deviation(filled)
     least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)
-    # Pixels of a thin stroke or a highlight are extreme together.
+    # Impulses are also isolated, unlike the extreme pixels of a thin stroke or a highlight.
     single = (extreme & (np.abs(plane - filled) > least) & (alone > least)) | (alone > far)
-    # All of a dithered picture is extreme.
+    # A dithered picture consists of extreme pixels.
     ends = plane == plane.min(), plane == plane.max()
     enough = WITH_IMPULSES * plane.size
     if (ends[0] | ends[1]).mean() > BINARY or np.count_nonzero(single) <= enough:
         return False
-    # Dots of letters lie at one end, in places that vary as much as the dots stand out.
+    # Dots of letters lie at one end, where the picture varies as much as the dots stand out.
     if min(np.mean(single & end) for end in ends) < WITH_IMPULSES / 2:
         rest = fill_from_neighbours(plane, single)
         details = uniform_filter(np.square(rest - median_of_nine(rest)), AROUND)
@@ -110,10 +110,7 @@ def has_impulses(plane: Planes) -> bool:
 
 
 def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
-    """Mark extreme pixels with few extreme neighbours; return how far each pixel is off.
-
-    That is the mean difference from the two most similar of the 8 neighbours.
-    """
+    """Return extreme pixels with few such neighbours; differences from the 2 most similar ones."""
     extreme = np.zeros(plane.shape, dtype=bool)
     for value in (plane.min(), plane.max()):
         equal = plane == value
@@ -132,7 +129,7 @@ def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
 def median_of_nine(plane: Planes) -> Planes:
     """Return the median of each pixel and its 8 neighbours, with reflection at the edges.
 
-    It sorts columns of three (Smith 1996): 18 times as fast as SciPy's rank filter, and equal.
+    Sorting columns of three (Smith 1996) is 18 times as fast as SciPy's rank filter.
     """
     padded = np.pad(plane, 1, mode="symmetric")
     above, own, below = padded[:-2], padded[1:-1], padded[2:]
@@ -151,16 +148,13 @@ def _median_of_three(a: Planes, b: Planes, c: Planes) -> Planes:
 
 
 def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
-    """Return the plane with bad pixels replaced by the median of good neighbours.
-
-    The window grows until it holds 3 of them; a pixel without so many within 8 keeps its value.
-    """
+    """Return the plane with bad pixels replaced by the median of at least 3 good neighbours."""
     filled = plane.copy()
     rows, columns = np.nonzero(bad)
     for reach in REACHES:
         if not len(rows):
             break
-        # Infinity marks pixels to ignore and sorts to the end.
+        # Infinity marks pixels to ignore, and sorts to the end.
         usable = np.pad(plane, reach, constant_values=np.inf)
         usable[reach:-reach, reach:-reach][bad] = np.inf
         side = 2 * reach + 1

@@ -1,9 +1,9 @@
-"""The interface of a kind of noise: what it is given, and what it returns.
+"""The interface of a kind of noise.
 
-A model is a file of this room. `measure` returns the strength of its noise, given an inspected
-image. `denoise` removes it from planes (c, h, w) on the scale 0..255, grey or red, green and blue:
-it makes the noise white and Gaussian, calls `kpca_apps.denoise.noise.gaussian.denoise_gaussian` or
-`kpca_apps.denoise.passes.planes.denoise_planes`, and transforms back.
+A model is a module of this package. `measure` returns the strength of the noise in an inspected
+image. `denoise` removes the noise from planes (c, h, w) on the scale 0..255, grey or red, green and
+blue: transform the noise to white Gaussian noise, call `noise.gaussian.denoise_gaussian` or
+`passes.planes.denoise_planes`, and transform back.
 """
 
 from __future__ import annotations
@@ -26,52 +26,53 @@ Levels = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Inspected:
-    """An inspected image, whose noise a model is to measure."""
+    """An inspected image, whose noise a model measures next."""
 
     noise: str  # the kind of noise
     is_given: bool  # whether the user chose the kind
-    impulses: bool  # whether single pixels stand out, which the kind does not handle
+    impulses: bool  # whether the image has impulses, which the kind of noise does not model
     planes: Planes
-    pages: Sequence[Planes]  # pages in which noise is measured
-    white: DenoiseInfo  # white noise, on the scale of the planes, if the kind needs it
+    pages: Sequence[Planes]  # the pages in which noise is measured
+    white: DenoiseInfo  # white noise, on the scale of the planes; NOT_MEASURED if not needed
     laws: Sequence[PageLaws]
-    lights: Lights | None  # parameters of the light that makes the noise, if it follows a law
-    black: float  # added to the planes so that darkness (no light) is 0
-    faintest: float  # deviation below which noise is invisible
-    # Deviation at each pixel over its root mean square, if it varies over the image.
+    lights: Lights | None  # parameters of photon noise in each channel, if the noise follows a law
+    black: float  # value added to the planes so that darkness (no light) is 0
+    faintest: float  # noise level below which the noise is invisible
+    # Ratio of the noise level at each pixel to its root mean square, if the level varies.
     place: NDArray[np.float32] | None = None
 
 
 class Measured(NamedTuple):
-    """The measured noise of an image, as its model removes it."""
+    """The measured noise of an image, in the form that the model's `denoise` takes."""
 
     known: Any  # argument `known` of `denoise`
-    levels: Levels  # deviation in each channel; for speckle relative, for Poisson at 255
+    # noise level in each channel; for speckle relative, for Poisson at brightness 255
+    levels: Levels
     established: bool = True
-    black: float = 0.0  # added to planes before denoising
-    interval: tuple[float, float] | None = None  # interval of an estimated level, if known
+    black: float = 0.0  # value added to the planes before denoising
+    interval: tuple[float, float] | None = None  # interval of the estimated level, if known
 
 
 class VarianceStabilisation(NamedTuple):
     """A pixel-wise transform of planes that makes their noise white, and its inverse."""
 
-    forward: Callable[[Planes], Planes]  # may overwrite its argument, as may the inverse
+    forward: Callable[[Planes], Planes]  # may overwrite the planes, as may the inverse
     inverse: Callable[[Planes], Planes]
-    levels: NDArray[np.float64]  # deviations of the noise in the transformed planes
+    levels: NDArray[np.float64]  # noise level of each transformed plane
 
 
 class Model(Protocol):
-    """A kind of noise; each module that `NOISE_MODELS` names is one."""
+    """A kind of noise, implemented by each module that `NOISE_MODELS` names."""
 
     def measure(self, image: Inspected) -> Measured:
-        """Return the noise of an image whose level is not given."""
+        """Return the noise of an image whose noise level is not given."""
 
     def denoise(self, planes: Planes, known: Any, options: Options) -> tuple[Planes, Levels]:
-        """Return denoised planes, and the level in each channel, as given or measured."""
+        """Return denoised planes, and the noise level in each channel, given or measured."""
 
 
 def noisy_channels(planes: Planes, levels: Levels) -> NDArray[np.bool_]:
-    """Return which channels have noise; channels without light have none."""
+    """Return which channels have noise; a channel without light has none."""
     return np.asarray((np.array(levels) > 0) & (planes.max(axis=(1, 2)) > 0))
 
 
@@ -82,10 +83,7 @@ def channel_by_channel(
     levels: Levels,
     options: Options,
 ) -> tuple[Planes, Levels]:
-    """Denoise the noisy channels as grey images, and leave the others unchanged.
-
-    Empty channels, common in fluorescence microscopy, would change the noise of opponent planes.
-    """
+    """Denoise noisy channels as grey images, since empty channels would disturb opponent planes."""
     cleaned = planes.copy()
     noisy = np.flatnonzero(noisy_channels(planes, levels))
     for number, channel in enumerate(noisy.tolist()):

@@ -1,7 +1,7 @@
-"""Noise of counted light, whose variance grows with brightness; perhaps correlated.
+"""Photon noise, perhaps correlated: variance grows linearly with brightness.
 
-The Anscombe transform makes it white; below 0, where a background was subtracted, the transform is
-extended as a line.
+The Anscombe transform makes the noise white. Below 0 (after background subtraction), the transform
+is extended as a straight line.
 
 References
 ----------
@@ -43,21 +43,20 @@ from kpca_apps.denoise.noise.model import (
 )
 from kpca_apps.denoise.options import Options
 
-# Rounds of finding the gain for which the Anscombe transform has noise of deviation 1.
-GAIN_ROUNDS = 4
-# Deviations of readout above black below which the transform is a straight line, so that its noise
-# is 1 in the dark too, within 2 %, and weaker only where almost no photon was counted. Noise of the
-# usual transform has a deviation of up to 1.13 in the dark.
+GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has noise of deviation 1
+# Brightness, in deviations of the readout noise, below which the transform is a straight line. The
+# transformed noise is then 1 in the dark, too, within 2 % (weaker if almost no photon was counted);
+# with the usual transform up to 1.13.
 BEND = -0.5
-MANY_COUNTS = 10  # mean count above which the Anscombe transform's noise is 1 for most pixels
+MANY_COUNTS = 10  # mean count above which the transformed noise is 1 for most pixels
 LEAST_GAIN = 1e-30
-WHOLLY = (1.0,) * 3  # powers of the noise's spectra: 1, as a blur explains them fully
-# Mean of the Anscombe transform of a Poisson count of mean 0.
+WHOLLY = (1.0,) * 3  # fully whitening powers of the noise's spectra, which are those of a blur
+# Mean of the Anscombe transform of a count that is always 0.
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure the light of the noise; a law includes the black level."""
+    """Measure the gain and the dark light of the noise; a law includes the black level."""
     if image.lights:
         levels = tuple(light.level for light in image.lights)
         is_noise = image.is_given or _share_in_lines(image.pages[0], image.lights) <= MOST_IN_LINES
@@ -68,7 +67,7 @@ def measure(image: Inspected) -> Measured:
 
 
 def _share_in_lines(planes: Planes, lights: Lights) -> float:
-    """Return the share of spectral lines in what a draft removes of planes."""
+    """Return the share of spectral lines in what a draft removes from planes."""
     if not _has_light(planes, lights):
         return 0.0
     transform, spectra = _stabilised(planes, lights)
@@ -77,13 +76,13 @@ def _share_in_lines(planes: Planes, lights: Lights) -> float:
 
 
 def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, NDArray[Any]]:
-    """Return the transform for noise of these lights, and the spectra (c, 8, 8) after it."""
+    """Return the transform that makes the noise white, and its spectra (c, 8, 8) afterwards."""
     transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
     return transform, transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
 
 
 def _typical_lights(pages: Sequence[Lights]) -> Lights:
-    """Return gain and dark of each channel, typical of pages measured without a law."""
+    """Return typical light parameters of each channel over pages measured without a law."""
     terms = np.array([[(gain, gain * dark, blur) for gain, dark, blur in page] for page in pages])
     typical = []
     for own in terms.swapaxes(0, 1):
@@ -97,8 +96,8 @@ def denoise(
 ) -> tuple[Planes, Levels]:
     """Denoise planes whose noise has a variance proportional to intensity plus a constant.
 
-    For a given level, 0 is no light. If values are negative, because a background was subtracted or
-    readout added its own noise, the constant is measured.
+    If only a level is `known`, intensity is counted from 0. The constant is then measured if values
+    are negative, because a background was subtracted or the readout added noise.
     """
     if isinstance(known, tuple) and isinstance(known[0], Light):
         lights = known
@@ -106,7 +105,7 @@ def denoise(
         at_most = np.broadcast_to(np.asarray(known, np.float64), len(planes))
         darks = [dark_light(plane, 1) for plane in planes]
         gains = [level**2 / (SCALE + dark) for level, dark in zip(at_most, darks, strict=True)]
-        # Single precision cannot divide by a smaller gain, which counts as no noise.
+        # Single precision cannot divide by a smaller gain, so such a gain counts as no noise.
         lights = tuple(
             Light(float(gain) if gain > LEAST_GAIN else 0.0, dark)
             for gain, dark in zip(gains, darks, strict=True)
@@ -118,7 +117,7 @@ def denoise(
     transform, spectra = _stabilised(planes, lights)
     if not any(light.blur for light in lights):
         return denoise_stabilised(planes, transform, options), levels
-    # Denoise the whole image, as the filter reaches over all of it.
+    # Denoise the whole image, as the whitening filter combines all pixels.
     options = replace(options, wanted=None)
     cleaned = whitened_denoising(transform.forward(planes), spectra, options, WHOLLY, WHOLLY)
     found = transform.inverse(cleaned)
@@ -126,7 +125,7 @@ def denoise(
 
 
 def _has_light(planes: Planes, lights: Lights) -> bool:
-    """Whether all channels have light, and noise from it."""
+    """Whether every channel has light, and noise from light."""
     brightest = [
         plane.max() + np.float32(light.dark) for plane, light in zip(planes, lights, strict=True)
     ]
@@ -162,27 +161,24 @@ def stabilisation(planes: Planes, lights: Lights) -> VarianceStabilisation:
 
 
 def _light_by_tiles(plane: Planes) -> Light:
-    """Measure noise with variance proportional to intensity, 0 being no light.
-
-    The constant is 0 unless values are negative.
-    """
+    """Measure noise with variance gain (x + dark); dark is 0 without negative values."""
     dark = dark_light(plane, 1)
     return Light(_poisson_gain(plane + np.float32(dark)), dark)
 
 
 def _poisson_gain(plane: Planes) -> float:
-    """Return the intensity of one count, 0 if there is no noise."""
+    """Return the intensity of one count, or 0 if there is no noise."""
     brightness = float(np.mean(np.maximum(plane, 0)))
     if brightness <= 0:
         return 0.0
-    # With few counts, the Anscombe transform's noise is weaker than 1, and the quietest patches are
-    # the darkest. Use the ratio of variance, by mixed differences, to mean: its median over tiles.
+    # With few counts, the transformed noise is weaker than 1, and the quietest patches are the
+    # darkest. Use the median over tiles of the ratio of variance (from mixed differences) to mean.
     variance, mean = tiled_noise(plane)
     light = mean > 0
     gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
     if gain * MANY_COUNTS > brightness:
         return gain
-    # Texture affects that ratio more than the gain for which the transform has noise 1.
+    # Texture affects that ratio more than it affects the gain at which the transformed noise is 1.
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:
@@ -193,10 +189,10 @@ def _poisson_gain(plane: Planes) -> float:
 
 
 def anscombe(counts: NDArray[np.floating], readout: float = 0.0) -> NDArray[np.float64]:
-    """Return the Anscombe transform of Poisson counts: noise of deviation about 1.
+    """Return the Anscombe transform of Poisson counts, whose noise has deviation about 1.
 
-    It is the generalised one if Gaussian noise of the variance `readout` was added. In the dark,
-    and below 0, where a background was subtracted, it is extended as its tangent.
+    With Gaussian noise of the variance `readout`, use the generalised Anscombe transform. In the
+    dark and below 0, the transform is extended as its tangent.
     """
     values = np.asarray(counts, np.float64)
     lowest, constant = BEND * np.sqrt(readout), readout + 0.375
@@ -208,7 +204,7 @@ def anscombe(counts: NDArray[np.floating], readout: float = 0.0) -> NDArray[np.f
 def inverse_anscombe(values: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the mean count whose Anscombe transform has the given mean.
 
-    The closed form of the exact unbiased inverse; below 2 sqrt(3/8), the value of mean 0, the line.
+    This is the closed form of the exact unbiased inverse, extended as a line below 2 sqrt(3/8).
     """
     given = np.asarray(values, np.float64)
     v = np.maximum(given, ANSCOMBE_OF_NOTHING)

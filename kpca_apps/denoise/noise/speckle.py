@@ -1,4 +1,4 @@
-"""Noise that multiplies the intensity; its logarithm is white.
+"""Speckle: noise that multiplies the intensity, so that its logarithm is white.
 
 References
 ----------
@@ -30,17 +30,17 @@ from kpca_apps.denoise.noise.model import (
 )
 from kpca_apps.denoise.options import Options
 
-SPECK = 1.5  # most deviations below the neighbours: above 1, no mean changes by a percent
+SPECK = 1.5  # largest depth of a pixel below its neighbours, in noise levels
 AROUND = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
-FAINTEST = 1e-6  # relative deviation below which there is no noise
-DARKEST = 1e-3  # least value, as a share of the mean: keeps the logarithm of a dark pixel finite
+FAINTEST = 1e-6  # relative noise level below which there is no noise
+DARKEST = 1e-3  # least value, as a share of the mean, of which to take the logarithm
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure the deviation in each channel, relative to the intensity."""
+    """Measure the noise level of each channel, relative to the intensity."""
     levels = []
     for logs in _logs(image.planes + np.float32(image.black))[1]:
-        # Measure each channel on its own scale: one without light is far from all others.
+        # Scale each channel by itself: one without light has logarithms far below the others.
         scale = float(np.ptp(logs) or 1.0) / SCALE
         scaled = ((logs - logs.min()) / scale).astype(np.float32)
         levels.append(_relative_deviation(estimate_noise(scaled).sigma * scale))
@@ -48,16 +48,16 @@ def measure(image: Inspected) -> Measured:
 
 
 def _logs(planes: Planes) -> tuple[list[float], NDArray[np.float64]]:
-    """Return the light that would make the noise in the dark of planes, and their logarithms."""
+    """Return the intensity that equals the dark noise of each plane, and the planes' logarithms."""
     darks = [dark_light(plane, 2) for plane in planes]
     return darks, np.stack([log_of_speckle(p, dark) for p, dark in zip(planes, darks, strict=True)])
 
 
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes, 0 being no light, whose noise multiplies the intensity.
+    """Denoise planes whose noise multiplies the intensity, counted from 0.
 
-    `level` is that of all channels, or one for each. If values are negative, there is other noise
-    in the dark, which is measured.
+    `level` is the noise level of all channels, or of each. Negative values indicate other noise in
+    the dark, which is measured.
     """
     darks, logs = _logs(planes)
     levels = level if isinstance(level, tuple) else (level,) * len(planes)
@@ -77,10 +77,10 @@ def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Pl
 
 
 def _relative_deviation(log_deviation: float) -> float:
-    """Return the relative deviation of speckle whose logarithm has the given deviation."""
+    """Return the relative noise level of speckle whose logarithm has the given deviation."""
     if log_deviation < FAINTEST:
         return 0.0
-    # The logarithm's deviation is at least sigma, and grows with it.
+    # The deviation of the logarithm is at least sigma, and grows with sigma.
     lowest, highest = min(log_deviation / 100, 0.01), max(log_deviation, 0.01)
     return float(
         brentq(lambda s: speckle_log_moments(s)[1] - log_deviation, lowest, highest, xtol=1e-9)
@@ -88,10 +88,10 @@ def _relative_deviation(log_deviation: float) -> float:
 
 
 def log_of_speckle(intensity: NDArray[np.floating], dark: float = 0.0) -> NDArray[np.float64]:
-    """Return the logarithm, which makes multiplicative noise additive, finite in the dark.
+    """Return the logarithm of intensities, which makes multiplicative noise additive.
 
-    With other noise in the dark, as strong as that of the intensity `dark`, it is the generalised
-    logarithm, which is odd: negative values keep their sign.
+    With other noise in the dark, as strong as speckle at the intensity `dark`, this is the
+    generalised logarithm, an odd function: negative values keep their sign.
     """
     values = np.asarray(intensity, np.float64)
     if dark > 0:
@@ -102,9 +102,9 @@ def log_of_speckle(intensity: NDArray[np.floating], dark: float = 0.0) -> NDArra
 
 def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floating]:
     """Raise single pixels whose logarithm is far below that of all but one of their neighbours."""
-    # If the noise's factor was near 0, the logarithm is many deviations off and looks like detail.
-    # A dark line stays: its pixels have two neighbours as dark. At a border, pixels beyond it
-    # mirror pixels within: a repeated pixel would be its own neighbour.
+    # If the factor of the noise was near 0, the logarithm is far too low, and looks like detail.
+    # Pixels of a dark line stay, since two neighbours are as dark. Mirrored borders add pixels from
+    # inside: with repeated borders, a pixel would be its own neighbour.
     others = rank_filter(logs, 1, footprint=AROUND, mode="mirror")
     return np.asarray(np.maximum(logs, others - SPECK * deviation))
 
@@ -115,16 +115,16 @@ def speckle_from_log(
     """Return intensities from denoised logarithms, without the bias of the logarithm."""
     logs, bias = np.asarray(values, np.float64), speckle_log_moments(sigma)[0]
     if dark > 0:
-        # The bias is half the variance times the curvature, which falls to 0 with the intensity.
+        # The bias is half the variance times the curvature, which tends to 0 with the intensity.
         logs = logs - np.log(dark / 2)
         return np.asarray(dark * np.sinh(logs - bias * np.tanh(logs)))
     return np.asarray(np.exp(logs - bias))
 
 
 def speckle_log_moments(sigma: float) -> tuple[float, float]:
-    """Return mean and deviation of the logarithm of multiplicative noise."""
-    # Gamma with mean 1: an average of looks in radar or ultrasound intensity. For small deviations
-    # any noise has about these moments.
+    """Return the mean and the deviation of the logarithm of multiplicative noise."""
+    # The noise factor has a gamma distribution, as averages of independent radar or ultrasound
+    # exposures (looks). At small deviations, any other noise has about these moments, too.
     looks = 1.0 / max(sigma, FAINTEST / 10.0) ** 2
     mean = float(polygamma(0, looks)) - float(np.log(looks))
     return mean, float(np.sqrt(polygamma(1, looks)))

@@ -1,13 +1,12 @@
-"""Groups of similar patches: found, denoised by the engine's operator, and added up; compiled.
+"""Find groups of similar patches, denoise each group, and add up the estimates, in compiled code.
 
-A group is the nearest neighbours of a reference patch, with random ties: two patches whose squared
-distance is below what the noise alone explains are the same patch as far as anyone can tell.
-Taking the nearest of them anyway picks the neighbours that share the reference's noise, and their
-mean keeps it. Such candidates are drawn by a hash of their coordinates instead: fair, and the same
-on every run, whatever the tiling.
+A group is the nearest neighbours of a reference patch. Patches whose squared distance is below what
+noise alone explains are ties, broken at random: the nearest of them would share the reference's
+noise, and their mean would keep that noise. A hash of coordinates draws the patches, so that every
+run and every tiling gives the same groups.
 
-Planes have an axis of pages, of which a single image has one. Patches span some of them, and a
-group is sought in the pages around, too, where the search follows what moves.
+Planes have an axis of pages, of length 1 for a single image. Patches span some pages, and groups
+are also sought in the pages around, where the search follows motion.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from kpca_apps.engine.linalg.small_matrices import NONE, Matrix, Scalar, Vector,
 from kpca_apps.system.compiling import compiled, inlined
 from kpca_apps.system.registers import each, fill, load, store, total, where_above
 
-Places = NDArray[np.int32]  # (k, 3): page, row and column of the corner of each patch
+Places = NDArray[np.int32]  # (k, 3), page, row and column of the corner of each patch
 Pages = NDArray[np.float32]  # (pages, h, w)
-# Corners (groups * k, 3) of patches, with room for k in each group; number of patches in each.
+# Corners (groups * k, 3) of patches, with room for k in each group; number of patches per group.
 Groups = tuple[Places, NDArray[np.int64]]
 Shape = tuple[int, int, int]  # pages, height and width of a patch
 
@@ -32,23 +31,23 @@ Shape = tuple[int, int, int]  # pages, height and width of a patch
 class Room(NamedTuple):
     """Arrays that a search for patches reuses."""
 
-    rows: Matrix  # distances of candidates, a row of the page in each row
-    distances: Vector  # `rows`, one after the other
-    bits: NDArray[np.int32]  # bits of `distances` as whole numbers
-    begins: Places  # the first candidate of each row
+    rows: Matrix  # distances of candidates: one row for each row of a page
+    distances: Vector  # `rows` as a flat array
+    bits: NDArray[np.int32]  # the bits of `distances`, as integers
+    begins: Places  # page, row and first column of each row of candidates
     near: NDArray[np.int32]  # indices of the smallest of `distances`
     few: Vector  # distances at `near`
-    one: Vector  # a single distance, and its bits
-    one_bits: NDArray[np.int32]
+    one: Vector  # a single distance
+    one_bits: NDArray[np.int32]  # the bits of `one`
 
 
-RADIUS = 18  # patches are sought up to this many rows and columns from the reference
-LANES = 40  # columns of candidates compared at once: 2 RADIUS + 1, in whole vector registers
-# In other pages, patches are sought within NEAR pixels of the patch most similar to the reference
-# in the adjacent page towards it, and in PAGES pages on either side.
+RADIUS = 18  # largest number of rows and columns between a patch and its reference
+LANES = 40  # number of columns compared at once: 2 RADIUS + 1, in whole vector registers
+# In up to PAGES pages on either side, patches are sought within NEAR pixels of the position of the
+# patch most similar to the reference in the adjacent page.
 NEAR, PAGES = 5, 3
 
-# The largest finite distance, and its bits; a distance that is not a number counts as this one.
+# The largest finite distance, and its bits; NaN distances count as this distance.
 LARGEST, FINITE_BITS = np.finfo(np.float32).max, 0x7F7FFFFF
 
 
@@ -63,11 +62,11 @@ def _distances(
     out: Matrix,
     at: int,
 ) -> None:
-    """Write squared distances of the reference to patches of page `other`, in two of its rows.
+    """Write squared distances of the reference to patches in two rows of page `other`.
 
-    There are LANES a row, from RADIUS columns before x on.
+    Each row has LANES distances, from RADIUS columns before x on.
     """
-    # Use registers of 32 and 8 lanes, as the number of lanes must be a power of two.
+    # Use registers of 32 and 8 lanes, as numbers of lanes must be powers of two.
     most, rest = fill(np.float32(0), 32), fill(np.float32(0))
     most_below, rest_below = most, rest
     page, own_y, own_x = reference
@@ -93,7 +92,7 @@ def _distances(
 
 @inlined
 def _mixed(a: int, b: int, c: int) -> np.uint32:
-    """Hash three whole numbers into a number of 32 bits."""
+    """Hash three integers into 32 bits."""
     z = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b)
     z ^= z >> np.uint64(31)
     z = z * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(c)
@@ -104,14 +103,13 @@ def _mixed(a: int, b: int, c: int) -> np.uint32:
 
 @inlined
 def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie: Scalar) -> None:
-    """Replace distances below `tie` by random ones from tie / 2 to tie, by seed and column.
+    """Replace distances below `tie` by random ones from tie / 2 to tie, drawn by seed and column.
 
-    The first of the row is column x. Outside `valid` they become infinite, and inside finite: an
-    order of distances there must be.
+    The first column is x. Distances become infinite outside `valid`, and finite inside.
     """
     tie = np.float32(tie)
     for t in range(LANES):
-        # Use products of 32 bits, which fit into the lanes of registers.
+        # Use products of 32 bits, which fit into vector lanes.
         z = np.uint32(seed + np.uint32(np.uint32(x + t) * np.uint32(0x9E3779B1)))
         z = np.uint32((z ^ (z >> np.uint32(16))) * np.uint32(0x7FEB352D))
         z = np.uint32((z ^ (z >> np.uint32(15))) * np.uint32(0x846CA68B))
@@ -125,7 +123,7 @@ def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie
 
 @inlined
 def _count_up_to(distances: Vector, n: int, level: Scalar) -> int:
-    """Return how many of the first n numbers are at most a level; n is a multiple of 8."""
+    """Count the numbers up to a level among the first n, a multiple of 8."""
     most, one = fill(np.float32(level)), fill(np.float32(1))
     count = fill(np.float32(0))
     for t in range(0, n, 8):
@@ -135,12 +133,12 @@ def _count_up_to(distances: Vector, n: int, level: Scalar) -> int:
 
 @compiled
 def _nearest(room: Room, n: int, k: int) -> int:
-    """Find the k smallest of n distances, of equal ones the first; n is a multiple of 8.
+    """Write the indices of the k smallest of n distances to `room.near`; return their number.
 
-    They become the first of `room.near`; returned is their number.
+    Of equal distances the first are taken; n is a multiple of 8.
     """
-    # Floats from 0 up, and -1, have the order of their bits, so bisect bits: among all distances
-    # until few are left, then among these few.
+    # Non-negative floats, and -1, have the order of their bits. So bisect bits, first among all
+    # distances until few candidates remain, then among these candidates.
     as_float, as_bits, values, near = room.one, room.one_bits, room.distances, room.near
     low, high, count, size, few = NONE, np.int64(FINITE_BITS), n, n, NONE
     for enough in (2 * k + 16, 0):
@@ -211,8 +209,8 @@ def _find_group(
                         if distances[r, other_x - edge] < best:
                             best = distances[r, other_x - edge]
                             centre_y, centre_x = other_y, other_x
-                # Draws depend on the distance between pages, not on their numbers, so it does not
-                # matter at which page a piece begins.
+                # Draw by the distance between pages instead of their numbers, so that results do
+                # not depend on the page at which a piece begins.
                 seed = _mixed(
                     origin[0] + y,
                     origin[1] + x,
@@ -260,11 +258,11 @@ def find_groups(
 ) -> Groups:
     """Return the corners of the k patches nearest to each reference of a page.
 
-    `references` are their page and the rows and columns of their corners, in a guide with RADIUS
-    columns of zeros before it and LANES behind. Each is in its own group, whose patches are in
-    reading order of each page; an image may hold fewer than k. Squared distances below `tie`
-    (pages, h, w) at the reference are drawn at random from its upper half, by coordinates in the
-    whole image, where the guide begins at `origin`.
+    `references` are a page, and rows and columns of corners in a guide with RADIUS columns of zeros
+    before it and LANES behind. Each reference is in its own group, whose patches are in reading
+    order; an image may hold fewer than k. Squared distances below `tie` (pages, h, w) at the
+    reference are drawn at random from the upper half of that range, by coordinates in the whole
+    image, where the guide begins at `origin`.
     """
     n = len(references[1]) * len(references[2])
     groups = np.empty((n * k, 3), np.int32), np.empty(n, np.int64)
@@ -276,7 +274,7 @@ def _room(n_pages: int) -> Room:
     most = 2 * RADIUS + 1
     if n_pages > 1:
         most += 2 * PAGES * (2 * NEAR + 1)
-    # Leave a row to spare, as two rows are compared at once.
+    # Add a row, as two rows are compared at once.
     rows, one = np.empty((most + 1, LANES), np.float32), np.empty(1, np.float32)
     distances = rows.ravel()
     return Room(
@@ -290,17 +288,16 @@ def _room(n_pages: int) -> Room:
 def gather_centred(
     pages: Pages, group: Places, shape: Shape, patches: Matrix, mean: Vector
 ) -> None:
-    """Write the patches of a group, less their mean, and the mean.
+    """Write the mean of the patches of a group, and the patches without their mean.
 
-    They become the first k rows and n columns of a matrix of which the rest is zero, rows some
-    times four and one more, columns of the padded size.
+    `patches` is padded with zeros to a multiple of four rows plus one, and to the padded size.
     """
     deep, height, width = shape
     k, n, wide = len(group), deep * height * width, patches.shape[1]
     flat, zero = patches.ravel(), fill(np.float32(0))
     for g in range(k):
         y, x, at = group[g, 1], group[g, 2], g * wide
-        # A register also copies pixels right of the patch, which the next row overwrites.
+        # Copying a register also writes pixels right of the patch, which the next row overwrites.
         inside = x + 8 <= pages.shape[2]
         for p in range(deep):
             page = group[g, 0] + p
@@ -337,12 +334,12 @@ def spread(
     start: tuple[int, int],
     sums: NDArray[np.float32],
 ) -> None:
-    """Add the estimates of a group to the sums of the pixels that it covers.
+    """Add the estimates of a group to the sums of the pixels that the group covers.
 
     `sums` holds weighted estimates, weights and weighted leverages, from a page and row `start` on,
-    with eight columns to spare. Each patch has its weight, and each pixel of a patch that of the
-    window, whose rows are padded from `width` to a register with zeros. The leverage of a patch is
-    the variance of its estimate over that of the noise.
+    with eight columns to spare. Pixels have the weight of their patch times that of the `window`,
+    whose rows are padded with zeros to a register. The leverage of a patch is the variance of its
+    estimate over that of the noise.
     """
     deep, height = window.shape[:2]
     flat, zero = estimates.ravel(), fill(np.float32(0))
@@ -373,15 +370,14 @@ def truncate_groups(
     sums: NDArray[np.float32],
     ratios: Vector,
 ) -> None:
-    """Denoise groups of all planes by truncation, and add the estimates up.
+    """Denoise groups of all planes by truncation, and add up the estimates.
 
-    `variance` (c, pages, h, w) is that of the noise in `planes`, its mean over the patch at each
-    position. `window` weighs the pixels of a patch, (pages, h, 8) with zeros from its width on. The
-    truncation is of the `bandwidth` of the engine's `denoise_group`, and
-    its edge follows the group up to `most` times the variance. `sums` are those of `spread`, of
-    each plane, from the page and row of `start` on. `ratios` becomes the residual variance of
-    groups in the first plane over the variance given: about 1 where there is nothing but noise and
-    the variance is right, more with detail.
+    `variance` (c, pages, h, w) is the mean noise variance over the patch at each position.
+    `window` (pages, h, 8) holds the weights of a patch's pixels, with zeros from its width on.
+    `bandwidth` is that of the engine's `denoise_group`; the truncation edge follows each group up
+    to `most` times the variance. `sums` holds the sums of `spread` for each plane, from the page
+    and row `start` on. `ratios` receives the residual variance of each group in the first plane
+    over the given variance: about 1 for noise alone of the given variance, larger with detail.
     """
     places, counts = found
     shape = window.shape[0], window.shape[1], width
@@ -417,9 +413,9 @@ def smooth_groups(
     start: tuple[int, int],
     sums: NDArray[np.float32],
 ) -> None:
-    """Denoise groups of all planes by the Tikhonov filter learned on `points`; add up estimates.
+    """Denoise groups by the Tikhonov filter learned on `points`, and add up the estimates.
 
-    `variance` (c,) is that of the noise; the rest is as for `truncate_groups`.
+    `variance` (c,) is the noise variance; the other arguments are those of `truncate_groups`.
     """
     places, counts = found
     shape = window.shape[0], window.shape[1], width
@@ -433,7 +429,7 @@ def smooth_groups(
         group = places[at * room : at * room + k]
         for c in range(len(planes)):
             for is_noisy in (False, True):
-                # The mean written last is the mean of the noisy patches.
+                # Gather the noisy patches last, since `mean` is then their mean.
                 pages, patches = (planes[c], z) if is_noisy else (points[c], x)
                 gather_centred(pages, group, shape, patches, mean)
             estimates, leverage = linear_smooth(x, z, mean, k, n, variance[c])

@@ -1,8 +1,8 @@
 """Run one pass over a piece of an image or stack: denoise groups, and average their estimates.
 
 Bands of references are processed in any order but summed in image order, and a piece uses the same
-references, bands and random draws as the whole image. So results do not depend on the pieces or the
-number of threads, to the last bit.
+references, bands and random draws as the whole image. So results are the same, bit for bit, for all
+pieces and numbers of threads.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from kpca_apps.system.registers import WIDTH
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # zeros beside a page, never chosen as patches
+MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # numbers of zeros beside a page
 
 
 @dataclass(frozen=True)
 class Piece:
     """Position of planes in an image."""
 
-    window: Window
+    window: Window  # window of the planes
     whole: tuple[int, int]  # height and width of the image
-    wanted: Window  # window outside which the estimate is undefined
+    wanted: Window  # window inside which the estimate must be right
 
     def within(self, corners: Rows, axis: int, size: int) -> Rows:
-        """Return corners relative to the piece, of references whose groups reach `wanted`."""
+        """Return those corners, relative to the piece, whose groups reach `wanted`."""
         (begin, end), (low, high) = self.window[axis], self.wanted[axis]
         inside = (corners >= begin) & (corners + size <= end)
         inside &= (corners + size + RADIUS > low) & (corners - RADIUS < high)
@@ -60,11 +60,11 @@ def run_pass(
 ) -> tuple[Planes, Planes]:
     """Run one pass over a piece of an image; return the estimate and its leverage.
 
-    `planes` (c, pages, h, w) are denoised in groups matched in `guide` (pages, h, w). `variance`
-    (c, pages, h, w) is that of their noise. With a `pilot` (c, pages, h, w), a first estimate of
-    the planes, a Tikhonov filter is used, and `variance` one value a plane, (c, 1, 1, 1). For
-    truncation `guide_variance` (pages, h, w) is that of the noise in the guide. The leverage is the
-    variance of the estimate over the noise's.
+    `planes` (c, pages, h, w) are denoised in groups matched in `guide` (pages, h, w). `variance` is
+    their noise variance (c, pages, h, w), and `guide_variance` (pages, h, w) that of the guide. A
+    Tikhonov filter is used if there is a `pilot` (c, pages, h, w), a first estimate of the planes;
+    `variance` is then one value a plane, (c, 1, 1, 1). The leverage is the variance of the
+    estimate over that of the noise.
     """
     count, height = planes.shape[1:3]
     shape = deep, tall, wide = settings.shape((count, *piece.whole))
@@ -74,7 +74,7 @@ def run_pass(
         variance = patch_means(variance, shape)
         tie = patch_means(guide_variance, shape) * np.float32(settings.tie * 2 * deep * tall * wide)
     columns = piece.within(patch_grid(piece.whole[1], wide, settings.stride), 1, wide)
-    # Bands of references that are needed, with the pages and rows that each can reach.
+    # Choose the bands of references that are needed, with the pages and rows that each can reach.
     grid, bands = patch_grid(piece.whole[0], tall, settings.stride), []
     for page in patch_grid(count, deep, max(1, deep - 1)).tolist():
         first, end = max(0, page - PAGES), min(count, page + PAGES + deep)
@@ -88,7 +88,7 @@ def run_pass(
     origin = piece.window[0][0], piece.window[1][0]
 
     def denoise_band(page: int, rows: Rows, reached: tuple[int, int, int, int]) -> Planes:
-        """Return sums of the groups of a band of references, (c, 3, pages, rows, w + 8)."""
+        """Return the sums of the groups of a band of references, (c, 3, pages, rows, w + 8)."""
         found = find_groups(padded, (page, rows, columns), shape, origin, settings.group, tie)
         first, top, pages, high = reached
         sums = np.zeros((len(planes), 3, pages, high, planes.shape[3] + WIDTH), np.float32)
@@ -128,10 +128,10 @@ def run_pass(
 
 
 def residual_ratios(planes: Planes, variance: float, settings: Pass) -> tuple[Planes, float]:
-    """Return the ratio of residual to noise variance in groups of the first of planes (c, 1, h, w).
+    """Return ratios of residual to noise variance in groups of the first plane, and mean leverage.
 
-    Computed with the linear kernel at each reference, shape (rows, columns). Returned as well is
-    the mean leverage.
+    `planes` are (c, 1, h, w); the ratios (rows, columns), one at each reference, use the linear
+    kernel.
     """
     shape = _, tall, wide = settings.shape(planes.shape)
     *_, height, width = planes.shape
@@ -170,7 +170,7 @@ def patch_window(shape: tuple[int, int, int]) -> Planes:
 
 
 def patch_grid(length: int, size: int, stride: int) -> Rows:
-    """Return the corners of patches along one side, always including the last.
+    """Return the corners of patches along one side, always including the last position.
 
     >>> patch_grid(10, 4, 4)
     array([0, 4, 6])

@@ -9,31 +9,30 @@ import numpy as np
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.groups import RADIUS
 
-# Noise levels, and the inverse bandwidth of the RBF kernel at each; bandwidths are in units of the
-# squared distance of pure noise. Gains over the linear kernel on print (TeX and STIX fonts),
-# drawings, textures and the photographs of scikit-learn: print gains 1.2 dB at level 12 and .3 at
-# 25, but binary print loses .3 at 50. Photographs lose nothing. At level 5, where the bandwidth is
-# 29, one of 12 would cost a picture of grass .15 dB.
+# Noise levels, and the inverse bandwidth of the RBF kernel at each level. The unit of bandwidth is
+# the squared distance of pure noise. Gains over the linear kernel: print gains 1.2 dB at level 12
+# and .3 at 25, but binary print loses .3 at 50; photographs lose nothing. At level 5, where the
+# bandwidth is 29, a bandwidth of 12 would cost a picture of grass .15 dB.
 NARROWNESS = ((0.0, 12.0, 25.0, 50.0), (0.0, 1 / 12, 1 / 12, 0.0))
 
-# Noise levels, of 255, at which the tables below were tuned. Their values are interpolated between
-# these levels, and constant outside.
+# Noise levels, of 255, at which the tables below were tuned. Values are interpolated between these
+# levels, and constant outside.
 SIGMAS = (15.0, 25.0, 50.0)
-# Side of a patch in pixels, number of patches in a group, and `tie` of `Pass`, at these levels.
+# At each level: side of a patch in pixels, number of patches in a group, and `tie` of `Pass`.
 PASSES = {
     "first": ((6, 7, 8), (40, 48, 64), (1.1, 1.1, 1.1)),
     "second": ((5, 6, 7), (40, 48, 64), (8.0, 6.0, 4.0)),
     "soft": ((7, 8, 8), (60, 90, 120), (0.0, 0.0, 0.0)),
     "last": ((4, 5, 6), (28, 36, 48), (1.1, 1.1, 1.1)),
 }
-# The same for a draft: fewer patches in a group than pixels in a patch are faster. Chosen on ten
-# photographs of BSDS500/train.
+# The same for a draft, with fewer patches in a group than pixels in a patch, which is faster.
+# Chosen on ten photographs of BSDS500/train.
 DRAFT = {
     "first": ((7, 8, 8), (32, 48, 48), (1.1, 1.1, 1.1)),
     "soft": ((8, 8, 8), (48, 48, 48), (0.0, 0.0, 0.0)),
     "last": ((6, 6, 7), (40, 40, 48), (3.0, 2.0, 1.1)),
 }
-# Weight b: at faint noise, the Tikhonov filter keeps fine texture that few components lose.
+# Weight b: at faint noise, the Tikhonov filter keeps fine texture that truncation loses.
 SMOOTH = (0.35, 0.2, 0.2)
 # The passes of each preset, and the distance in pixels between their references.
 STRIDES = {
@@ -50,27 +49,27 @@ class Pass:
 
     size: int  # side of a patch in pixels
     group: int  # number of patches in a group
-    tie: float  # candidates nearer than this times the distance of noise are drawn at random
-    stride: int  # pixels between references
-    soft: bool = False  # whether to use the Tikhonov filter, not truncation
+    tie: float  # squared distance below which candidates are ties, over that of noise alone
+    stride: int  # distance in pixels between references
+    soft: bool = False  # whether to use the Tikhonov filter instead of truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
-    excess: float = 1.0  # largest ratio of actual to given noise variance that the edge follows
+    excess: float = 1.0  # ratio of actual to given noise variance that the edge follows at most
     back: float = 0.3  # share of the residual that is added back
-    deep: int = 1  # pages that a patch spans
-    band: int = 6  # rows of references processed together
-    n_jobs: int | None = None  # threads, in joblib's convention
+    deep: int = 1  # number of pages that a patch spans
+    band: int = 6  # number of rows of references processed together
+    n_jobs: int | None = None  # number of threads, as in joblib
 
     def shape(self, planes: tuple[int, ...]) -> tuple[int, int, int]:
-        """Return pages, height and width of the patches of planes, which may be smaller."""
+        """Return pages, height and width of patches, limited by those of the planes."""
         count, height, width = planes[-3:]
         return min(self.deep, count), min(self.size, height), min(self.size, width)
 
     @property
     def reach(self) -> int:
-        """Distance in pixels over which a pass depends on its input.
+        """Distance in pixels over which the result at a pixel depends on the input.
 
-        Patches over a pixel belong to references within a radius, which compare patches within
-        another radius.
+        The patches over a pixel belong to references within RADIUS, which in turn compare patches
+        within RADIUS.
         """
         return 2 * RADIUS + self.size
 
@@ -91,8 +90,8 @@ class Plan:
 
 # The plan of a stack, at any level and quality. Chosen at noise of 10, 25 and 50 on films cut from
 # photographs of BSDS500/train and on volumes of random blobs and cells. Patches of four pages gain
-# up to .8 dB without motion and .15 on the volumes, and lose .3 to .5 in films that move by some
-# pixels a page; patches of one page lose 1 to 2 dB.
+# up to .8 dB without motion and .15 on volumes. They lose .3 to .5 with motion of some pixels a
+# page. Patches of one page lose 1 to 2 dB.
 STACK = Plan(
     (
         Pass(6, 48, 1.1, 5, deep=2, band=16),
@@ -106,9 +105,8 @@ STACK = Plan(
 def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = Pass.back) -> Plan:
     """Choose patch sizes, group sizes, grids and kernel for a noise level on the scale 0..255.
 
-    `excess` is the largest ratio of the noise variance to that of the level. `left` is the ratio of
-    the deviation of the noise that the first pass leaves to the level: the second pass adds back as
-    much.
+    `excess` is the largest ratio of actual to given noise variance. `left` is the deviation of the
+    noise that the first pass leaves, over the level: the share that the second pass adds back.
 
     >>> plan_for(25.0, Options()).passes[0].size
     7
@@ -124,16 +122,15 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = 
     draft, passes = options.quality == "draft", []
     for name, stride in STRIDES[options.quality][: 1 if is_mika else None]:
         if name == "second" and options.shared:
-            continue  # It would bring back noise that the first left, and lose up to .6 dB.
+            continue  # The second pass would restore noise, and lose up to .6 dB.
         sizes = (DRAFT if draft else PASSES)[name]
         size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in sizes)
-        # Text and drawings need smaller patches.
         pixels = round(size) - is_text
         counts = pixels, round(group), round(tie, 3), min(stride, pixels)
         back = left if name == "second" else Pass.back
         soft = name == "soft"
         passes.append(Pass(*counts, soft, bandwidth, excess, back, n_jobs=options.n_jobs))
-    # Text gains nothing from half the scale.
+    # Text gains nothing from estimates at half the scale.
     halves = not (is_text or draft or is_mika)
     smooth = 0.0 if is_mika else float(np.interp(sigma, SIGMAS, SMOOTH))
     return Plan(tuple(passes), smooth, halves)

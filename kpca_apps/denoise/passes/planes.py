@@ -1,31 +1,29 @@
-"""From one group to an image: kernel PCA on groups of similar patches, in three to five passes.
+"""Denoise an image by kernel PCA on groups of similar patches, in three to five passes.
+
+Y is the noisy image, s2 the variance of its noise, and D the leverage of an estimate, whose noise
+variance is D s2. Truncation and Tikhonov filter: `kpca_apps.engine.groups.operator`.
 
 1. X, D1 = truncation of Y.
-2. Q, D2 = truncation of X + t (Y - X), whose noise variance is s2 (t^2 + (1 - t^2) D1):
-   iterative regularisation brings detail the first pass lost above the edge (Osher et al. 2005).
-   t^2 is the mean of D1: as much noise comes back as was left, little in smooth pictures.
-   Left out for a draft, when it is to be fast, and for a stack: Q = X.
+2. Q, D2 = truncation of X + t (Y - X), whose noise variance is s2 (t^2 + (1 - t^2) D1), as X is
+   nearly a projection of Y. Iterative regularisation restores detail that the first pass lost
+   (Osher et al. 2005). t^2 is the mean of D1: the noise added is as strong as the noise left.
+   Left out for a draft, at quality "fast", and for a stack: Q = X.
 3. B, D3 = Tikhonov filter of Y, learned on the pilot Q.
-4. A = .8 B + .2 Q, and Q becomes truncation of A + t (Y - A), t = .3, in small patches: what they
-   are matched in is nearly clean by now.
-5. The same again, at high quality.
+4. A = .8 B + .2 Q, and Q = truncation of A + t (Y - A), t = .3. The patches are small, as they are
+   matched in a nearly clean image.
+5. Step 4 again, at high quality.
 
-A draft takes groups of fewer patches than a patch has pixels, on coarse grids, and no other scale.
+The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. A draft uses smaller
+groups and coarser grids, and no other scale.
 
-The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. Y is the noisy image, s2
-the variance of its noise and D s2 the remaining variance. t^2 + (1 - t^2) D is that of t Y + (1 -
-t) X when X is a projection of Y. What a cut is: `kpca_apps.engine.groups.operator`.
+Low frequencies of photographs are also estimated at half the scale, and so on: means of 2 x 2
+pixels have half the noise, and their patches cover four times the area. Both estimates are
+averaged, as their errors differ: E + (1/2) U G (C - H E). E and C are the estimates at full and at
+half scale, H takes the means, G blurs and U enlarges (Facciolo et al. 2017).
 
-The same is done at half the scale, and so on, for the low frequencies of photographs. Means of 2 x
-2 pixels hold half the noise, and a patch of theirs shows four times the area. But the errors of the
-fine estimate differ, so the two are averaged, E + (1/2) U G (C - H E). E and C are the estimates at
-the scale of the image and at half of it, H takes the means, G blurs and U enlarges (Facciolo et al.
-2017).
-
-An image is worked on in strips of rows, with a margin that is cut off again. Pages that are one
-volume, or one film, are denoised together, at their own scale alone: patches span two pages, and
-groups are sought in the pages around, too, where the search follows what moves. Long stacks are
-worked on a block of pages at a time, with pages around it that are cut off again.
+An image is processed in strips of rows with a margin. The pages of a volume or a film are denoised
+together, at full scale only: patches span two pages, and groups are also sought in the pages
+around, where the search follows motion. Long stacks are processed in blocks of pages with a margin.
 
 References
 ----------
@@ -54,43 +52,43 @@ from kpca_apps.system.blas import one_blas_thread
 
 Planes = NDArray[np.float32]
 Side = tuple[int, int]  # begin and end of a window along an axis
-Estimates = list[tuple[Planes, Planes]]  # estimates of the passes, with their leverages
+Estimates = list[tuple[Planes, Planes]]  # estimate and leverage of each pass
 
-# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). Compared with .6,
-# gains are .006 dB at noise of 15, .013 at 25 and .022 at 50.
+# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). Gains over .6 are
+# .006 dB at noise of 15, .013 at 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
 
-STRIP_SAMPLES = 4_000_000  # pixels times channels of a strip, without margins: 270 MB
-BLOCK_SAMPLES = 6_000_000  # pixels times channels of a block of pages, without those around: 500 MB
-AROUND = 4  # pages on each side of a block that are denoised with the block
+STRIP_SAMPLES = 4_000_000  # largest number of pixels times channels of a strip: 270 MB
+BLOCK_SAMPLES = 6_000_000  # the same for a block of pages: 500 MB
+AROUND = 4  # number of pages on each side of a block that are denoised with the block
 FEWEST_PAGES = 4  # least number of pages in a block
 
-# About how many groups test whether a given noise level is too low; the same number for a draft.
+# Number of groups that test whether a given noise level is too low; the same for a draft.
 SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
-QUIET = 0.05  # share of groups that hold little but noise, in all but the busiest images
-# In quiet groups, the residual variance over the given noise variance if the latter is right. It is
-# below 1, as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to
-# .90 on photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.
+QUIET = 0.05  # share of groups with little but noise, in all but the busiest images
+# Ratio of residual to given noise variance in quiet groups, if the given sigma is right: below 1,
+# as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
+# photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.
 QUIET_RATIO = 0.905
-# Matching hides most of an excess: this factor restores the 20 % in variance of 10 % in sigma.
+# Matching hides most of an excess: 10 % in sigma (20 % in variance) raise the ratio by only 8 %.
 STEEPNESS = 2.5
-MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance: sigma 12 % too low
+MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance assumed
 
-BLURRED = 6  # pixels on each side, at half the scale, that affect a change of low frequencies
+BLURRED = 6  # number of pixels on each side, at half the scale, that affect low frequencies
 AT_HALF = 0.25  # share of the work done at half the scale and below
 SMALLEST = 16  # least side in pixels of an image at the smallest scale: two patches
 
-FAINTEST = 0.02  # least noise assumed in a plane, as a share of the strongest plane's
-NEGLIGIBLE = 1e-3  # noise level, of 255: far below rounding to 8 bits, and near rounding to float32
+FAINTEST = 0.02  # least noise level assumed in a plane, as a share of the noisiest plane's
+NEGLIGIBLE = 1e-3  # noise level, of 255, below which planes stay unchanged
 
 
 @one_blas_thread()
 def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options) -> Planes:
-    """Remove white Gaussian noise from planes of one scene, matched in the first of them.
+    """Remove white Gaussian noise from planes of one scene, matching patches in the first plane.
 
-    They (c, h, w) are on the scale 0..255, not clipped, luminance first, which shows edges with
-    less noise; pages of a stack lie one below the other. Those without noise, or whose factor of
-    `options` is 0, are returned as they are.
+    The planes (c, h, w) are on the scale 0..255 and not clipped; the first is luminance, which
+    shows edges with least noise. Pages of a stack lie one below the other. Planes without noise, or
+    whose factor in `options` is 0, are returned unchanged.
     """
     factors = np.array([options.luma] + [options.chroma] * (len(noisy) - 1))
     levels = np.asarray(sigmas, np.float64) * factors
@@ -110,7 +108,7 @@ def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options
 def page_blocks(count: int, samples: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield first and end of each block of pages, and of the pages denoised with the block.
 
-    A page has so many `samples`.
+    `samples` is the number of pixels times channels of a page.
 
     >>> list(page_blocks(20, 1_000_000))
     [(0, 6, 0, 10), (6, 12, 2, 16), (12, 18, 8, 20), (18, 20, 14, 20)]
@@ -123,7 +121,6 @@ def page_blocks(count: int, samples: int) -> Iterator[tuple[int, int, int, int]]
 
 
 def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
-    """Denoise planes of a stack, a block of pages at a time."""
     plan, cleaned = plan_for(float(levels[0]), options), np.empty_like(pages)
     whole = ((0, pages.shape[2]), (0, pages.shape[3]))
     blocks = list(page_blocks(pages.shape[1], pages[:, 0].size))
@@ -135,12 +132,12 @@ def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
 
 
 def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
-    """Denoise the planes of an image at its scale, at half of it, and so on."""
+    """Denoise the planes of an image at its scale, at half the scale, and so on."""
     wanted = options.wanted or ((0, planes.shape[2]), (0, planes.shape[3]))
-    # The finest scale is surveyed for all scales: at others, detail passes for noise.
+    # Survey only the finest scale: at coarser scales, detail looks like noise.
     surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
     sigma = float(levels[0])
-    # Patches and groups suit noise relative to the range that the picture uses.
+    # Choose patches and groups by the noise relative to the range that the picture uses.
     relative = max(1.0, SCALE / max(2.0 * used_range(planes[0]), sigma))
     first = plan_for(relative * sigma, options).passes[0]
     seen = survey(planes, sigma, first, surveyed)
@@ -168,9 +165,9 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
 
 
 def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
-    """Return the range that a side of a window needs at half the scale, and at full scale.
+    """Return the ranges that a side of a window needs at half the scale, and at full scale.
 
-    An odd last row or column, which half the scale lacks, belongs to the last pair.
+    An odd last row or column belongs to the last pair.
 
     >>> _with_what_blurs((100, 200), 205)
     ((44, 102), (88, 205))
@@ -180,13 +177,13 @@ def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
 
 
 def _denoise_strips(planes: Planes, variances: Planes, plan: Plan, wanted: Window) -> Planes:
-    """Run the passes over a window, in strips of rows with a margin that is cut off again."""
+    """Run the passes over a window, in strips of rows with a margin that is cut off."""
     channels, _, _, width = planes.shape
     margin, ((start, stop), (left, right)) = plan.reach, wanted
     samples = channels * (min(width, right + margin) - max(0, left - margin))
-    # Use at least two margins: then even in very wide images, more is kept than done twice.
+    # Use at least twice the margin, so that even very wide images are computed at most twice.
     rows = max(2 * margin, STRIP_SAMPLES // samples)
-    # Make all strips about equally high, which lowers the peak of memory.
+    # Make all strips about equally high, which lowers peak memory.
     n_strips = -(-(stop - start) // rows)
     rows = -(-(stop - start) // n_strips)
     result, carried = planes.copy(), Estimates()
@@ -203,9 +200,9 @@ def _denoise_strip(
 ) -> tuple[Planes, Estimates]:
     """Run the passes over a window with a margin; return the estimate of the window.
 
-    Returned too is what each pass made of the rows around the lower end, which the strip below
-    needs again; `carried` is that of the strip above, or nothing. What is not needed any more is
-    freed at once: these arrays take most of the memory.
+    Also return the estimates of each pass around the lower end, which the strip below needs again;
+    `carried` holds those of the strip above. Arrays are freed early, as they take most of the
+    memory.
     """
     (top, bottom), (left, right) = wanted
     height, width = planes.shape[2:]
@@ -219,7 +216,7 @@ def _denoise_strip(
     kept = Estimates()
 
     def join(made: tuple[Planes, Planes], number: int, margin: int) -> None:
-        """Fill in rows that the strip above computed, and keep those that the strip below needs."""
+        """Fill in the rows that the strip above computed; keep those that the strip below needs."""
         ends = [
             slice(max(0, row - margin) - first, min(height, row + margin) - first)
             for row in (top, bottom)
@@ -232,7 +229,7 @@ def _denoise_strip(
 
     for number, settings in enumerate(plan.passes):
         margin -= settings.reach
-        # Compute only what later passes reach, without what the strip above computed.
+        # Compute only rows that later passes need and the strip above did not compute.
         upper = top + margin if carried else top - margin
         needed = ((upper, bottom + margin), (left - margin, right + margin))
         piece = Piece(((first, last), (before, after)), (height, width), needed)
@@ -269,11 +266,11 @@ def _denoise_strip(
 def survey(
     planes: Planes, sigma: float, settings: Pass, surveyed: int = SURVEYED
 ) -> tuple[float, float]:
-    """Return the least ratio of actual to given noise variance, and what the first pass leaves.
+    """Return the ratio of actual to given noise variance, and the noise that the first pass leaves.
 
-    The first is from 1, if sigma is right or too high, to 1.25. It is measured in about `surveyed`
-    quiet groups, in the first pass of the first of planes (c, 1, h, w). The other is the deviation
-    of the noise that this pass leaves, over sigma.
+    The ratio is 1 (sigma is right or too high) to 1.25, measured in about `surveyed` quiet groups,
+    in the first pass over the first of planes (c, 1, h, w). The noise left is its deviation over
+    sigma.
     """
     _, _, height, width = planes.shape
     step = max(settings.size, int(np.sqrt(height * width / surveyed)))

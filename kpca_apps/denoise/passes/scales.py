@@ -1,4 +1,4 @@
-"""Halve the scale of an image, and take its low frequencies from there."""
+"""Halve the scale of an image, and estimate its low frequencies at the half scale."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from scipy.ndimage import gaussian_filter
 
 Planes = NDArray[np.float32]
 
-BLUR = 1.0  # deviation of G in pixels of the half scale: finer detail is aliased there
+BLUR = 1.0  # deviation of the blur G, in pixels of the half scale, where finer detail is aliased
 HALF_SHARE = np.float32(0.5)
 
 
 def halve(planes: Planes) -> Planes:
-    """Return means of 2 x 2 pixels, without an odd last row or column; white noise stays white."""
+    """Return means of 2 x 2 pixels, without an odd last row or column; noise stays white."""
     height, width = (side // 2 * 2 for side in planes.shape[-2:])
     rows = planes[..., 0:height:2, :width] + planes[..., 1:height:2, :width]
     means: Planes = np.float32(0.25) * (rows[..., 0::2] + rows[..., 1::2])
@@ -21,13 +21,13 @@ def halve(planes: Planes) -> Planes:
 
 
 def average_low_frequencies(fine: Planes, coarse: Planes) -> None:
-    """Move the low frequencies of an estimate, in place, halfway to those at half the scale."""
+    """Average the low frequencies of an estimate, in place, with those at half the scale."""
     near, quarter = np.float32(0.75), np.float32(0.25)
     for plane, better in zip(fine, coarse, strict=True):
         change = gaussian_filter(better - halve(plane), BLUR)
-        # Enlarge linearly; outside, use the nearest value inside.
+        # Enlarge linearly; outside the image, repeat the border.
         for length in plane.shape:
-            # Make twice as many rows, each a quarter of the way from one old row to another.
+            # Make twice as many rows, each a quarter of the way between two old rows.
             padded = np.pad(change, ((1, 2), (0, 0)), mode="edge")
             rows = np.empty((2 * len(change) + 2, change.shape[1]), np.float32)
             rows[0::2] = near * padded[1:-1] + quarter * padded[:-2]

@@ -1,4 +1,4 @@
-"""Compile the inner loops before work starts, and tell whether compiled code is kept."""
+"""Compile the inner loops before work starts."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ KEPT_NOWHERE = (
 )
 
 
-# Functions wrapped by numba, which mypy does not see: a small one, and the one compiled last.
+# Functions wrapped by numba, which mypy does not see: a small one, and the last one compiled.
 _FIRST: Any = padded_size
 _LAST: Any = smooth_groups
 
 
 def is_kept() -> bool:
-    """Whether compiled code is kept for later runs and for worker processes."""
+    """Whether numba caches compiled code for later runs and for worker processes."""
     return bool(_LAST.stats.cache_path)
 
 
 def warm_up(announce: Callable[[], None]) -> None:
-    """Load the inner loops; if they must be compiled first, some 15 seconds, announce that.
+    """Load the inner loops; call `announce` first if they must be compiled (about 15 seconds).
 
-    Done before work starts, they are compiled once for a machine, and not in every worker.
+    Compiling before work starts avoids compiling in every worker process.
     """
     if not _is_compiled(_LAST):
         announce()
@@ -40,17 +40,17 @@ def warm_up(announce: Callable[[], None]) -> None:
 
 
 def _is_compiled(function: Any) -> bool:
-    """Whether a function was compiled by this version of the compiler.
+    """Whether a function was compiled by the installed version of numba.
 
-    The index of a function may be there and be out of date, as after an upgrade of the compiler;
-    a small function shows it, for it is compiled here if so.
+    The function's index may be out of date, as after an upgrade of numba. Then numba compiles the
+    small function `_FIRST` again, which shows as a cache miss.
     """
     if function.signatures:
         return True
     if not is_kept():
         return False
-    # Numba's reading of its index is empty if the source has changed. Dates of files do not tell,
-    # as every installation changes them.
+    # Numba reads an index as empty if the source has changed. Do not compare dates of files, as
+    # every installation changes them.
     fresh = bool(function._cache._cache_file._load_index())
     _FIRST(1)
     return fresh and not _FIRST.stats.cache_misses

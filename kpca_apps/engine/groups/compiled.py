@@ -1,12 +1,12 @@
 """Compiled version of `kpca_apps.engine.groups.operator`, which defines the results.
 
-At infinite bandwidth neither cut needs a kernel matrix: `project_rows` truncates, `linear_smooth`
-is the Tikhonov filter Theta = X (X'X + rho I)^-1 X'. `truncate_rows` truncates at a finite
-bandwidth where that is narrow for the group; a finite bandwidth does not improve the filter
-(measured on text at sigma 25: 26.76 dB, against 26.90 at infinite bandwidth).
+At infinite bandwidth no kernel matrix is needed: `project_rows` truncates, and `linear_smooth` is
+the Tikhonov filter Theta = X (X'X + rho I)^-1 X'. `truncate_rows` truncates at a finite bandwidth
+if that is narrow for the group. The filter is linear only, as a finite bandwidth does not improve
+it (text at sigma 25: 26.76 dB, against 26.90 at infinite bandwidth).
 
-A group with fewer patches than pixels works on the smaller Gram matrix Z Z', which shares the
-non-zero eigenvalues of Z'Z; the filter is then I - rho (X X' + rho I)^-1.
+A group with fewer patches than pixels uses the smaller Gram matrix Z Z', which has the non-zero
+eigenvalues of Z'Z; the filter is then I - rho (X X' + rho I)^-1.
 
 Patches are centred. They fill the first k rows and n columns of a matrix padded with zeros: rows to
 a multiple of four plus one, columns to `padded_size`.
@@ -50,8 +50,8 @@ def project_rows(
 ) -> tuple[Matrix, int, Scalar]:
     """Return the projections of patches on the components above the edge.
 
-    The edge follows the residual variance up to `most` times the given variance. Also returns the
-    number of components kept and the residual variance per degree of freedom.
+    The edge follows the residual variance up to `most` times the given variance. Also return the
+    number of components and the residual variance per degree of freedom.
     """
     wide, size = z.shape[1], min(k, n)
     gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), z.dtype)
@@ -65,7 +65,7 @@ def project_rows(
     if k < n:
         flat, down = axes.ravel(), axes.shape[1]
         return _smooth_twice(flat, NONE, down, z, mean, (k, len(axes), q)), q, residual
-    # Clear rows of `axes` beyond the components, up to a multiple of four.
+    # Clear the rows of `axes` beyond the components, up to a multiple of four.
     for c in range(q, (q + 3) // 4 * 4):
         axes[c] = np.float32(0)
     estimates, zero = np.empty(z.shape, z.dtype), fill(np.float32(0))
@@ -94,7 +94,7 @@ def linear_smooth(
 ) -> tuple[Matrix, Vector]:
     """Return Theta z plus the mean, with Theta learned on the pilot patches x, and the leverages.
 
-    With U'U = X'X + rho I and W = U'^-1 X', Theta = W'W. The leverage of a patch is its diagonal
+    With U'U = X'X + rho I and W = U'^-1 X', Theta = W'W. The leverage of a patch is the diagonal
     entry of Theta, plus 1 / k for the mean.
     """
     wide, size, across = x.shape[1], min(k, n), padded_size(k)
@@ -102,7 +102,7 @@ def linear_smooth(
     a = np.zeros(((size + 3) // 4 * 4, width), z.dtype)
     gram_of(_transpose(x, k, n) if k < n else x, max(k, n), a)
     if k < n:
-        # [X X' | 0 | 0] becomes [X X' | Z | I].
+        # Extend [X X' | 0 | 0] to [X X' | Z | I].
         for g in range(len(a)):
             a[g, across + wide + g] = np.float32(1)
             for j in range(0, wide, 8):
@@ -114,13 +114,13 @@ def linear_smooth(
     trace, high = np.float32(0), len(a)
     for i in range(size):
         trace += a[i, i]
-    # Use at least the ridge that float32 needs to stay positive definite.
+    # Use at least the ridge that keeps a float32 matrix positive definite.
     ridge = RIDGE * np.float32(n) * np.float32(variance)
     added = max(ridge, np.float32(2e-6) * trace, np.float32(1e-12))
     for i in range(high):
         a[i, i] += added
     eliminate(a, high, added)
-    # The trailing columns are W, or U'^-1 if k < n.
+    # The last columns are W, or U'^-1 if k < n.
     behind = width - across
     leverage: Vector = np.empty(across, z.dtype)
     for g in range(0, across, 8):
@@ -132,7 +132,7 @@ def linear_smooth(
     if k < n:
         for g in range(k):
             leverage[g] = max(np.float32(1) - added * leverage[g], np.float32(0))
-        # [S | Z | I] became [. | U'^-1 Z | U'^-1], S = U'U.
+        # Elimination turned [S | Z | I] into [. | U'^-1 Z | U'^-1], with S = U'U.
         solved, rho = np.empty((high, behind), z.dtype), fill(added)
         steps, columns = (behind, width, ONE), (across, behind)
         multiply(a.ravel(), steps, a, high, solved, (NONE, high), columns, NO)
@@ -168,15 +168,15 @@ def truncate_rows(
 def rbf_rows(
     z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
 ) -> tuple[Matrix, int, Scalar]:
-    """Return pre-images of projected patches: `project_rows` at finite bandwidth."""
+    """Return pre-images of projected patches: `project_rows` at a finite bandwidth."""
     wide, across, high = z.shape[1], padded_size(k), (k + 3) // 4 * 4
     zero, one, share = np.float32(0), np.float32(1), np.float32(1) / np.float32(k)
     c = np.float32(2 * n) * bandwidth * variance
     half, columns = np.float32(0.5) * c, _transpose(z, k, n)
     inside = np.zeros(across, z.dtype)
     inside[:k] = one
-    # The centred kernel (c / 2) exp(-d^2 / c). Centring removes any constant, so 1 is subtracted
-    # from the exponential first.
+    # The centred kernel (c / 2) exp(-d^2 / c). Centring removes constants, so the exponential minus
+    # 1 is used.
     weights = np.zeros((high, across), z.dtype)
     _write_rbf(z, columns, k, n, c, inside, weights)
     means, whole = np.zeros(across, z.dtype), zero
@@ -203,8 +203,8 @@ def rbf_rows(
     q, residual = count_components(values, trace, (k, n), variance, most, per_variance)
     expansion = np.zeros((high, across), z.dtype)
     gram_of(axes, q, expansion)
-    # Mika's fixed point, started at the patches: a step is z_i = sum_j w_ij x_j, with w_ij
-    # proportional to expansion_ij k(z_i, x_j).
+    # Iterate Mika's fixed point from the patches: z_i = sum_j w_ij x_j, with w_ij proportional to
+    # expansion_ij k(z_i, x_j).
     points = np.zeros((high, wide), z.dtype)
     flat = weights.ravel()
     for step in range(STEPS):
@@ -219,7 +219,7 @@ def rbf_rows(
                 sums += weight
                 sizes += where_above(weight, fill(zero), weight, fill(zero) - weight)
             factor = total(sums)
-            # The sum of weights of both signs may vanish: then keep the linear weights.
+            # A sum of weights of both signs may vanish: then keep the linear weights.
             if abs(factor) > np.float32(VANISHING) * total(sizes):
                 factor = one / factor
                 for j in range(0, across, 8):
@@ -249,7 +249,7 @@ def _write_rbf(
                 d = load(columns, (a, j)) - each(points, (i, a))
                 square += d * d
             # Clip the exponent at -40; u is a 64th of it, and v = expm1(u) by a Taylor series. Then
-            # six times v(2 + v) = (1 + v)^2 - 1 gives expm1(64 u).
+            # apply v(2 + v) = (1 + v)^2 - 1 six times to get expm1(64 u).
             u = scale * square
             u = where_above(u, least, u, least)
             v = one + u * fill(number(1 / 5)) * (one + u * fill(number(1 / 6)))
@@ -276,10 +276,10 @@ def _smooth_twice(
 ) -> Matrix:
     """Return F'F z plus the mean, with F_ig = flat[start + down i + g].
 
-    The sizes are k, the columns of F; its rows (a multiple of four); and the rows F' uses.
+    `sizes` are k, the columns of F; its rows (a multiple of four); and the rows that F' uses.
     """
     (k, rows, depth), wide = sizes, z.shape[1]
-    # Make both products at one call site: `multiply` is compiled again for each one.
+    # Use one call site for both products, as `multiply` is compiled again for each.
     factor, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
     estimates: Matrix = np.empty(z.shape, z.dtype)
     terms = k

@@ -2,25 +2,26 @@
 
 This is Mika's denoising (1998) on a neighbourhood, as in section B.6 of the 1996 report. The
 group's patches are points; their feature vectors under the RBF kernel exp(-|x - y|^2 / c) are
-projected on the leading components, and a fixed-point iteration returns pre-images. Noise of a
-known variance v determines both cuts:
+projected on the leading components, and a fixed-point iteration returns pre-images. The known noise
+variance v determines both cuts:
 
 - Truncation keeps the components that noise cannot explain. For k patches of N pixels, noise alone
   gives eigenvalues of the centred Gram matrix up to v (sqrt k + sqrt N)^2, the edge of Marchenko
   and Pastur (1967). Under a kernel of d^2, noise distances are all near 2 N v =: t c. So its Gram
   matrix is that of the linear kernel times a slope, plus a multiple of the identity (El Karoui
-  2010). They are e^-t and (c / 2) (1 - e^-t (1 + t)) for (c / 2) exp(-d^2 / c), which tends to the
-  linear kernel as c -> infinity.
+  2010). For (c / 2) exp(-d^2 / c), which tends to the linear kernel as c -> infinity, the slope is
+  e^-t and the multiple (c / 2) (1 - e^-t (1 + t)).
 - The Tikhonov filter learns on a pilot, a first estimate with little noise, and weights each
-  component by lambda / (lambda + .85 N v), a Wiener filter. The weights of its pre-image, a
-  weighted sum of the pilot's patches, are then applied to the noisy patches.
+  component by lambda / (lambda + .85 N v), a Wiener filter. Its pre-image is a weighted sum of the
+  pilot's patches; the same weights are then applied to the noisy patches.
 
-For c -> infinity all kernel factors of a pre-image are 1 and both cuts are linear: principal
-components, and the second stage of NL-Ridge (Herbreteau & Kervrann 2022) with centring.
+For c -> infinity, both are linear: principal components, and the second stage of NL-Ridge
+(Herbreteau & Kervrann 2022) with centring.
 
 References
 ----------
 S. Mika et al. (1998), "Kernel PCA and de-noising in feature spaces", NIPS 11.
+B. Scholkopf, A. Smola, K.-R. Muller (1996), MPI technical report 44.
 V. Marchenko, L. Pastur (1967), Mathematics of the USSR-Sbornik 1(4).
 N. El Karoui (2010), "The spectrum of kernel random matrices", Annals of Statistics 38(1).
 """
@@ -39,13 +40,13 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
 
-EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping one
+EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping a component of noise
 # Ridge of the Tikhonov filter over the noise energy N v, tuned together with the passes.
 RIDGE_FACTOR = 0.85
 ROUNDS = 5  # largest number of updates of the edge to the group's residual variance
-# Fixed-point steps: on print and rings at sigma 12 the second step gains .06 dB, a third .001.
+# Number of fixed-point steps. On print and rings at sigma 12, step 2 gains .06 dB, step 3 .001.
 STEPS = 2
-# A kernel wider than this many mean squared distances between patches counts as infinitely wide.
+# Ratio of c to the mean squared distance between patches above which a kernel counts as linear.
 # Measured on print, drawings, photographs and textures at sigma 5 to 50: at 2, photographs lose up
 # to .06 dB at sigma 12, at 1.5 and 1 at most .02; below 1, print gains less.
 WIDEST = 1.5
@@ -56,10 +57,10 @@ class GroupEstimate:
     """Denoised patches of a group."""
 
     patches: Matrix  # (k, N)
-    weight: Matrix  # (k,), weight of each patch where patches overlap: 1 / leverage, up to a factor
+    weight: Matrix  # (k,), weight where patches overlap, proportional to 1 / leverage
     leverage: Matrix  # (k,), variance of each estimate over the noise variance
-    n_components: int  # number kept by truncation; all for the Tikhonov filter
-    residual: float  # variance beyond the components, per degree of freedom: a noise estimate
+    n_components: int  # number of components kept; all for the Tikhonov filter
+    residual: float  # noise variance estimated from the residual, per degree of freedom
 
 
 def denoise_group(
@@ -72,11 +73,11 @@ def denoise_group(
 ) -> GroupEstimate:
     """Denoise k >= 2 similar patches (k, N) whose noise has a variance > 0.
 
-    With a pilot (k, N), a first estimate of the patches, a Tikhonov filter of infinite bandwidth is
-    learned on it; without, components are truncated. The bandwidth is c / (2 N v), in units of the
-    squared distance that noise alone puts between two patches; above WIDEST it counts as infinite.
-    The truncation edge follows the group's residual variance up to `excess` (at least 1) times the
-    given one: if that were too low, all noise would pass.
+    With a `pilot` (k, N), a first estimate of the patches, a Tikhonov filter of infinite bandwidth
+    is learned on the pilot; without, components are truncated. `bandwidth` is c / (2 N v), the unit
+    being the squared distance that noise alone puts between patches. The truncation edge follows
+    the group's residual variance up to `excess` (at least 1) times the given variance, as all noise
+    would pass if the given variance were too low.
 
     >>> rng = np.random.default_rng(0)
     >>> clean = np.outer(rng.normal(0, 60, 40), np.ones(25))
@@ -106,7 +107,7 @@ def denoise_group(
         subspace = subspace.with_soft_cut(RIDGE_FACTOR * n * variance / k)
     T = subspace.project(points)
     if is_finite:
-        # Start at the patches themselves, as Mika et al. do.
+        # Start at the patches, as Mika et al. do.
         estimates = fixed_point(subspace, T, points, tolerance=0.0, max_iter=STEPS).points
     else:
         expansion = subspace.expansion(T)
@@ -119,13 +120,13 @@ def denoise_group(
 
 @inlined
 def is_narrow(c: Scalar, spread: Scalar) -> bool:
-    """Return whether a kernel is narrow for patches with this mean squared deviation."""
+    """Whether a kernel is narrow for patches with this mean squared deviation."""
     return bool(c < WIDEST * 2.0 * spread)
 
 
 @inlined
 def noise_in_kernel(bandwidth: Scalar, c: Scalar) -> tuple[Scalar, Scalar]:
-    """Return slope and offset of the noise eigenvalues under (c / 2) exp(-d^2 / c)."""
+    """Return the slope and the offset of noise eigenvalues under (c / 2) exp(-d^2 / c)."""
     t = 1.0 / bandwidth
     return np.exp(-t), -0.5 * c * (np.expm1(-t) + t * np.exp(-t))
 
@@ -140,9 +141,8 @@ def count_components(
     `values` are the largest eigenvalues, decreasing; `trace` is the sum of all. `edge` is the
     largest eigenvalue of noise with variance 1 in a group of this shape (k, n).
     """
-    # The variance beyond the kept components estimates the noise: the edge follows this estimate if
-    # it exceeds the given variance. Fine detail raises it, too, so `excess` limits it to what even
-    # the quietest groups of an image show.
+    # The variance beyond the kept components estimates the noise. The edge follows this estimate if
+    # it exceeds the given variance. Fine detail raises the estimate, too, so `excess` limits it.
     k, n = shape
     level, q, residual = np.float32(excess * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Kernels for `KernelPCA`, and the base classes for writing another one."""
+"""Kernels for `KernelPCA`, and base classes for writing other kernels."""
 
 from kpca_apps.engine.kernels.base import Kernel as Kernel
 from kpca_apps.engine.kernels.base import KernelRows as KernelRows

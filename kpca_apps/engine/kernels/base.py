@@ -1,10 +1,10 @@
-"""Kernel base class, combinations of kernels, and the products they are computed from.
+"""Kernel base class, combinations of kernels, and the products from which they are computed.
 
 Sums, positive multiples, restrictions to some columns and linear maps of the inputs of kernels are
-kernels, so a mean of kernels over several views of a table is used like any other kernel.
+kernels. So a mean of kernels over several views of a table is used like any other kernel.
 """
 
-# Kernel documents `against`, `diagonal`, `describe` and the properties.
+# `Kernel` documents `against`, `diagonal`, `describe` and the properties.
 # ruff: noqa: D102
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WeightedGradient = Callable[[Matrix, Matrix], Matrix]
 
 
 class Exponents(Protocol):
-    """Map rows ``(b, d)`` to values ``(b, m)``, in a new array or in the given one."""
+    """Map rows ``(b, d)`` to values ``(b, m)``, in a new array or in the given array."""
 
     def __call__(self, X: Matrix, out: Values | None = None, /) -> Values: ...
 
@@ -57,11 +57,10 @@ _KINDS: dict[str, type[Kernel]] = {}
 class Kernel(ABC):
     """Base class: a symmetric function of two rows that measures their similarity.
 
-    Subclasses are frozen dataclasses whose fields are numbers, strings, kernels or tuples of
-    these, as Python's own types (numpy scalars and arrays are converted): so they can be compared,
+    Subclasses are frozen dataclasses whose fields are numbers, strings, kernels or tuples of these,
+    as Python's own types (numpy scalars and arrays are converted). So kernels can be compared,
     printed and stored without further code. A custom kernel needs `against`, `diagonal` and
-    `describe`, gradients for pre-images by descent, and a unique class name, which model files
-    use.
+    `describe`, gradients for pre-images by descent, and a unique class name, which model files use.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -81,16 +80,16 @@ class Kernel(ABC):
         Parameters
         ----------
         Z : ndarray of shape (m, d)
-            The points that rows are compared with.
+            The points with which rows are compared.
         dtype : numpy.float64 or numpy.float32
-            Type of the values and of the products they come from. Rows are float64 in either case:
-            differences are taken before rounding.
+            Type of the values, and of the products from which they are computed. Rows are always
+            float64, and differences are taken before rounding.
 
         Returns
         -------
         callable
-            Maps rows ``(b, d)`` to a new array of kernel values ``(b, m)``; safe to call from
-            several threads at once.
+            Maps rows ``(b, d)`` to a new array of kernel values ``(b, m)``; several threads may
+            call it at once.
         """
 
     @abstractmethod
@@ -103,7 +102,7 @@ class Kernel(ABC):
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
-        """The kernels that this one is made of."""
+        """The kernels that this kernel consists of."""
         return ()
 
     @property
@@ -140,8 +139,8 @@ class Kernel(ABC):
 
         At a kink of the kernel (`Laplacian` at z_j, `Cosine` at 0) the term is 0.
         """
-        # For most kernels this is one product with the points: a kernel of the squared distance s
-        # has the gradient 2 k'(s) (x - z), a kernel of the inner product p has k'(p) z.
+        # For most kernels the gradient is one product with the points: a kernel of the squared
+        # distance s has the gradient 2 k'(s) (x - z), a kernel of the inner product p has k'(p) z.
         raise ValueError(f"No gradient is known for {self.describe()}: use preimage='ridge'.")
 
     def diagonal_gradient(self, X: Matrix) -> Matrix:
@@ -159,7 +158,7 @@ class Kernel(ABC):
         return self.against(X if Z is None else Z)(X)
 
     def __sklearn_clone__(self) -> Self:
-        """Return the kernel itself: kernels are immutable."""
+        """Return the kernel itself, as kernels are immutable."""
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -209,7 +208,7 @@ class Kernel(ABC):
 
 
 class Cone(Kernel):
-    """A non-negative combination of kernels: it has the properties that all its parts share.
+    """A non-negative combination of kernels, with the properties that all its parts share.
 
     (Scholkopf, Smola and Muller 1996, MPI technical report 44, B.7.)
     """
@@ -328,10 +327,7 @@ class Scaled(Cone, Wrapped):
 
 
 class LinearlyMapped(Wrapped):
-    """A kernel of linearly or affinely mapped rows, k(Ax + b, Ay + b).
-
-    It is positive semi-definite if k is, for any A.
-    """
+    """A kernel of affinely mapped rows, k(Ax + b, Ay + b), semi-definite if k is."""
 
     @abstractmethod
     def map_rows(self, X: Matrix) -> Matrix:
@@ -455,13 +451,13 @@ def view_exponents(
 ) -> Callable[[Matrix], Callable[[int, Values | None], Values]]:
     """Return the map from X to shift - gamma |x_v - z_v|^2 for views v, equal blocks of columns.
 
-    Returns a function of rows (b, d) that returns a function of a view number and an output array
-    or None, which returns exponents ``(b, m)``, clipped below at ``lowest``.
+    Rows (b, d) map to a function of a view number and an output array or None. That function
+    returns the exponents ``(b, m)``, clipped below at ``lowest``.
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
-    [xs, -h, 1] and [zs, 1, shift - h']. Lengths cancel in it, so centring preserves digits. A
-    median of few points suffices and, unlike the mean, ignores one distant row. Rows far from the
-    centre are compared by differences instead, without cancellation.
+    [xs, -h, 1] and [zs, 1, shift - h']. Lengths cancel in it, so centring preserves digits. The
+    median of few points suffices as centre and, unlike the mean, ignores one distant row. Rows far
+    from the centre are compared by differences instead, without cancellation.
     """
     with np.errstate(over="ignore"):  # an infinite centre makes all rows far; see `view_values`
         centre = np.median(Z[:: 1 + len(Z) // CENTRE_ROWS], axis=0)
@@ -470,7 +466,7 @@ def view_exponents(
 
     def scaled(X: Matrix) -> tuple[Values, Values]:
         """Return [xs, 1, 1] of each view, rounded to the type, and h (b, views)."""
-        # Convert a contiguous array: strided conversion is several times slower.
+        # Convert a contiguous array, as strided conversion is several times slower.
         xs = (X - centre).astype(dtype, copy=False)
         xs *= scale
         by_view = xs.reshape(len(X), n_views, d)
@@ -489,7 +485,7 @@ def view_exponents(
             left, h = scaled(X)
             np.negative(h, out=left[..., -2])
             farthest = h.max(axis=0, initial=0.0)
-            # By the triangle inequality most blocks need no clipping, which saves a pass.
+            # By the triangle inequality, most blocks need no clipping, which saves a pass.
             within = (np.sqrt(farthest) + reach) ** 2 <= shift - lowest
 
         def view_values(v: int, out: Values | None) -> Values:
@@ -536,7 +532,7 @@ def squared_lengths(X: Values) -> Values:
 
 def unit_rows(X: Matrix) -> Matrix:
     """Return the rows scaled to length 1; rows of zeros stay zeros."""
-    # Scale rows to about 1 first: squares of 1e200 or 1e-200 over- or underflow.
+    # Scale rows to about 1 first, as squares of 1e200 or 1e-200 over- or underflow.
     largest = np.abs(X).max(axis=1, keepdims=True, initial=0.0)
     near_one = X / np.where(largest > 0.0, largest, 1.0)
     lengths = np.sqrt(squared_lengths(near_one))[:, None]

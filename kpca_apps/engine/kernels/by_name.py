@@ -72,8 +72,8 @@ def resolved_kernel(
 def median_squared_distance(X: SampleRows, rng: np.random.Generator) -> float:
     """Return the median of the non-zero squared distances among some drawn rows.
 
-    Its reciprocal is the usual default of gamma, independent of units. 1 if all rows are equal,
-    where the kernel is constant for any width.
+    Its reciprocal is the usual default of gamma, independent of units. 1 if all rows are equal, as
+    the kernel is then constant for any width.
     """
     return _median_distance(X, rng, "sqeuclidean")
 
@@ -84,7 +84,7 @@ def _median_distance(
     """Return the median non-zero distance; raise ValueError if values over- or underflow."""
     drawn = X[uniform_landmarks(len(X), COMPARED_ROWS, rng)]
     distances = pdist(drawn, metric)
-    # A denormal distance would make gamma infinite: treat it as zero.
+    # Treat denormal distances as zero, as they would make gamma infinite.
     least = np.finfo(np.float64).tiny
     if not distances.min(initial=np.inf) > least:
         distances = distances[distances > least]

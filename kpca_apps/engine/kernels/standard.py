@@ -1,7 +1,7 @@
 """The standard kernels, each with its formula.
 
 Kernels are small immutable objects. ``kernel(X, Z)`` is the matrix of kernel values;
-``kernel.against(Z)`` prepares what depends on ``Z`` once, for many blocks of rows.
+``kernel.against(Z)`` does the work that depends on ``Z`` once, for many blocks of rows.
 
 Examples
 --------
@@ -20,7 +20,7 @@ References
 .. [2] Aguilera and Antonanzas (2019), On kernel principal component analysis, section II.
 """
 
-# Kernel documents `against`, `diagonal`, `describe` and `is_psd`.
+# `Kernel` documents `against`, `diagonal`, `describe` and `is_psd`.
 # ruff: noqa: D102
 from __future__ import annotations
 
@@ -219,8 +219,8 @@ class Polynomial(ProductKernel):
     """The kernel (gamma x.y + coef0)^degree.
 
     Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
-    (1996 report, eq. 22), otherwise all up to it (eq. 61). (The Spanish course notes, eq. 3.4,
-    state the former for both.)
+    (1996 report, eq. 22), otherwise those up to this degree (eq. 61). (The Spanish course notes,
+    eq. 3.4, state the former for both.)
     """
 
     degree: int
@@ -300,8 +300,8 @@ class Sigmoid(ProductKernel):
     """The indefinite kernel tanh(gamma x.y + coef0).
 
     Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2):
-    components are normalised by ``1 / sqrt(|eigenvalue|)``, and `reconstruction_error`, which is
-    then not a distance, raises.
+    components are normalised by ``1 / sqrt(|eigenvalue|)``. `reconstruction_error` raises, as the
+    error would not be a distance.
     """
 
     is_psd = False
@@ -330,9 +330,9 @@ class Sigmoid(ProductKernel):
 class MeanRBF(DistanceKernel):
     """The mean of ``exp(-p gamma |x_v - y_v|^2)`` over integers p and views v of the columns.
 
-    Several widths cost little more than one: the exponential is computed once, and the other
-    widths are its integer powers. (A mean of kernels on views is a kernel: Scholkopf, Smola and
-    Muller 1996, MPI technical report 44, B.7.)
+    Several widths cost little more than a single width: the exponential is computed once, and the
+    other widths are its integer powers. (A mean of kernels on views is a kernel: Scholkopf, Smola
+    and Muller 1996, MPI technical report 44, B.7.)
 
     Parameters
     ----------
@@ -356,8 +356,8 @@ class MeanRBF(DistanceKernel):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        # Let c = 1 / (number of terms), P the largest power and w = c^(1/P) u. Then c u^p is
-        # c^(1 - p/P) w^p, so the last term needs no factor, which saves a pass over the values.
+        # Let c = 1 / (number of terms), P the largest power and w = c^(1/P) u. Then c u^p is c^(1 -
+        # p/P) w^p, so the last term needs no factor, which saves a pass over the values.
         largest, c = self.powers[-1], 1.0 / (len(self.powers) * self.n_views)
         factors = tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
         steps = [high - low for low, high in pairwise((0, *self.powers))]
@@ -366,7 +366,7 @@ class MeanRBF(DistanceKernel):
         m, room = len(Z), threading.local()
         add_views = None
         if np.dtype(dtype) == SINGLE and self.powers == (1, 3):
-            # Imported here: only this kernel needs the compiler.
+            # Import here, as only this kernel needs the compiler.
             from kpca_apps.engine.kernels.exponentials import add_first_and_third
 
             add_views = add_first_and_third
@@ -379,7 +379,7 @@ class MeanRBF(DistanceKernel):
             if X.shape[1] != Z.shape[1]:
                 raise ValueError(f"The kernel compares {Z.shape[1]} columns, got {X.shape[1]}.")
             total = np.empty((len(X), m), dtype=dtype)
-            # Reuse one buffer per thread between calls: allocation can take longer than the rest.
+            # Reuse one buffer per thread between calls, as allocation can be slower than the rest.
             beside = getattr(room, "values", None)
             if beside is None or beside.shape[1:] != total.shape:
                 beside = room.values = np.empty((2, *total.shape), dtype=dtype)

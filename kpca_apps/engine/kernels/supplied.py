@@ -1,6 +1,6 @@
 """Kernels supplied by a user: a function, a Gaussian process kernel, a Gram matrix."""
 
-# Kernel documents `against`, `diagonal` and `describe`.
+# `Kernel` documents `against`, `diagonal` and `describe`.
 # ruff: noqa: D102
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from kpca_apps.system.arrays import Matrix, Values
 class FromFunction(Kernel):
     """A kernel given as a function of two rows or a `sklearn.gaussian_process.kernels` object.
 
-    It is assumed to be positive semi-definite. A function is called once per pair of rows.
+    The kernel must be positive semi-definite. A function is called once per pair of rows.
     """
 
     function: Callable[..., Any]
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        # Imported here: image denoising uses kernels without scikit-learn.
+        # Import here, as image denoising uses kernels without scikit-learn.
         from sklearn.metrics.pairwise import pairwise_kernels
 
         def rows(X: Matrix) -> Values:
@@ -47,10 +47,10 @@ class FromFunction(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Precomputed(Kernel):
-    """Kernel values in place of rows.
+    """Kernel values instead of rows.
 
-    The points of a fit are row numbers (n, 1). A new row is its kernel values with all fitted
-    rows, (n,); its value with itself is unknown.
+    The points of a fit are row numbers (n, 1). A new row is given by its kernel values with all
+    fitted rows, (n,); its kernel value with itself is unknown.
     """
 
     gram: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Landmarks as the pivots of a partial Cholesky factorisation of the Gram matrix."""
+"""Choose landmarks as the pivots of a partial Cholesky factorisation of the Gram matrix."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def random_pivots(
 ) -> Index:
     """Draw at most ``m`` pivots, each with probability proportional to its residual.
 
-    Returns row numbers in the order drawn. Stops early if the mean residual falls to ``tolerance``
-    times the mean k(x, x). Uses 8 n m bytes and O(n m^2) time.
+    Return row numbers in the order drawn. Drawing stops early if the mean residual falls to
+    ``tolerance`` times the mean k(x, x). Uses 8 n m bytes and O(n m^2) time.
     """
-    # Pivots are proposed in blocks and accepted by the residual that accepted pivots of the block
-    # leave, which has the distribution of drawing one at a time. Chen, Epperly, Tropp and Webber
-    # (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp and Webber (2024), Embrace
-    # rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky, arXiv
-    # 2410.03969, algorithm 2.1.
+    # Pivots are proposed in blocks, and accepted by the residual that accepted pivots of the block
+    # leave, which has the same distribution as drawing pivots one at a time. Chen, Epperly, Tropp
+    # and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp and Webber
+    # (2024), Embrace rejection: kernel matrix approximation by accelerated randomly pivoted
+    # Cholesky, arXiv 2410.03969, algorithm 2.1.
     factor = PartialCholesky(kernel, X, m)
     while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
         chances = factor.residual / factor.residual.sum()
@@ -53,7 +53,7 @@ class PartialCholesky:
 
     def __init__(self, kernel: Kernel, X: Matrix, m: int) -> None:
         self.kernel, self.X, self.pivots = kernel, X, list[int]()
-        # F is stored transposed: products with its first columns need no copy.
+        # Store F transposed, so that products with its first columns need no copy.
         self.rows = np.empty((min(m, len(X)), len(X)))
         self.residual = kernel.diagonal(X).astype(np.float64)
         self.trace = float(self.residual.sum())

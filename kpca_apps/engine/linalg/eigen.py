@@ -45,7 +45,7 @@ def choose_solver(n: int, q: int, solver: Solver = "auto") -> Literal["lapack", 
 
 
 def lapack_vectors(n: int, q: int, *, by_modulus: bool) -> int:
-    """Return how many eigenvectors to request from LAPACK."""
+    """Return the number of eigenvectors to request from LAPACK."""
     return n if by_modulus or q > MOST_SOME * n else q
 
 
@@ -62,8 +62,8 @@ def krylov_basis_limit(n: int, q: int) -> int:
 def significant(values: Matrix, smallest: float, *, by_modulus: bool) -> Mask:
     """Return which eigenvalues exceed ``smallest``, in modulus if ``by_modulus``."""
     # The test "eigenval > 0" in the pseudo-code of Aguilera and Antonanzas (2019) passes rounding
-    # errors; the Spanish course notes drop very small eigenvalues, as here. After centring at most
-    # n - 1 are non-zero; Scholkopf, Smola and Muller (1996), 4.3, say up to M, true if uncentred.
+    # errors; the Spanish course notes drop very small eigenvalues, too. After centring at most n -
+    # 1 are non-zero; Scholkopf, Smola and Muller (1996), 4.3, say up to M, true if uncentred.
     keep: Mask = (np.abs(values) if by_modulus else values) > smallest
     return keep
 
@@ -101,7 +101,7 @@ def block_krylov(
     # A block Lanczos iteration with a fully orthonormal basis (each block is orthogonalised twice)
     # and Rayleigh-Ritz in float64. A basis that grows too long is replaced by its leading Ritz
     # vectors. Pairs are returned only if their true residuals |A v - theta v| are within ten times
-    # both tolerances: one common to all, and one relative to each eigenvalue above
+    # both tolerances: a common one, and one relative to each eigenvalue above
     # `smallest_eigenvalue`. Golub and Underwood (1977), The block Lanczos method for computing
     # eigenvalues; Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue
     # problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
@@ -136,7 +136,7 @@ def block_krylov(
         rounding = 10.0 * float(np.finfo(dtype).eps) * np.abs(ritz[:size, :size]).max()
         invariant = float(np.abs(rest).max()) <= rounding
         # An invariant basis may lack copies of an eigenvalue with more copies than a block has
-        # columns: accept it only if a fresh random start adds nothing.
+        # columns: accept the basis only if a new random start adds nothing.
         doubtful |= invariant
         full = size + b > limit
         if size >= q and (size >= next_check or invariant or full):
@@ -167,8 +167,8 @@ def _random_block(rng: np.random.Generator, n: int, b: int, dtype: np.dtype[Any]
 
 def _orthonormalise(block: Values, basis: Values) -> Values:
     """Return orthonormal columns that span ``block`` orthogonally to ``basis``."""
-    # The block was orthogonalised once; twice is enough (Kahan, Parlett), unless its columns are
-    # nearly dependent, so that normalising them magnifies the error.
+    # The block was orthogonalised once. Twice is enough (Kahan, Parlett), unless nearly dependent
+    # columns magnify the error when they are normalised.
     for _ in range(2):
         block = block - basis @ (basis.T @ block)
         longest = float(np.linalg.norm(block, axis=0).max())

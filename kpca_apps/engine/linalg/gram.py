@@ -34,10 +34,7 @@ LEAST_STRIP = 48
 def gram_matrix(
     kernel: Kernel, X: Matrix, dtype: DTypeLike = np.float64, *, n_jobs: int | None = None
 ) -> Values:
-    """Return K with K_ij = k(x_i, x_j); raise ValueError if values overflow.
-
-    Matrices of few rows are computed by one thread.
-    """
+    """Return K with K_ij = k(x_i, x_j); raise ValueError if values overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         if len(X) <= FEW_ROWS:
             gram = _by_strips(kernel, X, dtype)
@@ -62,7 +59,7 @@ def _by_strips(kernel: Kernel, X: Matrix, dtype: DTypeLike) -> Values:
 
 
 def require_finite(kernel: Kernel, X: Matrix) -> None:
-    """Raise if a semi-definite kernel overflows on X: no k(x, y) does unless some k(x, x) does."""
+    """Raise if a semi-definite kernel overflows on X; some k(x, x) then overflows, too."""
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(kernel.diagonal(X)).all()
     if not finite:
@@ -99,10 +96,10 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
 
 
 def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
-    """Return a kernel as `about_mean` does, with an origin that keeps the landmarks' span."""
+    """Return a kernel like `about_mean`, with an origin that keeps the landmarks' span."""
     # Centred on their mean m, the landmarks would span one direction less, which rows added later
     # may need. The origin m - r m / |m|, with r the root mean squared distance from m, keeps the
-    # span and makes a large offset no larger than the differences.
+    # span, and reduces a large offset to the size of the differences.
     about = about_mean(kernel, points)
     if not isinstance(about, Recentred) or about is kernel:
         return kernel

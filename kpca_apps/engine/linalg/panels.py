@@ -33,7 +33,7 @@ class GramPanels:
     """
 
     # A tile serves its panel's rows and, transposed, the rows of its columns, so half of the kernel
-    # values suffice. Panels and tiles have fixed boundaries and a fixed order of addition: the
+    # values suffice. Panels and tiles have fixed boundaries and a fixed order of addition, so the
     # result does not depend on the number of threads, to the last bit.
 
     def __init__(
@@ -81,8 +81,8 @@ class GramPanels:
 
     def sketch(self, V: Values) -> Values:
         """Return an approximation of K V, scaled to the column lengths of V."""
-        # Uses kernel values with a sample of rows. An iteration that starts at the sketch of a
-        # random V saves a product. ELSEWHERE times V keeps directions that the sample misses.
+        # Use kernel values with a sample of rows. Starting an iteration at the sketch of a random V
+        # saves a product. ELSEWHERE times V adds directions that the sample misses.
         n = len(self)
         sample = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
         kernel_rows = self._kernel.against(self._X[sample], self._dtype)

@@ -2,8 +2,8 @@
 
 A group is a matrix of about 50 patches by 50 pixels, and an image has tens of thousands of groups.
 Rows are padded with zeros to whole pairs of registers (`padded_size`), and products keep sums for
-four rows by two registers: at this size that is as fast as BLAS on large matrices. BLAS and LAPACK
-are not called, because compiling the calls takes long.
+four rows by two registers. At this size, products are as fast as BLAS on large matrices. BLAS and
+LAPACK are not called, as compiling the calls is slow.
 
 Eigenpairs: Householder reduction to tridiagonal form, Sturm counts for the eigenvalues above the
 edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections 8.3 and 8.4). Eigenvalues
@@ -43,8 +43,8 @@ INVERSE_ITERATIONS = 2
 # Entries below this share of the trace count as zero in float32.
 NEGLIGIBLE = 1e-9
 TINY = 1e-30
-# Typed constants: the compiler gives each Python constant a type of its own and would compile a
-# function again for it.
+# Typed constants: the compiler gives each Python constant a type of its own, and would compile a
+# function again for each.
 NONE: Any = np.int64(0)
 ONE: Any = np.int64(1)
 NO: Any = np.bool_(False)
@@ -70,7 +70,7 @@ def multiply(
     columns: tuple[int, int],
     subtract: bool,
 ) -> None:
-    """Write sum_g a_gi b_gj over g < depth to out[i, j], or subtract it from out[i, j].
+    """Write sum_g a_gi b_gj over g < depth to out[i, j], or subtract the sum from out[i, j].
 
     a_gi is a[start + g along + i across], with steps (start, along, across). The number of rows is
     a multiple of four, the number of columns of sixteen.
@@ -110,8 +110,8 @@ def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
 def eliminate(a: Matrix, n: int, least: Scalar) -> None:
     """Turn [S | B], S symmetric and above `least`, into [U | U'^-1 B] with S = U'U, in place.
 
-    S has n rows, a multiple of four; only its upper triangle is used. Four rows at a time: first
-    subtract the rows above, then eliminate among the four.
+    S has n rows, a multiple of four; only its upper triangle is used. For each four rows, the rows
+    above are subtracted first, then the four rows eliminated.
     """
     number = a.dtype.type
     width, flat = a.shape[1], a.ravel()
@@ -136,10 +136,10 @@ def _tridiagonalise(
 ) -> None:
     """Reduce a symmetric a to tridiagonal form by Householder reflections.
 
-    From the last row up, so that the remaining matrix starts at column 0. Reflector j (its vector
-    in row j of a, its 2 / v'v in factor[j]) acts on the first j coordinates; beside[j] couples
-    coordinates j - 1 and j. Subtracting a reflection, v p' + p v', shares the sweep with the next
-    reflection's product.
+    Reflections run from the last row up, so that the remaining matrix starts at column 0. Reflector
+    j (its vector in row j of a, its 2 / v'v in factor[j]) acts on the first j coordinates;
+    beside[j] couples coordinates j - 1 and j. Subtracting a reflection, v p' + p v', shares the
+    sweep with the next reflection's product.
     """
     number = a.dtype.type
     v, p, product = work[0], work[1], work[2]
@@ -177,7 +177,7 @@ def _tridiagonalise(
             for i in range(0, j, WIDTH):
                 store(a, (j, i), zero)
         factor[j] = scale
-        # Columns from j on are no longer read; updating them is harmless.
+        # Columns from j on are no longer read, so updating them is harmless.
         inner = fill(number(0), PAIR)
         for k in range(0, j, PAIR):
             sums = fill(number(0), PAIR)
@@ -282,7 +282,7 @@ def _solve_shifted(
     for i in range(n - 1):
         below, next_right = each(beside, (i + 1,)), each(beside, (i + 2,))
         next_here, following = each(diagonal, (i + 1,)) - shift, load(x, (i + 1, 0))
-        # Swap rows if the lower one starts with the larger number.
+        # Swap rows if the lower row starts with the larger number.
         pivot = where_longer(below, here, below, where_longer(small, here, small, here))
         inverse = one / pivot
         times = inverse * where_longer(below, here, here, below)
@@ -360,7 +360,7 @@ def leading_eigenvectors(a: Matrix, n: int, edge: Scalar) -> tuple[Vector, Matri
     overwritten. The eigenvectors are the first q rows of a matrix with as many columns.
     """
     width = a.shape[1]
-    # Zeros at the end, since registers are read beyond the last entry.
+    # Leave zeros at the end, since registers are read beyond the last entry.
     work = np.zeros((6, width + 2 * WIDTH), a.dtype)
     diagonal, beside, factor = work[0], work[1], work[2]
     _tridiagonalise(a, n, diagonal, beside, factor, work[3:])

@@ -16,10 +16,7 @@ WIDTH = 128
 
 
 def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
-    """Return the map from rows k (b, p) to k U, for an upper triangular matrix U (p, p).
-
-    Contiguous writable rows of the ``dtype`` are overwritten.
-    """
+    """Return the map from rows k (b, p), which are overwritten, to k U for upper triangular U."""
     # BLAS reads column-major: it sees k', and U' in the memory of U.
     factor = np.asfortranarray(upper, dtype)
     (multiply,) = get_blas_funcs(("trmm",), (factor,))
@@ -37,7 +34,7 @@ def squared_norms(
     """Return the map from rows k (b, p) to |C'k - s|^2 and beta'k, and the order k must have.
 
     C is (p, q), 1 <= q <= p, s (q,), beta (p,). With C'P = QR, P the returned column order, the
-    first is |RP'k - Q's|^2, and R is upper triangular.
+    squared length is |RP'k - Q's|^2, and R is upper triangular.
     """
     q = C.shape[1]
     with one_blas_thread():

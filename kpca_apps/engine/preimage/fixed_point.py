@@ -8,9 +8,9 @@
 #
 #     z = sum_i g_i k(z, z_i) z_i / sum_i g_i k(z, z_i),
 #
-# which is iterated here (Mika et al. 1998, eq. 10). `gradient_descent` is for other kernels,
-# `learn_preimage` is a regression. The weights g_i = mean_i + sum_a t_a(x) W_ia contain the mean in
-# feature space and may have either sign.
+# which is iterated here (Mika et al. 1998, eq. 10); `gradient_descent` and `learn_preimage` are for
+# other kernels. The weights g_i = mean_i + sum_a t_a(x) W_ia contain the mean in feature space and
+# may have either sign.
 #
 # [1] Mika, Scholkopf, Smola, Muller, Scholz and Ratsch (1998), Kernel PCA and de-noising in feature
 #     spaces, NIPS 11, eq. 10.
@@ -59,13 +59,13 @@ rows, as matrix products treat a last incomplete group differently. Larger group
 
 @dataclass(frozen=True, eq=False)
 class PreImages:
-    """Pre-images and the convergence of each."""
+    """Pre-images, and the convergence of each."""
 
     points: Matrix  # (n, d)
     iterations: NDArray[np.int64]  # number of steps of the accepted attempt
     converged: Mask  # whether the last step was negligible
-    # Whether the first start failed (zero denominator, or it ended farther away than it began)
-    # and the iteration was restarted at a stored point.
+    # Whether the first start failed (zero denominator, or a final point farther away than the
+    # start) and the iteration was restarted at a stored point.
     restarted: Mask
     residual: Matrix  # rho(z), squared distance in feature space; NaN for an indefinite kernel
 
@@ -92,8 +92,8 @@ def fixed_point(
 ) -> PreImages:
     """Return pre-images for the RBF kernel by fixed-point iteration, each a local minimum.
 
-    Starts at ``start`` (the noisy rows, for denoising), by default at the stored point whose
-    feature vector is nearest to each projection of ``T``.
+    Start at ``start`` (for denoising, the noisy rows), by default at the stored point whose feature
+    vector is nearest to each projection of ``T``.
     """
     # A step costs two products with the p stored points and p exponentials per row; converged rows
     # are dropped. Subtracting a row's largest exponent prevents underflow far from the points.
@@ -180,8 +180,8 @@ Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Mask]]
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
     """Return the function of one iteration step, for rows in multiples of `STEP`."""
-    # The function maps z, weights g, bounds of sum |g| and the rows to process (the last may
-    # repeat) to the next z, the inner products <phi(z), P phi(x)>, and which denominators vanished.
+    # The function maps z, weights g, bounds of sum |g| and row numbers (the last may repeat) to the
+    # next z, the inner products <phi(z), P phi(x)>, and which denominators vanished.
     clipped, unclipped = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])
@@ -229,7 +229,7 @@ def _as_slice(index: Index) -> Index | slice:
 class _Iteration:
     """The fixed-point iteration of all rows from given starts."""
 
-    # Each block iterates until half of its rows have finished; the remaining rows of all blocks
+    # Each block iterates until half of its rows have finished. The remaining rows of all blocks
     # form new blocks, so that a few slow rows do not keep whole blocks busy.
 
     def __init__(self, step: Step, subspace: KernelSubspace, T: Matrix, start: Matrix) -> None:
@@ -267,7 +267,7 @@ class _Iteration:
         return batch, g, np.sqrt(g.shape[1] * squared_lengths(g))
 
     def _iterate_block(self, remaining: Index, length: float, max_iter: int, block: slice) -> Index:
-        """Iterate one block of the remaining rows; return those that have not finished."""
+        """Iterate one block of the remaining rows; return the rows that have not finished."""
         index = remaining[block]
         batch, g, size = self._weights(index)
         active = np.arange(len(index))

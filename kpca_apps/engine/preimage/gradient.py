@@ -1,13 +1,13 @@
 """Pre-images by gradient descent, for differentiable kernels."""
-# Minimises rho(z) = |phi(z) - P phi(x)|^2 along
+# Minimise rho(z) = |phi(z) - P phi(x)|^2 along
 #
 #     grad rho(z) = grad k(z, z) - 2 sum_i g_i grad_z k(z, z_i),
 #
 # with g the coefficients of P phi(x), including the mean. Step lengths are those of Barzilai and
 # Borwein (1988, Two-point step size gradient methods, IMA Journal of Numerical Analysis 8,
-# 141-148), shortened by Armijo's rule. The descent is monotone: a row never ends farther from its
-# projection than it began. See also Scholkopf, Smola and Muller (1996), MPI technical report 44,
-# section 4.6; Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 24-25.
+# 141-148), shortened by Armijo's rule. So a row never ends farther from its projection than its
+# start. See also Scholkopf, Smola and Muller (1996), MPI technical report 44, section 4.6; Aguilera
+# and Antonanzas (2019), On kernel principal component analysis, eq. 24-25.
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def gradient_descent(
 ) -> PreImages:
     """Return pre-images by descending rho(z) = |phi(z) - P phi(x)|^2 to a local minimum each.
 
-    Starts as `fixed_point` does; ``tolerance`` is the length of the last step relative to the
+    Starts are those of `fixed_point`; ``tolerance`` is the length of the last step relative to the
     spread of the stored points. Raises ValueError if the kernel's gradient is unknown.
     """
     if start is None:
@@ -136,7 +136,7 @@ def _line_search(
 
 
 def _barzilai_borwein(move: Matrix, change: Matrix, step: Matrix) -> Matrix:
-    """Return the next step length |s|^2 / s.y, or twice the last one if s.y <= 0."""
+    """Return the next step length |s|^2 / s.y, or twice the last length if s.y <= 0."""
     curvature = np.einsum("ij,ij->i", move, change)
     usable = curvature > 0.0
     lengths = squared_lengths(move) / np.where(usable, curvature, 1.0)

@@ -35,7 +35,7 @@ class LearnedPreImage:
     projections: Matrix  # t_i of the stored points (p, q)
     coefficients: Matrix  # a_i (p, d)
     # c (d,), the limit far from all projections: 0 as in scikit-learn, or the mean of the stored
-    # points if an RBF kernel replaces the model's own.
+    # points if an RBF kernel replaces the model's own kernel.
     origin: Matrix
 
     def __call__(self, T: Matrix, *, n_jobs: int | None = None) -> Matrix:
@@ -49,13 +49,10 @@ class LearnedPreImage:
 def learn_preimage(
     subspace: KernelSubspace, alpha: float = 1.0, *, n_jobs: int | None = None
 ) -> LearnedPreImage:
-    """Fit the regression from projections to the stored points, with ridge ``alpha``.
-
-    Raises ValueError if the regression has no solution at this ``alpha``.
-    """
-    # The regression uses the model's kernel if that accepts vectors of any length, as in
-    # scikit-learn. Other kernels may read certain columns or be indefinite between projections: an
-    # RBF kernel with the projections' median distance replaces them.
+    """Fit the regression from projections to points with ridge ``alpha``; raise if singular."""
+    # Use the model's kernel if it accepts vectors of any length, as in scikit-learn. Other kernels
+    # may read certain columns or be indefinite between projections, so an RBF kernel with the
+    # projections' median distance replaces them.
     projections = subspace.project(subspace.points, n_jobs=n_jobs)
     points, kernel = subspace.points, about_origin(subspace.kernel)
     origin = np.zeros(points.shape[1])

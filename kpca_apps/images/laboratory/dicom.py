@@ -1,7 +1,7 @@
-"""DICOM images: pixels in the units they stand for, and the pixel size; through pydicom.
+"""DICOM images in physical units, through pydicom (extra "lab"); written as OME-TIFF.
 
-Patient, date and place are not kept. Needs the extra "lab"; written as OME-TIFF. DICOM PS3.3
-(2024), C.7.6.3 (pixels) and C.11.1 (modality).
+The pixel size is kept; patient, date and place are not. DICOM PS3.3 (2024), C.7.6.3 (pixels) and
+C.11.1 (modality).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
             )
         stored = np.dtype(float_type or f"{'i' if signed else 'u'}{_INTEGERS[bits]}")
         scalings = _scalings(dataset, frames, grey=samples == 1)
-        # In MONOCHROME1 the largest number of the stored bits is black.
+        # In MONOCHROME1, the largest number of the stored bits is black.
         is_inverted = meaning == "MONOCHROME1" and not float_type
         used = min(int(dataset.get("BitsStored", 8 * stored.itemsize)), 8 * stored.itemsize)
         top = np.array((1 << used) - 1 if stored.kind == "u" else -1, stored)

@@ -1,7 +1,7 @@
-"""FITS files of telescopes: the images of all extensions except masks and the like.
+"""FITS files of telescopes, through astropy (extra "lab"): the images except masks and the like.
 
-Headers, through astropy (extra "lab"), and tables are copied byte for byte. FITS Working Group
-(2016), "Definition of the Flexible Image Transport System", version 4.0.
+Headers and tables are copied byte for byte. FITS Working Group (2016), "Definition of the Flexible
+Image Transport System", version 4.0.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kpca_apps.names import one_line
 
 _CARD, _BLOCK = 80, 2880
 _TYPES = {8: "u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
-# Extensions that accompany a picture, by the names that telescopes and libraries use; longer names,
-# such as VAR_POISSON, start with one of these.
+# Names of extensions that accompany a picture, as telescopes and libraries use them; longer names,
+# such as VAR_POISSON, start with one of these names.
 _BESIDE = frozenset(
     "DQ MASK BPM BADPIX OBJMASK FLG FLAG FLAGS ERR ERROR UNCERT RMS VAR VARIANCE IVAR INVVAR WHT "
     "WEIGHT CON CTX SAMP TIME AREA".split()
@@ -30,14 +30,11 @@ _BESIDE = frozenset(
 # Header cards that are wrong for denoised pixels.
 _DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")
 _SPECTRAL = tuple("FREQ WAVE WAVN AWAV ENER VRAD VOPT ZOPT BETA VELO STOKES".split())
-_UPSIDE_DOWN = 4  # EXIF orientation: the first row is the bottom one
+_UPSIDE_DOWN = 4  # EXIF orientation if the first row is at the bottom
 
 
 def read_fits(data: Content, label: str) -> ImageFile:
-    """Read the images of a FITS file as pages; NaN and BLANK integers are missing values.
-
-    Integers with BSCALE or BZERO are read as rescaled numbers.
-    """
+    """Read the images of a FITS file as pages, rescaled; NaN and BLANK integers are missing."""
     require_library("astropy", "lab", "FITS files", label)
     from astropy.io import fits
 
@@ -53,7 +50,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
         with fits.open(where, mode="readonly", **options) as file:
             for hdu in file:
                 header, place = hdu.header, hdu.fileinfo()
-                # Negative sizes would lead back to earlier headers, without end.
+                # Negative sizes would lead back to earlier headers, in an endless loop.
                 if place["hdrLoc"] < end:
                     raise ValueError("images that lie over one another")
                 end = place["datLoc"]
@@ -88,7 +85,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
         series,
         lambda number: planes[number].read(data),
         orientation=_UPSIDE_DOWN,
-        # The planes of one cube are a stack only if the header says so, which is rare.
+        # The planes of a cube are a stack only if the header says so, which is rare.
         has_groups=len(series) > 1,
         metadata=Metadata(orientation=_UPSIDE_DOWN),
         notes=tuple(notes),
@@ -97,9 +94,8 @@ def read_fits(data: Content, label: str) -> ImageFile:
 
 
 def _planes(data: Content, label: str, header: Any, shape: list[int], place: int) -> list[Plane]:
-    """Return the pages of one image extension."""
     stored = np.dtype(_TYPES.get(int(header["BITPIX"]), "V1"))
-    # Adding 0.0 raises TypeError for text, which is damage; `float` would parse it.
+    # Text means damage: adding 0.0 raises TypeError, whereas `float` would parse the text.
     slope, offset = header.get("BSCALE", 1) + 0.0, header.get("BZERO", 0) + 0.0
     if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
         raise InputError(f"{label}: its BSCALE or BZERO is damaged; fetch the file again.")
@@ -113,7 +109,7 @@ def _planes(data: Content, label: str, header: Any, shape: list[int], place: int
 
 
 def _series(header: Any, shape: list[int], first: Plane) -> Series:
-    """Return an image as a series, with the axes along which its pages run."""
+    """Return an image as a series, with the axes of its pages."""
     free, axes, sizes = ["Z", "T", "C"], "", list[int]()
     long = [(number, side) for number, side in enumerate(shape[:-2]) if side > 1]
     if len(long) > len(free):

@@ -1,6 +1,6 @@
 """Uncompressed pixels in a file: read in place, and written into a copy of everything else.
 
-Headers, tables and extensions are kept byte for byte, and at most a page is in memory.
+Headers, tables and extensions are kept byte for byte. At most one page is in memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kpca_apps.images.laboratory.ome import MOST_PAGES
 from kpca_apps.images.large import Content
 from kpca_apps.images.types import Page, check_size
 
-_PIECE = 1 << 22  # bytes copied at a time
+_PIECE = 1 << 22  # number of bytes copied at a time
 _DIGITS = 1 << 22  # range of integers that float32 represents exactly, with a margin
 READ_TYPES = frozenset("u1 u2 u4 i1 i2 i4 f2 f4 f8".split())
 
@@ -47,7 +47,7 @@ class Scaling:
         return np.dtype("f4" if steps < _DIGITS else "f8")
 
     def values(self, stored: NDArray[Any]) -> NDArray[Any]:
-        """Return the values that stored numbers stand for."""
+        """Return the values of stored numbers."""
         dtype, native = self.dtype(stored.dtype), stored.astype(stored.dtype.newbyteorder("="))
         if dtype == native.dtype and native.dtype.kind != "f":
             return native

@@ -1,4 +1,4 @@
-"""MRC files of electron microscopes: images, volumes and stacks; by mrcfile (extra "lab").
+"""MRC files of electron microscopes (images, volumes and stacks), by mrcfile (extra "lab").
 
 Cheng et al. (2015), "MRC2014: Extensions to the MRC format header for electron cryo-microscopy and
 tomography", J. Structural Biology 192(2).
@@ -22,7 +22,7 @@ from kpca_apps.images.large import Content
 from kpca_apps.images.types import Format, ImageFile, damage_refused, rewrite
 
 _HEADER = 1024
-_EXTENDED = slice(92, 96)  # bytes that hold the size of the extended header
+_EXTENDED = slice(92, 96)  # bytes of the header with the size of the extended header
 _STATISTICS, _DEVIATION = 76, 216  # offsets of minimum, maximum and mean, and of the deviation
 _MOST_SIGNED = 127  # largest signed byte
 _MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
@@ -42,7 +42,7 @@ def read_mrc(data: Content, label: str) -> ImageFile:
         mode, (extended,) = int(header.mode), struct.unpack(f"{order}i", size)
         nx, ny, nz, mz = (int(header[name]) for name in ("nx", "ny", "nz", "mz"))
         kind, voxel = int(header.ispg), opened.voxel_size
-        # Some writers store unsigned bytes as mode 0; the stated range reveals it.
+        # Some writers store unsigned bytes as mode 0, which shows in the stated range.
         is_unsigned = mode == 0 and header.dmin >= 0 and header.dmax > _MOST_SIGNED
         sizes = {axis: float(voxel[axis.lower()]) for axis in "XYZ"}
     if mode not in _MODES:

@@ -24,12 +24,12 @@ from kpca_apps.system.limits import require_memory
 
 GZIP = b"\x1f\x8b"
 MARK = rb".{344}n[+i]1\0|.{4}n[+i]2\0\r\n\x1a\n"
-_HEADERS = 544  # bytes of the longer header and of the extension flag
+_HEADERS = 544  # number of bytes of the longer header and of the extension flag
 _LABELS = 1002  # intent code of an image whose values are region labels
 _UNITS = {1: "m", 2: "mm", 3: "µm"}
 _SECONDS = {8: "s", 16: "ms", 24: "µs"}
-_LEVEL = 6  # of gzip
-_COLOURS = {128: 3, 2304: 4}  # 8-bit channels, by data type code
+_LEVEL = 6  # compression level of gzip
+_COLOURS = {128: 3, 2304: 4}  # number of 8-bit channels by data type code
 
 
 def read_nifti(data: Content, label: str) -> ImageFile:
@@ -82,7 +82,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
 
 
 def unpacked_head(head: bytes, n_bytes: int) -> bytes:
-    """Return the first bytes after gunzipping, as many as the given head yields."""
+    """Return the first bytes after gunzipping, as many as `head` yields."""
     if not head.startswith(GZIP):
         return head
     try:

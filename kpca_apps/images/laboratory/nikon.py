@@ -24,7 +24,7 @@ from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 
 _LOOPS = frozenset("TZP")  # axes of frames: time, slice, stage position
-_MOST_TIMED = 10_000  # most frames whose times are read, one by one
+_MOST_TIMED = 10_000  # largest number of frames whose times are read, one by one
 
 
 def read_nd2(data: Content, label: str) -> ImageFile:
@@ -51,7 +51,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     n_pages = n_frames * n_channels if min(sizes.values()) > 0 else 0
     check_pages(label, n_pages, n_pages * page.n_bytes, len(data))
     along = {axis: side for axis, side in loops.items() if axis != "P"}
-    # Frames in file order, grouped by position; each frame holds all channels.
+    # Frames are in file order, grouped by position; each frame holds all channels.
     order = np.arange(n_frames).reshape(tuple(loops.values()))
     if "P" in loops:
         order = np.moveaxis(order, list(loops).index("P"), 0)
@@ -86,7 +86,7 @@ def _opened(data: Content) -> Iterator[Any]:
 def _describe(file: Any, n_channels: int) -> dict[str, Any]:
     """Return pixel sizes, channel names and frame interval, as far as stated."""
     known: dict[str, Any] = {}
-    # nd2 raises for channels without a dye; the pixels are fine.
+    # nd2 raises for channels without a dye, although the pixels are readable.
     with suppress(Exception):
         voxel = file.voxel_size()
         known |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
@@ -103,7 +103,7 @@ def _describe(file: Any, n_channels: int) -> dict[str, Any]:
 
 
 def _read_times(file: Any, n_frames: int) -> list[float]:
-    """Return the time of each frame in milliseconds; empty unless stated for all."""
+    """Return the time of each frame in milliseconds; empty unless stated for all frames."""
     if n_frames > _MOST_TIMED:
         return []
     with suppress(Exception):

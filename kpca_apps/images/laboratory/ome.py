@@ -24,11 +24,11 @@ from kpca_apps.images.tiff import PACKING, SHORT, ZIP
 from kpca_apps.images.types import DEFLATE_RATIO, Groups, ImageFile, Page
 
 _NO_UUID = uuid.UUID(int=0)
-_TEXT = 2  # TIFF's number for text
+_TEXT = 2  # TIFF data type of text
 # Characters that XML cannot hold, including surrogates.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MOST_PAGES = 1_000_000
-_MOST_PLAIN = 3 << 30  # most bytes of pixels that fit into a 4 GB TIFF, with a margin
+_MOST_PLAIN = 3 << 30  # largest number of bytes of pixels that fit into a 4 GB TIFF, with a margin
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""OME-Zarr folders, 0.4 and 0.5: one image in chunks, with smaller copies.
+"""OME-Zarr folders, 0.4 and 0.5: one image in chunks, with smaller copies; needs the extra "lab".
 
-Pages are read from the largest copy. Smaller copies are recomputed from it as means, chunk by
-chunk; everything else in the folder (attributes, labels, tables) is copied. Needs zarr (extra
-"lab").
+Pages are read from the largest copy. Smaller copies are recomputed as its means, chunk by chunk.
+Everything else in the folder (attributes, labels, tables) is copied.
 
 Moore et al. (2021), "OME-NGFF: a next-generation file format", Nature Methods 18; its versions 0.4
 and 0.5.
@@ -53,20 +52,20 @@ _METADATA_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 _AXES = {"time": "T", "channel": "C"}
 _UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm", "meter": "m"}
 _SECONDS = {"microsecond": "µs", "millisecond": "ms", "second": "s", "minute": "min", "hour": "h"}
-_MOST_CHUNK = 1 << 30  # most bytes of a chunk or shard
+_MOST_CHUNK = 1 << 30  # largest number of bytes of a chunk or shard
 # Largest ratio of unpacked to packed bytes.
 _RATIO = 50_000
 # Codecs that compress chunks, and codecs that keep their size.
 _PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
 _STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
-_CHECKSUM = 4  # bytes of a checksum (crc32c)
-_SLACK = 4096  # bytes for checksums and the like
+_CHECKSUM = 4  # number of bytes of a crc32c checksum
+_SLACK = 4096  # number of bytes for checksums and the like
 _EMPTY = (1 << 64) - 1  # marks a missing chunk in a shard
 _LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels in a chunk; chunks in a page
-_SLAB = 1 << 26  # bytes of a copy that are reduced at a time
+_SLAB = 1 << 26  # number of bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
-# Offset of a copy's first pixel in the larger copy, and how many pixels each pixel covers there.
+# Offset of a copy's first pixel in the larger copy, and width there of each of its pixels.
 Line = tuple[float, float]
 
 
@@ -206,8 +205,8 @@ def _opened(folder: Path, path: str, mode: Any) -> Any:
 def _packing(array: Any) -> tuple[str, int]:
     """Return an array's compression codec, and the checksum bytes after the compressed data.
 
-    Raises ValueError for unknown codecs and for more than one compression; numcodecs would accept
-    any codec, including Python pickles.
+    Raises ValueError for unknown codecs and for more than one compression, as numcodecs would
+    accept any codec, including Python pickles.
     """
     meta = array.metadata
     if hasattr(meta, "codecs"):
@@ -268,7 +267,6 @@ def _check_chunks(
 
 
 def _chunk_extents(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
-    """Yield the offset and size of each chunk in a file."""
     n_bytes = os.fstat(file.fileno()).st_size
     if not array.shards:
         yield 0, n_bytes
@@ -298,7 +296,7 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
         else:
             size = len(zlib.decompressobj().decompress(packed, most + 1))
     elif packing == "zstd":
-        # Raises if the output is larger; the size in a frame's header is optional.
+        # Decoding raises if the output is larger; the size in a frame's header is optional.
         size = len(imagecodecs.zstd_decode(file.read(n_bytes), out=most))
     else:
         head = file.read(16)
@@ -386,8 +384,8 @@ def _lines(
 ) -> tuple[Line, ...]:
     """Return where the pixels of a copy lie in the larger copy, along each axis.
 
-    Uses the stated scales and translations if the pixels then end within one pixel of the larger
-    copy's end; otherwise pixels cover the larger copy evenly.
+    The stated scales and translations are used if the copies' ends then differ by less than a pixel
+    of the smaller copy; otherwise, the pixels are spread evenly.
     """
     scale_above, scale_below = (_transform(owner, "scale", len(sides)) for owner in (above, below))
     begin, end = (_transform(owner, "translation", len(sides)) for owner in (above, below))
@@ -459,7 +457,6 @@ def _write_pages(array: Any, pages: Iterable[Any], folder: Path) -> None:
 
 
 def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
-    """Write a page into an array, band by band."""
     top = 0
     for band in pixels.each if isinstance(pixels, Bands) else [pixels]:
         array[(*place, slice(top, top + len(band)))] = band

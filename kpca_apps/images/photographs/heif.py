@@ -24,12 +24,12 @@ from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 from kpca_apps.system.limits import require_memory
 
-_FULL = 4  # bytes of version and flags
-_PLACED = b"\x44\0"  # offsets and lengths of four bytes
-# Rotation and mirroring by EXIF orientation: quarter turns to the left, and the axis of a mirror.
+_FULL = 4  # number of bytes of version and flags
+_PLACED = b"\x44\0"  # code of offsets and lengths of four bytes
+# Number of left quarter turns, and axis of a mirror, by EXIF orientation.
 _TURNS = {2: (0, 1), 3: (2, None), 4: (0, 0), 5: (1, 0), 6: (3, None), 7: (3, 0), 8: (1, None)}
 _ESSENTIAL = 0x80
-# One byte may encode whole blocks of 64 x 64 pixels and more.
+# One byte may encode whole blocks of 64 x 64 pixels or more.
 _RATIO = 1 << 24
 _DEPTH, _COLOURS, _XMP = b"depth", b"colours", b"xmp"
 _MODES = {"L": (1, "u1"), "RGB": (3, "u1"), "RGBA": (4, "u1")}
@@ -41,7 +41,7 @@ class Properties:
     """Properties from the boxes of a file, over all its pictures."""
 
     size: tuple[int, int]  # the largest height and width
-    depth: int  # bits of an AVIF channel, 8 by default
+    depth: int  # number of bits of an AVIF channel
     colours: tuple[int, int] | None  # primaries and transfer, as coded in ITU-T H.273
 
 
@@ -112,7 +112,7 @@ def with_metadata(
     inner[b"iloc"] = _written_places({**items, **empty})
     grown = len(_written_meta(meta, inner)) - len(meta)
     new_places = {item: [(at + grown, n) for at, n in places] for item, places in items.items()}
-    end = len(data) + grown + 8  # the new items are at the end of the file, in a box of their own
+    end = len(data) + grown + 8  # new items are in a box of their own at the end of the file
     for number, (*_, content) in enumerate(added, first):
         new_places[number] = [(end, len(content))]
         end += len(content)
@@ -137,7 +137,6 @@ def _places(iloc: bytes) -> dict[int, list[tuple[int, int]]]:
 
 
 def _written_places(items: dict[int, list[tuple[int, int]]]) -> bytes:
-    """Return the box content with the extents of each item."""
     content = bytes(_FULL) + _PLACED + struct.pack(">H", len(items))
     for item, places in items.items():
         content += struct.pack(">HHH", item, 0, len(places))

@@ -1,6 +1,6 @@
 """JPEG files: 8-bit grey, colour and CMYK, with their metadata.
 
-For missing data libjpeg fills in grey and only warns. Pillow and imagecodecs ignore its warnings;
+For missing data libjpeg fills in grey and only warns, which Pillow and imagecodecs ignore.
 simplejpeg raises, and decodes in half of Pillow's time.
 """
 
@@ -30,17 +30,17 @@ _COLOURS = {"L": (1, "GRAY"), "RGB": (3, "RGB"), "CMYK": (4, "CMYK")}
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
 # A block of 8 x 8 pixels takes at least one bit of the file.
 PIXELS_PER_BYTE = 8 * 64
-# The decoder processes the whole image for each scan; progressive files have about ten.
+# The decoder processes the whole image for each scan; progressive files have about ten scans.
 _MAX_SCANS = 100
 _SCAN_END = re.compile(rb"\xff(?=[^\0\xd0-\xd7\xff])")
-_OWN_HEADER = 20  # bytes of the first marker and libjpeg's JFIF header
+_OWN_HEADER = 20  # number of bytes of the first marker and libjpeg's JFIF header
 _SCAN_ENDS = re.compile(rb"\xff+(?=[\xc4\xd0-\xd7\xd9\xda\xdd])")
 
 
 def read_jpeg(data: bytes, label: str) -> ImageFile:
     """Read a JPEG file of 8-bit grey, RGB or CMYK; only the first of several pictures."""
     with damage_refused(label):
-        # Image.open would look for further pictures.
+        # Image.open would look for other pictures in the file.
         picture = JpegImageFile(io.BytesIO(data))
         if not picture.tile or picture.fp is None:
             raise InputError(f"{label}: is cut short before its pixels; fetch the file again.")
@@ -53,7 +53,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
     channels, colours = _COLOURS[picture.mode]
     page = Page(picture.height, picture.width, channels, np.dtype(np.uint8))
     ratio = PIXELS_PER_BYTE * channels
-    # In a progressive file the first scan covers each block, and libjpeg allocates all blocks.
+    # In a progressive file, the first scan covers each block, and libjpeg allocates all blocks.
     end = _SCAN_END.search(data, scan)
     packed = (end.start() if end else len(data)) - scan
     check_size(label, (page.height, page.width), channels, packed, ratio)
@@ -94,7 +94,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         ),
         carried=tuple(_carried(segments)),
     )
-    # Adobe stores, and Pillow returns, the light that inks leave of white.
+    # Adobe stores, and Pillow returns, the light that white paper reflects below the inks.
     return split_inks(image) if channels == 4 else image
 
 
@@ -109,10 +109,10 @@ def write_jpeg(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
     picture = Image.fromarray(np.ascontiguousarray(stored))
     if mode:
         picture = Image.frombuffer(mode, picture.size, picture.tobytes(), "raw", mode, 0, 1)
-    # Optimised tables would save 3 %, but Pillow fails on strong colour noise with them.
+    # Optimised tables would save 3 %, but Pillow then fails on strong colour noise.
     picture.save(buffer, "JPEG", quality=QUALITY, subsampling=0, extra=extra)
     encoded = buffer.getvalue()
-    # The carried JFIF or EXIF header states the density; drop libjpeg's own header.
+    # The carried JFIF or EXIF header states the density, so drop libjpeg's own header.
     if not like.inks and any(
         code[0] == _JFIF or content.startswith(b"Exif\0\0") for code, content in carried
     ):
@@ -122,14 +122,14 @@ def write_jpeg(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
 
 def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
     """Return a JPEG decoded as "GRAY", "RGB" or "CMYK"; raise ValueError if it is incomplete."""
-    # Rename profiles: libjpeg warns about profiles in disorder, which do not affect pixels.
+    # Hide profiles: libjpeg warns about profiles in disorder, which do not affect pixels.
     data = data.replace(b"ICC_PROFILE\0", b"ICC_profile\0")
     try:
         pixels = simplejpeg.decode_jpeg(data, colours, strict=True)
     except ValueError as error:
         if "subsampling" not in str(error):
             raise
-        # Rare chroma subsampling: in a complete scan, additional bits do not change a pixel.
+        # For rare chroma subsampling, test for a complete scan: then more bits change no pixel.
         picture = JpegImageFile(io.BytesIO(data))
         scan = 0 if picture.fp is None else picture.fp.tell()
         longer = data[:scan] + _SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", data[scan:])

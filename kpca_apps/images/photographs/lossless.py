@@ -29,13 +29,13 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.system.limits import require_memory
 
-# Ratio for formats without a bound: an image of one colour takes a few bytes.
+# Ratio for formats without a bound, as an image of one colour takes a few bytes.
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Formats of which Pillow reads only the header; for WebP it allocates the whole picture.
+# Formats of which Pillow reads only the header; for WebP, Pillow allocates the whole picture.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
-_BITS = b"bits"  # key of the bits per sample, which are kept in the same tuple as the boxes
+_BITS = b"bits"  # key of the bits per sample, which are kept among the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
 # Boxes that hold for the denoised pixels.
 _CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
@@ -125,7 +125,6 @@ def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
 
 
 def _write_lossless(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write an image losslessly in its own format, with its metadata."""
     kind, metadata, carried = like.format, like.metadata, dict(like.carried)
     (page,) = pages
     pixels = np.ascontiguousarray(page)
@@ -159,7 +158,7 @@ def _write_lossless(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageF
 def boxes(data: bytes, *, whole: bool = True) -> Iterator[tuple[bytes, bytes]]:
     """Yield type and content of the outermost boxes of a JPEG 2000 or JPEG XL file.
 
-    Unless data are the ``whole`` file, the last box may be cut.
+    Unless `data` is the ``whole`` file, the last box may be incomplete.
     """
     place = 0
     while place + 8 <= len(data):
@@ -197,8 +196,8 @@ def stated_size(kind: str, data: bytes) -> tuple[int, int]:
 class _JxlHeader(NamedTuple):
     height: int
     width: int
-    has_frames: bool  # whether there are several pictures
-    bits: int  # per sample
+    has_frames: bool  # whether there may be several pictures
+    bits: int  # number of bits per sample
 
 
 def _jxl_header(data: bytes) -> _JxlHeader:

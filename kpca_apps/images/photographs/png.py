@@ -1,7 +1,7 @@
 """PNG files: pixels by libpng, metadata chunks carried over.
 
-Decoded by imagecodecs, as Pillow silently truncates 16-bit colour to 8 bits. The format: W3C,
-Portable Network Graphics, third edition (2025).
+imagecodecs decodes them, as Pillow silently truncates 16-bit colour to 8 bits. W3C, Portable
+Network Graphics, third edition (2025).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kpca_apps.images.types import (
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _HEADER, _HEADER_END = ">IIBBBBB", 33
 _GREY, _RGB, _PALETTE = 0, 2, 3
-# Channels as stored, and supported bit depths, by colour type.
+# Number of stored channels, and supported bit depths, by colour type.
 _COLOURS = {_GREY: (1, (2, 4, 8, 16)), _RGB: (3, (8, 16)), _PALETTE: (1, (2, 4, 8))}
 _COLOURS |= {4: (2, (8, 16)), 6: (4, (8, 16))}
 _INCH = 0.0254  # metres
@@ -79,7 +79,7 @@ def read_png(data: bytes, label: str) -> ImageFile:
     def page(number: int) -> NDArray[Any]:
         if not is_palette:
             return _decoded(header, (*[(b"tRNS", key)] * transparent, *pixels), label)
-        # Look up palette entries here, as libpng renders missing ones as black.
+        # Look up palette entries here, as libpng renders missing entries as black.
         places = _decoded(header._replace(colour=_GREY), pixels, label)
         places //= np.uint8(255 // (2**header.depth - 1))
         colours = np.frombuffer(named[b"PLTE"], np.uint8).reshape(-1, 3)
@@ -156,7 +156,6 @@ def _chunks(data: bytes, label: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _header(first: tuple[bytes, bytes], named: dict[bytes, bytes], label: str) -> _Header:
-    """Return the checked header."""
     name, content = first
     header = _Header(*struct.unpack(_HEADER, content.ljust(13)[:13]))
     is_palette = header.colour == _PALETTE

@@ -25,10 +25,10 @@ from kpca_apps.images.types import ImageFile
 
 BASELINES = ("nl_means", "wavelet")
 _WINDOW = 11  # side in pixels of the window for structural similarity
-_BLOCK = 16  # side in pixels of the blocks whose activity is measured
-_SHARE = 0.1  # share of the blocks that count as edges; the same share counts as flat
-_MORE_CORRELATED = 0.1  # excess of correlation at edges over flat blocks that shows removed detail
-_CLIPPED = 0.1  # share of a block's pixels that lie at the image's lowest or highest value
+_BLOCK = 16  # side in pixels of the blocks in which detail is measured
+_SHARE = 0.1  # share of the blocks that count as edges, and of those that count as flat
+_MORE_CORRELATED = 0.1  # least excess of correlation at edges that shows removed detail
+_CLIPPED = 0.1  # least share of extreme pixels in a block that counts as clipped
 
 
 def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality:
@@ -38,10 +38,9 @@ def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality
     psnr = float("inf") if error == 0 else 10 * float(np.log10(span**2 / error))
     if min(image.shape[:2]) < _WINDOW:
         return Quality(psnr, None)
-    # This import is slow, and few runs need it.
     from skimage.metrics import structural_similarity
 
-    # The window of Wang et al.: Gaussian of 1.5 pixels, biased covariances.
+    # Wang et al. use a Gaussian window of 1.5 pixels, and biased covariances.
     ssim = structural_similarity(
         image.astype(np.float32),
         clean.astype(np.float32),
@@ -71,7 +70,7 @@ def compare(
 
 
 def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray[Any]:
-    """Run a baseline; round and clip its result as ours is when stored."""
+    """Run a baseline; round and clip its result, like results of ours when stored."""
     from skimage.restoration import denoise_nl_means, denoise_wavelet
 
     scaled = noisy.astype(np.float64) / span
@@ -94,10 +93,10 @@ def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDAr
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     """Measure the residual: removed detail correlates neighbouring pixels at edges.
 
-    Clipped noise changes the mean at black and white, and denoising restores it, so that the
-    residual has a non-zero mean in these blocks.
+    Clipping changes the mean of noise at black and white. Denoising restores the mean, so that the
+    residual has a non-zero mean in clipped blocks.
     """
-    # One channel at a time and in single precision, to save memory.
+    # Process one channel at a time and in single precision, to save memory.
     before, after = (p[..., np.newaxis] if p.ndim == 2 else p for p in (noisy, denoised))
     grey, guide = (np.zeros(before.shape[:2], np.float32) for _ in range(2))
     limits = before.min(), before.max()
@@ -119,7 +118,7 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     clipped_mean = float(means.mean()) if means.size else 0.0
     if abs(clipped_mean) < float(grey.std(dtype=np.float64)) / _BLOCK:
         clipped_mean = 0.0
-    # Scale by powers of 2, which is exact: squares of large floats would overflow.
+    # Scale by powers of 2, which is exact, since squares of large floats would overflow.
     grey, guide = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in (grey, guide))
     slopes = np.zeros_like(guide)
     slopes[:, :-1] += np.diff(guide, axis=1) ** 2
@@ -152,7 +151,7 @@ def _ratio(
 
 
 def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
-    """Open the clean image of an input, and check that both fit together."""
+    """Open the clean image of an input, and check that both have the same pages."""
     if path is None:
         return None
     label = f"{name}: its reference {path.name}"

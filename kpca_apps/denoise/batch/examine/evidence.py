@@ -1,4 +1,4 @@
-"""Explain which noise model was chosen for an image, for the record and the report."""
+"""Explain the choice of an image's noise model, for the record and the report."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kpca_apps.denoise.estimate.law import DARK_SHARES
 from kpca_apps.denoise.noise.choose import FAINT
 from kpca_apps.denoise.result import Evidence, NoiseLaw
 
-DIGITS = 6  # digits kept of a law, whose terms nearly cancel if black is a large number
-POINT_DIGITS = 4
+DIGITS = 6  # digits stored of a law's terms, which nearly cancel if black is a large number
+POINT_DIGITS = 4  # digits stored of measured points
 ROUNDING = 1 / 255 / 12**0.5  # deviation of rounding to 8 bits, as a share of the range
 LEAST_ODDS = 1e-12  # lower limit of a probability
 FLAT, WHITE = "noise as strong everywhere", "white noise"
@@ -19,16 +19,13 @@ RISING = "noise that grows with brightness"
 
 
 def evidence_of(info: DenoiseInfo, requested: str = "auto") -> Evidence:
-    """Return the reasons for the chosen noise model, if the noise was measured.
-
-    `requested` is the ``--noise`` option.
-    """
+    """Return why a noise model was chosen; `requested` is the value of ``--noise``."""
     if info.noise == "raw":
         unseen = "is too small, or too much of it is black or white"
         return Evidence() if info.established else Evidence(why=unseen)
     if not info.estimated:
         return Evidence()
-    # A channel of one value has no law.
+    # A channel with a single value has no law.
     laws = tuple(kept_law(law) for law in info.laws if law.gain or law.constant)
     found = Evidence(option=_option(info, laws), sigma_range=info.sigma_range, laws=laws)
     runner_up, log_odds = "", None
@@ -38,7 +35,7 @@ def evidence_of(info: DenoiseInfo, requested: str = "auto") -> Evidence:
 
 
 def kept_law(law: NoiseLaw) -> NoiseLaw:
-    """Return a law for the record, rounded to its significant digits."""
+    """Return a law for the record, rounded to significant digits."""
     return replace(
         law,
         gain=_short(law.gain),
@@ -57,7 +54,7 @@ def _short(value: float, digits: int = DIGITS) -> float:
 
 def _runner_up(noise: str, laws: tuple[NoiseLaw, ...]) -> tuple[str, float | None]:
     """Return the likeliest other model, and its log odds against the chosen model."""
-    # All laws are equally likely a priori: use the mean likelihood of the rising ones.
+    # All laws are equally likely a priori: use the mean likelihood of the rising laws.
     flat = sum(law.log_odds_flat for law in laws)
     n_rising = len(DARK_SHARES) ** len(laws) - 1
     rising = math.log(max(-math.expm1(flat), LEAST_ODDS) / n_rising) - flat
@@ -105,7 +102,7 @@ def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
 
 
 def _option(info: DenoiseInfo, laws: tuple[NoiseLaw, ...]) -> str:
-    """Return the option that denoises an unchanged image all the same.
+    """Return the option that denoises an image which was left unchanged.
 
     Empty if its pattern is not noise, such as a screen, or is weaker than rounding to 8 bits.
     """

@@ -1,4 +1,4 @@
-"""Measure the noise of an image file, or one noise for all images of a kind."""
+"""Measure the noise of an image file, or the common noise of all images of a kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kpca_apps.system.workers import Workers
 class MeasuredFile:
     """The noise of an image file's first page, or the reason why it could not be measured.
 
-    The level is in the units of the image; the rest is as in `DenoiseInfo`.
+    The level is in the units of the image; other fields are as in `DenoiseInfo`.
     """
 
     name: str
@@ -97,7 +97,7 @@ def measure_file(
 def with_same_noise(
     planned: Iterable[Planned], denoiser: GroupDenoiser, jobs: int
 ) -> GroupDenoiser:
-    """Return a denoiser that uses one noise for all images of a kind."""
+    """Return a denoiser that uses the same noise for all images of a kind."""
     unchanged = replace(denoiser, options=replace(denoiser.options, strength=0.0))
     sources = [one.source for one in planned if not one.refused]
     with Workers("serial" if jobs == 1 else "processes", n_workers=jobs) as workers:
@@ -120,11 +120,11 @@ def measure(source: AnyPath, denoiser: GroupDenoiser) -> KnownNoise | None:
 
 
 def pooled(found: Iterable[KnownNoise]) -> tuple[KindNoise, ...]:
-    """Return the noise of each kind of images, by the model most common among noisy ones.
+    """Return the noise of each kind of images, by the model most common among noisy images.
 
     Gain and constant of a law, levels of white noise, and curves of raw files are medians over the
-    images with this model. Noise of a camera differs with what the camera did to each image, and is
-    not pooled, nor is speckle.
+    images with this model. Noise of a camera depends on its processing of each image, and is not
+    pooled; neither is speckle.
     """
     kinds: dict[str, list[KnownNoise]] = defaultdict(list)
     for one in found:

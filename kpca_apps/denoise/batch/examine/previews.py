@@ -14,13 +14,13 @@ from kpca_apps.denoise.batch.one_image.pages import grey_of
 from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
 
 VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # sides in pixels; see `ImagePreviews`
-# Noise takes most of these files; a higher quality would not make it more visible.
+# Most bytes of these files are noise, which higher quality would not make more visible.
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
-_MAX_PROFILE = 8192  # most bytes of a colour profile that small pictures carry
-# Percentiles that bound the displayed values.
+_MAX_PROFILE = 8192  # largest number of bytes of a colour profile in a preview
+# Percentiles of the values drawn black and white.
 _TAILS = (0.1, 99.9)
-# Share of the range below which the median is dark, and brightness at which a dark one is shown.
+# Share of the range below which the median is dark; and brightness at which a dark median is drawn.
 _DARK, _LIFTED = 0.1, 0.25
 # Least distance of a flat crop's mean from black and white, as a share of the range.
 _MARGIN = 0.08
@@ -69,7 +69,7 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
     """Turn an image as its orientation tag says."""
     if orientation >= 5:
         pixels = np.swapaxes(pixels, 0, 1)
-    # Which axes to reverse after rows and columns are swapped.
+    # Choose the axes to reverse after rows and columns are swapped.
     upside_down = orientation in (3, 4, 7, 8)
     mirrored = orientation in (2, 3, 6, 7)
     return pixels[:: -1 if upside_down else 1, :: -1 if mirrored else 1]
@@ -93,14 +93,11 @@ def _ends(values: NDArray[Any]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Scale from values to 8 bits, the same before and after denoising.
-
-    Midtones of a dark image with a few bright spots are lifted, as is usual for stars.
-    """
+    """Scale from values to 8 bits, which lifts the midtones of a dark image with bright spots."""
 
     low: float
     high: float
-    midtone: float  # the value drawn half as bright as `high`, as a share of the range
+    midtone: float  # value drawn at half the brightness of `high`, as a share of the range
     stretched: bool
 
     @classmethod
@@ -122,7 +119,7 @@ class _Scale:
 
 
 def encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None) -> Preview:
-    """Encode a picture as JPEG of a quality, or as PNG."""
+    """Encode a picture as JPEG of the given quality, or as PNG."""
     buffer = io.BytesIO()
     if quality is None:
         picture.save(buffer, "PNG", icc_profile=icc)
@@ -133,12 +130,12 @@ def encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None)
 
 
 def _lifted(values: Any, midtone: float) -> Any:
-    """Map 0, the midtone and 1 smoothly to 0, 0.5 and 1; symmetric in its arguments."""
+    """Map 0, `midtone` and 1 smoothly to 0, 0.5 and 1; symmetric in both arguments."""
     return (1 - midtone) * values / ((1 - 2 * midtone) * values + midtone)
 
 
 def _viewed(picture: Image.Image) -> Image.Image:
-    """Reduce a picture to the area of a square of `VIEW`, which keeps panoramas visible."""
+    """Reduce a picture to the area of a square of side `VIEW`, which keeps panoramas visible."""
     width, height = picture.size
     return _fitted(picture, min(LONGEST, VIEW * (max(width, height) / min(width, height)) ** 0.5))
 
@@ -184,7 +181,7 @@ def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
     low, high = float(grey.min()), float(grey.max())
     margin = _MARGIN * (high - low)
     dull = (mean < low + margin) | (mean > high - margin)
-    # Clipped shadows and highlights show no noise: avoid them if possible.
+    # Avoid clipped shadows and highlights, which show no noise, if possible.
     flat = np.where(dull & ~dull.all(), np.inf, energy)
     places = []
     for kind, index in (("detail", int(energy.argmax())), ("flat", int(flat.argmin()))):
@@ -194,6 +191,6 @@ def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
 
 
 def places_for(length: int, crop: int) -> list[int]:
-    """Return the candidate positions of crops: half a crop apart, the last at the border."""
+    """Return candidate positions of crops, half a crop apart, the last at the border."""
     last = max(0, length - crop)
     return sorted({*range(0, last, crop // 2), last})

@@ -1,1 +1,1 @@
-"""The work on one image of a batch, here, in pieces or on a machine elsewhere."""
+"""The work on one image of a batch, on this machine, in pieces, or on another machine."""

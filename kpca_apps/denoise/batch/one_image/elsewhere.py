@@ -1,10 +1,10 @@
 """Denoise images whose input or output is in an object store or on another machine.
 
 A worker downloads an image from a store into a temporary folder and uploads the result itself, so
-it can run on any machine that reaches the store. The record of a result is uploaded before the
-result: a result whose hash is in no record is not ours.
+any machine with access to the store can run it. A result's record is uploaded before the result, so
+an object whose hash is in no record is not a result of the batch.
 
-A worker that does not see the files receives the image's bytes and returns those of the result;
+A worker without access to the files receives the image's bytes and returns those of the result;
 only the batch writes to the output folder. An image may be a folder of files.
 """
 
@@ -47,13 +47,13 @@ OTHER = (
     "another folder with --out."
 )
 APPEARED = "appeared in the output folder during the run; it was not replaced."
-IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # folders on the worker
+IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # names of folders on the worker
 # Contents of an image's files by relative path; the path of a single file is empty.
 Contents = Mapping[str, bytes]
 
 
 def work_anywhere(task: Task, run: Run) -> Done:
-    """Denoise one image as `work` does, with files and results on disk or in a store."""
+    """Denoise one image like `work`, with files and results on disk or in a store."""
     places = (task.planned.source, task.reference, run.folder)
     if not any(isinstance(place, StorePath) for place in places):
         return work(task, run)
@@ -115,7 +115,7 @@ def _work_on_copies(task: Task, run: Run, stack: ExitStack) -> Done:
 
 
 def _without_earlier(task: Task, run: Run) -> Task:
-    """Return a task that ignores the earlier result; refuse unless results may be replaced."""
+    """Return a task without its earlier result; refuse unless results may be replaced."""
     if not run.force:
         raise InputError(OTHER, one_line(task.planned.output))
     return replace(task, earlier=None)
@@ -136,7 +136,7 @@ class SentTask:
 
 @dataclass(frozen=True)
 class Returned:
-    """A finished image, with the bytes of its result if there is a new one."""
+    """A finished image, with the bytes of its result if it is new."""
 
     done: Done
     number: int  # number of the image in the run
@@ -144,19 +144,19 @@ class Returned:
 
 
 def sent(task: Task, run: Run) -> SentTask:
-    """Read the files of a task; the worker reports a file that is missing by now."""
+    """Read the files of a task; for a file that is now missing, the worker reports the error."""
     result = None if task.earlier is None else run.folder / task.planned.output
     return SentTask(task, *map(_contents, (task.planned.source, task.reference, result)))
 
 
 def done_here(task: Task, run: Run) -> Returned | None:
-    """Return why an image that cannot be read or sent failed; None for other images."""
+    """Return the failure of an image that cannot be read or sent; None for other images."""
     given = (task.planned.source, *([] if task.reference is None else [task.reference]))
     needed = [path for path in given if isinstance(path, Path)]
     if task.planned.refused or not all(map(head_of, needed)):
         return Returned(work_anywhere(task, run), task.number, {})
     try:
-        # The worker reports a file that is missing by now.
+        # If a file is now missing, the worker reports the error.
         with suppress(FileNotFoundError):
             require_memory(
                 sum(file.stat().st_size for one in needed for file in _files(one).values())
@@ -167,7 +167,7 @@ def done_here(task: Task, run: Run) -> Returned | None:
 
 
 def work_on_sent(sent: SentTask, run: Run) -> Returned:
-    """Denoise an image from the bytes sent, in a temporary folder."""
+    """Denoise an image from its bytes, in a temporary folder."""
     try:
         with closing(private_path("kpca-image", folder=True)) as held:
             return _work_in(held.path, sent, run)
@@ -180,7 +180,7 @@ def work_on_sent(sent: SentTask, run: Run) -> Returned:
 
 def _work_in(folder: Path, sent: SentTask, run: Run) -> Returned:
     task, planned, reference = sent.task, sent.task.planned, sent.task.reference
-    # Files in a store are downloaded and uploaded by `work_anywhere`.
+    # `work_anywhere` downloads and uploads files in a store.
     if isinstance(planned.source, Path):
         source = folder / IMAGE / planned.source.name
         planned = planned._replace(source=source)
@@ -212,7 +212,7 @@ def received(returned: Returned, run: Run) -> Done:
 
 
 def _contents(path: AnyPath | None) -> Contents:
-    """Read a file, or all files below a folder except links; empty if there is none."""
+    """Read a file, or all files below a folder except links; empty for None."""
     if path is None:
         return {}
     return {name: file.read_bytes() for name, file in _files(path).items()}

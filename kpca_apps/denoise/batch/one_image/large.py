@@ -1,8 +1,8 @@
 """Denoise a page larger than memory in pieces, one row of pieces at a time.
 
-The noise is measured once, in a few squares spread over the page. Each piece is denoised as an
-image of its own with a margin that is cut off. Pieces have fixed positions, whatever the tiles of
-the file are.
+The noise is measured once, in a few squares spread over the page. Each piece is denoised as a
+separate image with a margin that is cut off. The positions of pieces do not depend on the file's
+tiles.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from kpca_apps.images.types import ImageFile, Page
 from kpca_apps.system.files.windowed import WindowedArray
 
 SQUARE = 1024  # side in pixels of the squares in which noise is measured
-MOST_PLACES = 128  # most squares tried if the first have no data
-ROWS, COLUMNS = 840, 2520  # of pieces
-SCANNED_ROWS = 256  # rows read at a time when the whole page is scanned
+MOST_PLACES = 128  # largest number of squares read if the first squares have no data
+ROWS, COLUMNS = 840, 2520  # numbers of rows and columns of a piece
+SCANNED_ROWS = 256  # number of rows read at a time when the whole page is scanned
 
 
 def denoised_in_bands(
@@ -42,7 +42,7 @@ def denoised_in_bands(
 ) -> tuple[Bands, DenoiseInfo]:
     """Return a large page as denoised bands, and its noise.
 
-    Smaller copies, first those nested in the page and then pages, are kept in files of the folder.
+    Smaller copies, first those nested in the page and then pages, are kept in files of `folder`.
     """
     page = image.pages[number]
     if image.window is None:
@@ -84,11 +84,11 @@ class _LargePage:
         assert image.window is not None
         self.label, self.page = image.label, image.pages[number]
         self._read = partial(image.window, number)
-        # The alpha of a fully transparent page does not tell where the page has data.
+        # Alpha does not mark data if the page is fully transparent.
         self._has_mask = self.page.alpha and any(rows[..., -1].any() for rows in self.all_rows())
 
     def window(self, window: Window) -> NDArray[Any]:
-        """Return rows and columns of the page."""
+        """Return the pixels of the page in a window."""
         return self._read(*(slice(*side) for side in window))
 
     def all_rows(self) -> Iterator[NDArray[Any]]:
@@ -135,7 +135,7 @@ def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
 
 
 def _range_of(large: _LargePage) -> float:
-    """Return the range of a page of floats, whose extremes the squares may not contain."""
+    """Return the range of a page of floats, whose extremes may lie outside the squares."""
     ends = []
     for rows in large.all_rows():
         colours, data = colours_of(rows), large.data_of(rows)
@@ -155,7 +155,7 @@ def _cuts(length: int, step: int) -> list[tuple[int, int]]:
 
 
 def _pieces(large: _LargePage, known: GroupDenoiser) -> Iterator[NDArray[Any]]:
-    """Denoise a page piece by piece, each as its own image; yield each row of pieces as a strip."""
+    """Denoise a page piece by piece, each as a separate image; yield each row of pieces."""
     page, rows = large.page, _cuts(large.page.height, ROWS)
     size = page.height, page.width
     for n, (top, bottom) in enumerate(rows):
@@ -179,7 +179,7 @@ def _pieces(large: _LargePage, known: GroupDenoiser) -> Iterator[NDArray[Any]]:
 def _bands(strips: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
     """Yield strips of any height as bands of `rows` rows; the last band may be smaller.
 
-    The content of a band may change when the next one is requested.
+    The content of a band may change when the next band is requested.
     """
     waiting: list[NDArray[Any]] = []  # rows of an incomplete band
     for strip in strips:
@@ -205,8 +205,8 @@ def _filling(
     bands: Iterator[NDArray[Any]], copies: Sequence[Any], sizes: Sequence[Page], page: Page
 ) -> Iterator[NDArray[Any]]:
     """Yield bands, and fill the smaller copies from the bands yielded."""
-    taken, done = 0, [0] * len(copies)  # number of rows done of the page, and of each copy
-    rest: list[NDArray[Any] | None] = [None] * len(copies)  # rows of the page left for a copy
+    taken, done = 0, [0] * len(copies)  # numbers of rows done, of the page and of each copy
+    rest: list[NDArray[Any] | None] = [None] * len(copies)  # rows of the page not yet copied
     for band in bands:
         yield band
         taken += len(band)

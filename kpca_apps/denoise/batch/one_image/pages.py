@@ -1,4 +1,4 @@
-"""Denoise the pages of an image file, in their stored type, without touching alpha."""
+"""Denoise the pages of an image file in their stored type, without changing alpha."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from kpca_apps.system.quiet import warnings_ignored
 from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
-MIDDLE = 1024  # pixels shown in each direction from the middle of a large page
-_MOST_NAMED = 5  # pages
-Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
+MIDDLE = 1024  # number of pixels shown in each direction from the centre of a large page
+_MOST_NAMED = 5  # largest number of pages that a note names
+Denoised = tuple[Any, DenoiseInfo]  # pixels or bands of pixels, and noise
 
 
 def data_of(pixels: NDArray[Any]) -> Mask | None:
@@ -48,11 +48,11 @@ def data_of(pixels: NDArray[Any]) -> Mask | None:
 
 
 def read_mask(path: AnyPath | None, image: ImageFile) -> tuple[Mask | None, ...]:
-    """Return the mask of each page, from a file of one page or one per page; 0 marks no data."""
+    """Return each page's mask, from a file of one page or one per page; 0 marks no data."""
     if path is None:
         return (None,) * len(image.pages)
     with here(path) as local:
-        # Reading the file as an image, below, reports faults. Opening a named pipe would block.
+        # Ignore errors, which reading the image reports; opening a named pipe would block.
         with suppress(Exception), warnings_ignored():
             if local.is_file():
                 with Image.open(local) as opened:
@@ -84,7 +84,7 @@ def _masks_in(found: ImageFile, image: ImageFile) -> tuple[Mask | None, ...]:
 
 
 def without_holes(*images: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return images of one shape for display, black where one of them is NaN."""
+    """Return images of one shape for display, black where any of them is NaN."""
     holes = np.zeros(images[0].shape, bool)
     for image in images:
         if image.dtype.kind == "f":
@@ -123,11 +123,7 @@ def kind_of(image: ImageFile) -> str:
 def denoised_pages(
     image: ImageFile, source: Path, denoise: Denoiser, folder: Path, infos: list[DenoiseInfo]
 ) -> Iterator[Any]:
-    """Yield each page denoised, in its stored type; alpha is unchanged.
-
-    Appends the noise found in each page to `infos`. Pages that are finished out of order wait in a
-    temporary file in the folder.
-    """
+    """Yield each denoised page in its stored type with its alpha; append its noise to `infos`."""
     if image.mosaic is not None:
         cleaned = denoise.clean_mosaic(image.mosaic())
         infos.append(cleaned.info)
@@ -163,7 +159,6 @@ def write_negative(
 
 
 def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoised]:
-    """Yield each page, denoised separately."""
     masks = read_mask(denoise.mask, image)
     wholes: dict[int, Denoised] = {}
     last = {image.copies[number]: number for number in sorted(image.copies)}
@@ -192,7 +187,7 @@ def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoi
             axis = -1 if colours.ndim == 3 else None
             numbers = numbers_in(colours, data, axis is not None)
             if len(image.pages) > 1 and numbers is not None and not numbers.any():
-                # Treat a page without data as one without noise.
+                # Treat a page without data as a page without noise.
                 info = denoise(np.zeros(colours.shape, colours.dtype), axis)[1]
                 denoised: Denoised = colours, replace(info, empty=1.0)
             else:
@@ -205,7 +200,7 @@ def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoi
 def _together(
     image: ImageFile, source: Path, denoise: GroupDenoiser, folder: Path
 ) -> Iterator[Denoised]:
-    """Yield the pages in file order, each denoised with the others of its stack."""
+    """Yield the pages in file order, each denoised with the other pages of its stack."""
     n_pages = len(image.pages)
     for number, page in enumerate(image.pages, 1):
         if page != image.pages[0]:
@@ -224,7 +219,7 @@ def _together(
     if tuple(chain(*groups)) == tuple(range(n_pages)):
         yield from (denoised for _, denoised in found)
         return
-    # The stacks are interleaved in the file.
+    # The pages of different stacks alternate in the file.
     infos: dict[int, DenoiseInfo] = {}
     pixels: Any = None
     for number, (page_pixels, info) in found:
@@ -236,7 +231,7 @@ def _together(
 
 
 def _groups(image: ImageFile, source: Path) -> Groups | None:
-    """Return the pages of each stack; None if the file does not state them."""
+    """Return the page numbers of each stack; None if the file does not state them."""
     is_tiff = image.format == "tiff"
     return page_groups(source, len(image.pages)) if is_tiff else image.groups
 
@@ -261,7 +256,7 @@ def _by_stack(
 
 @contextmanager
 def _no_system_error() -> Iterator[None]:
-    """Turn system errors during denoising into RuntimeErrors, to tell them from write errors."""
+    """Turn system errors during denoising into RuntimeErrors, to distinguish write errors."""
     try:
         yield
     except OSError as error:
@@ -281,14 +276,14 @@ def stack_note(image: ImageFile, source: Path, denoise: Denoiser) -> tuple[str, 
 
 
 def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) -> tuple[str, ...]:
-    """Return a note that names the pages with more noise left than the level of the stack."""
+    """Return a note that names pages with more noise left than the level of the stack."""
     if not denoise.stack or len(stored.pages) == 1 or stored.inks:
         return ()
     noisy = []
     for number, info in enumerate(infos):
         colours = without_holes(colours_of(stored.page(number)))[0].astype(np.float32)
         planes = [*np.moveaxis(np.atleast_3d(colours), 2, 0)]
-        # Test quickly first, though texture may pass; the level is that of one colour.
+        # Test quickly first, though texture may pass. The level is that of one colour.
         if info.established and np.mean([*map(diagonal_deviation, planes)]) > info.sigma:
             left = [estimate_noise(plane, info.data_range) for plane in planes]
             stronger = np.mean([one.sigma for one in left]) > info.sigma

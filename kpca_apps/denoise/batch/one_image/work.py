@@ -1,6 +1,6 @@
 """Process one image of a batch in a worker: read, denoise, write, read back and examine.
 
-The worker writes only a temporary file beside the target; the batch renames it after recording it.
+The worker writes only a temporary file beside the target. The batch records and renames it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ IN_BANDS = (
 NOT_COMPARED = "Not compared: "
 PROFILED = "The noise is that of images of its kind, by --profile."
 NEGATIVE = ("Denoised as the sensor saw it, and written as a mosaic, to be developed as before.",)
-_MAX_NAME = 255  # most bytes of a name in a file system
+_MAX_NAME = 255  # largest number of bytes of a file name
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ class Run:
     denoise: Denoiser
     folder: AnyPath  # folder of the results
     format: str
-    settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
-    board: Path  # file for the progress of each image, if it is displayed
+    settings: Mapping[str, Any]  # everything on which results depend, for their keys in the record
+    board: Path  # file for the progress of each image, if progress is displayed
     baselines: tuple[str, ...]
-    raw_out: str = "tiff"  # output for raw files: "tiff", a picture, or "dng", a mosaic
-    force: bool = False  # whether other files at the target are replaced
+    raw_out: str = "tiff"  # output for raw files: "tiff" for a picture, "dng" for a mosaic
+    force: bool = False  # whether to replace other files at the target
 
     def of(self, own: Mapping[str, Any]) -> Run:
         """Return the run with an image's own settings."""
@@ -97,14 +97,14 @@ class Done:
     """A processed image, as the worker returns it and the record stores it."""
 
     outcome: ImageOutcome
-    key: str = ""  # hash of all that the result depends on; empty if the image failed
+    key: str = ""  # hash of everything on which the result depends; empty if the image failed
     sha256: str = ""  # SHA-256 of the result
     source: str = ""  # SHA-256 of the input
-    compared: str = ""  # hash of the reference, and the baselines
+    compared: str = ""  # hash of the reference and the names of the baselines
     partial: Path | None = None  # temporary file or folder of a new result
 
     def record(self) -> dict[str, Any]:
-        """Return the fields to store: not those recomputed from the files or the settings."""
+        """Return the fields to store, except those computed from files or settings on resuming."""
         stored = asdict(self)
         for name in ("previews", "residual", "own_settings", "resumed", "seconds", "bug"):
             del stored["outcome"][name]
@@ -117,8 +117,8 @@ class Task:
     """An image to process."""
 
     planned: Planned
-    number: int  # number in the run, from 1
-    reference: AnyPath | None  # the clean image, if there is one
+    number: int  # number of the image in the run, from 1
+    reference: AnyPath | None  # clean image, if there is one
     own: Mapping[str, Any] = field(default_factory=dict)  # settings that differ from the run's
     earlier: Done | None = None  # record of an existing result
 
@@ -152,7 +152,7 @@ def failed(name: str, reason: str, bug: str = "") -> Done:
 
 
 def lost(task: Task) -> Done:
-    """Return the outcome of an image whose worker process was killed each time."""
+    """Return the outcome of an image whose worker process was killed on each attempt."""
     return failed(
         task.planned.name,
         "the system killed its worker process, most likely because memory ran out; use fewer "
@@ -163,7 +163,7 @@ def lost(task: Task) -> Done:
 def _denoise(task: Task, run: Run) -> Done:
     """Denoise an image into a temporary file."""
     name, source, output = task.planned.name, task.planned.source, task.planned.output
-    assert isinstance(source, Path)  # images in a store were copied
+    assert isinstance(source, Path)  # images in a store were downloaded
     assert isinstance(run.folder, Path)
     folder = run.folder
     image = read_image(source, label=name)
@@ -181,7 +181,7 @@ def _denoise(task: Task, run: Run) -> Done:
     began = time.perf_counter()
     target = folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
-    # Create the folder first: if it cannot be written to, denoising would be wasted.
+    # Create the folder first, to find out before denoising whether it can be written to.
     with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if not as_negative and FORMATS[written].is_folder:
@@ -201,7 +201,7 @@ def _denoise(task: Task, run: Run) -> Done:
         with writing_to(target):
             _write(partial, write)
         is_file = written == image.format and not FORMATS[written].is_folder
-        # Copy an unchanged image: JPEG would lose a little, and a palette would become RGB.
+        # Copy the file of an unchanged image: JPEG would lose quality, and a palette become RGB.
         if is_copied := is_file and not any(info.established for info in infos):
             with opening(one_line(name)):
                 original = source.open("rb")
@@ -272,7 +272,7 @@ def _write(partial: Path, write: Callable[[Any], None]) -> None:
 
 
 def _resume(task: Task, earlier: Done, run: Run) -> Done:
-    """Recompute what the record does not store of a finished image: previews, comparisons."""
+    """Recompute what the record of a finished image does not store: previews, comparisons."""
     name, source, output = task.planned.name, task.planned.source, task.planned.output
     assert isinstance(source, Path)
     assert isinstance(run.folder, Path)
@@ -289,7 +289,7 @@ def _resume(task: Task, earlier: Done, run: Run) -> Done:
 
 
 def _clean_image(task: Task, image: ImageFile) -> tuple[ImageFile | None, tuple[str, ...]]:
-    """Read the reference of an image; if the two do not fit, return a note instead."""
+    """Read the reference of an image; if it does not fit the image, return a note instead."""
     assert not isinstance(task.reference, StorePath)
     try:
         return read_reference(task.reference, task.planned.name, image), ()
@@ -309,7 +309,7 @@ def _denoise_of_kind(image: ImageFile, denoise: Denoiser) -> Denoiser:
             f"{image.label}: its pages are of several kinds, but a profile applies to one; leave "
             "out --profile."
         )
-    # Only profiles pool the noise of raw files; most raw files state their own.
+    # Only profiles pool the noise of raw files; most raw files state their own noise.
     known = is_uniform and (image.mosaic is None or denoise.from_profile)
     with about(image.label):
         return denoise.of_kind(kind_of(image)) if known else denoise
@@ -337,10 +337,7 @@ def writing_to(target: Path) -> Iterator[None]:
 def _level_of_pages(
     image: ImageFile, infos: list[DenoiseInfo]
 ) -> tuple[float, float, tuple[str, ...]]:
-    """Return level and range over the pages of the first page's type, and notes on other pages.
-
-    Levels of 8-bit, 16-bit and float pages have different units, and speckle levels are relative.
-    """
+    """Return level and range over the pages of the first page's type; notes on other types."""
     by_type: dict[str, list[DenoiseInfo]] = {}
     for page, info in zip(image.pages, infos, strict=True):
         kind = info.noise if is_relative(info.noise) else str(page.dtype)
@@ -384,7 +381,7 @@ def _examined(
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
             pages.append(compare(noisy, found, sought, sigma=level, span=span, baselines=baselines))
         comparison = mean_comparison(pages)
-    # A CMYK profile does not apply to the light the inks leave.
+    # A CMYK profile does not apply to the colours that the inks produce.
     orientation, icc = image.metadata.orientation, None if image.inks else image.metadata.icc
     return replace(
         outcome,
