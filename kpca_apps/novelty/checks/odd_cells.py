@@ -278,7 +278,9 @@ class CellFaults:
             readings = table.column(name).read(formats.get(name))
             n_missing.append(int((readings.missing | readings.unreadable).sum()))
         at = judged["row"].to_numpy()
-        contradicted = judged.with_columns(row=rows[at], line=places[at])
+        contradicted = judged.with_columns(
+            pl.Series("row", rows[at]), pl.Series("line", places[at])
+        )
         contradicted = contradicted.filter(~skipped[at])
         n_odd = int(odd["n_cells"].sum())
         return cls(used, tuple(n_missing), _merged(odd) if found else odd, n_odd, contradicted)
