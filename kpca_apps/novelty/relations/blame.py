@@ -34,13 +34,13 @@ LARGEST = 1e300
 
 @dataclass(frozen=True)
 class UsualValues:
-    """The usual numbers of a column, in the rows learned from; dates in seconds."""
+    """The usual numbers of a column in the training rows; dates in seconds."""
 
     name: str
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for nearly all; -1: more
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for 97 % of them; -1: more
     notation: Notation
 
     @classmethod
@@ -81,7 +81,7 @@ class UsualValues:
 class Supposed:
     """Consequences if one column is wrong in r rows that break a rule."""
 
-    corrected: FloatArray | None  # (r,), its value by the rule; None if the rule gives none
+    corrected: FloatArray | None  # (r,), the column's value by the rule; None if it gives none
     misfit: FloatArray  # (r,), how unusual the values of the rule are then; inf: impossible
 
 
@@ -124,7 +124,6 @@ def fitting(supposed: Mapping[str, Supposed], place: int) -> list[str]:
 
 
 def _solve(rule: Formula, place: int, cells: Cells) -> FloatArray:
-    """Solve a formula for one of its columns, (r,)."""
     if isinstance(rule, Equal):
         return cells.values(rule.columns[1 - place])
     if place == 0:

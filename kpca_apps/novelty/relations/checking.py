@@ -156,7 +156,7 @@ def join_codes(codes: Sequence[IntArray]) -> IntArray:
 
 
 def expected(rule: kinds.Linear | kinds.Product, cells: Cells) -> FloatArray:
-    """Return what the first column of a rule should be, (n,); NaN where it does not apply."""
+    """Return the values that a rule expects in its first column, (n,); NaN if it does not apply."""
     others = [cells.values(name) for name in rule.columns[1:]]
     if isinstance(rule, kinds.Linear):
         terms = zip(rule.coefficients, others, strict=True)
@@ -243,7 +243,7 @@ def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArra
 
 
 def settles(key: IntArray, value: IntArray) -> Checked:
-    """Check that rows of a repeated key (n,) have the value of more than half of these rows."""
+    """Check that rows with a repeated key (n,) have the value of over half of the key's rows."""
     known = (key >= 0) & (value >= 0)
     of_key = _counts(np.where(known, key, -1))
     applies = known & (of_key > 1)
@@ -269,6 +269,5 @@ def _one_of(texts: pl.Series, values: tuple[str, ...]) -> BoolArray:
 
 
 def _format(column: Column, prefer_comma: bool) -> ValueFormat | None:
-    """Infer the format of a column that the model does not use."""
     format = column.inferred_format(prefer_comma)
     return None if format is None or column.read(format).rounded.any() else format

@@ -1,7 +1,7 @@
-"""Relations between the columns of a table: levels given one another, and rules.
+"""Relations between the columns of a table: levels that predict each other, and rules.
 
-They are learned when a table is encoded, are part of the scores of rows, and name the cells that
-the others of their rows contradict.
+They are learned when a table is encoded. They contribute to the scores of rows, and name the cells
+that other cells of the row contradict.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Relations:
     """The relations between the columns of a table."""
 
     levels: LevelRelations
-    rules: tuple[HeldRule, ...]  # with their counts in the rows that were learned from
+    rules: tuple[HeldRule, ...]  # with their counts in the training rows
     columns: tuple[RuleColumn, ...]  # columns of the rules
     usual: tuple[UsualValues, ...]  # usual values of columns of numbers and dates
 
@@ -78,10 +78,10 @@ class Relations:
         hidden: Collection[str] = (),
         naming: Collection[str] = (),
     ) -> JudgedRows:
-        """Judge each row by itself, and rows learned from (marked in `own`, (n,)) as if left out.
+        """Judge each row, and training rows (marked in `own`, (n,)) as if left out.
 
-        Rules that compare rows are not used. Rules about `hidden` columns give no evidence, and
-        codes in columns `naming` the rows may have more digits.
+        Rules that compare rows are not used. Rules about `hidden` columns give no evidence. Codes
+        in columns that identify rows (`naming`) may have more digits than the rule says.
         """
         usual = {of.name: of for of in self.usual}
         notations = {name: of.notation for name, of in usual.items()}
@@ -205,7 +205,7 @@ class Relations:
 
 
 def _has_grown(rule: AnyRule, cells: Cells, naming: Collection[str]) -> BoolArray:
-    """Return which codes that name rows differ from a form only in the number of last digits."""
+    """Return which codes of rows differ from a form only in the number of their last digits."""
     if not isinstance(rule, kinds.Code) or rule.columns[0] not in naming:
         return np.zeros(len(cells), dtype=bool)
     forms = code_forms(cells.texts(rule.columns[0])).fill_null("")
@@ -215,8 +215,6 @@ def _has_grown(rule: AnyRule, cells: Cells, naming: Collection[str]) -> BoolArra
 
 @dataclass(frozen=True, eq=False)
 class _Broken:
-    """A rule, and the r rows that break it."""
-
     held: HeldRule
     cells: Cells
     rows: IntArray  # (r,), positions from 0
@@ -226,11 +224,10 @@ class _Broken:
 
     @cached_property
     def supposed(self) -> dict[str, Supposed]:
-        """The consequences if each column is wrong."""
         return suppose(self.held.rule, self.cells, self.usual)
 
     def may_be(self, name: str, names: Collection[str], place: int) -> bool:
-        """Whether column `name` of `names` may be wrong in a row; true if not in the rule."""
+        """Whether column `name` of `names` may be wrong in a row; true if the rule lacks it."""
         of_rule = {of: self.supposed[of] for of in self.held.rule.columns if of in names}
         return name not in of_rule or name in fitting(of_rule, place)
 

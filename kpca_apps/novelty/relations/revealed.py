@@ -20,7 +20,7 @@ def revealed_notes(
 ) -> tuple[str, ...]:
     """Name the columns that reveal a hidden one, without values and formulas.
 
-    `held` rules do not cover columns outside the model; with such columns, rules are found again.
+    `held` rules lack columns outside the model; with such columns, rules are found again.
     """
     specs = plan.specs
     hidden = [spec.name for spec in specs if spec.hidden and spec.name in table.columns]
@@ -50,8 +50,8 @@ def ways_to_reveal(
 ) -> dict[str, list[tuple[str, ...]]]:
     """Find sets of visible columns that determine a hidden column.
 
-    Each remains if the last column of every set before it is hidden; with all of these hidden, none
-    remains.
+    Each set still does if the last column of every set before it is hidden, too. If the last
+    columns of all sets are hidden, no set remains.
     """
     visible = [name for name in names if name not in hidden]
     found: dict[str, list[tuple[str, ...]]] = {}
@@ -88,7 +88,6 @@ def _determined(rule: AnyRule) -> tuple[str, ...]:
 
 
 def _note(name: str, ways: Sequence[Sequence[str]]) -> str:
-    """Write which columns determine a hidden one, and what to do."""
     shown = [" and ".join(map(quoted, way)) for way in ways[:_SHOWN_WAYS]]
     more = [f"from {len(ways) - _SHOWN_WAYS} more"] * (len(ways) > _SHOWN_WAYS)
     which = "it" if len(ways[0]) == 1 else "one of them"

@@ -15,12 +15,12 @@ from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 
 class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A column of a rule, with the format of its cells; text without one."""
+    """A column of a rule, with the format of its cells; text if it has no format."""
 
     name: str
     numbers: NumberFormat | None = None
     dates: DateFormat | None = None
-    typed: bool = False  # whether it comes from Parquet, Excel or a frame, not from text
+    typed: bool = False  # whether it comes from Parquet, Excel or a frame, not text
 
     @property
     def format(self) -> ValueFormat | None:
@@ -50,7 +50,7 @@ class HeldRules:
     n_rows: int
     columns: tuple[RuleColumn, ...]  # columns that the rules name
     rules: tuple[HeldRule, ...]
-    id: str | None = None  # the column that names the rows
+    id: str | None = None  # column that identifies rows
     notes: tuple[str, ...] = ()  # sentences for readers
     hidden: tuple[str, ...] = ()  # columns whose values are not shown
 

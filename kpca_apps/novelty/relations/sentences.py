@@ -80,7 +80,6 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
 
 
 def _name(name: str) -> str:
-    """Write the name of a column, in quotes unless it is a single word."""
     shown = one_line(name, _NAME)
     return shown if _WORD.fullmatch(shown) else f'"{shown}"'
 
@@ -94,13 +93,11 @@ def either(values: tuple[str, ...]) -> str:
 
 
 def _joined(names: Sequence[str], word: str) -> str:
-    """Join names: ``a, b and c``."""
     *others, last = names
     return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def _number(value: float) -> str:
-    """Write a number with up to six digits, integers in full."""
     if value == round(value) and abs(value) < 1e15:
         return f"{value:,.0f}"
     return f"{value:.6g}"
@@ -130,7 +127,7 @@ def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
-    """Join terms (text, or else the number) by their signs; if `bare`, without a first plus."""
+    """Join terms (text, or else the number) by their signs; if `bare`, without a leading plus."""
     text = ""
     for words, number in terms:
         if number:
@@ -171,7 +168,6 @@ def _unit(seconds: float) -> tuple[str, float]:
 
 
 def _factors(rule: kinds.Product) -> str:
-    """Write a product with its ratios and powers."""
     names = [_name(name) for name in rule.columns[1:]]
     if rule.per:
         whole = abs(1 / rule.per)

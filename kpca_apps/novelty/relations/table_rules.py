@@ -1,7 +1,7 @@
 """Rules of a table of any size: found in a sample in memory, checked on all rows.
 
-Rules about single rows are checked part by part; rules that compare rows, on their columns of all
-parts.
+Rules about single rows are checked part by part, rules that compare rows on all rows of their
+columns.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class BrokenRow:
     line: int | None  # line of the file where the row starts; None without lines
     file: str  # name of its file if the table is several files, or ""
     id: str  # id of the row, or ""
-    cells: tuple[str, ...]  # of the rule's columns, as in the table
+    cells: tuple[str, ...]  # cells of the rule's columns, as in the table
 
 
 def find_table_rules(
@@ -148,7 +148,7 @@ def _take_columns(table: Table, names: list[str]) -> pl.DataFrame:
 def listed_rows(
     rules: HeldRules, table: AnyTable, most: int, execution: Execution, *, id: str | None = None
 ) -> tuple[tuple[BrokenRow, ...], ...]:
-    """Return the first rows that break each rule, named by `id` or by the rules' own column."""
+    """Return the first rows that break each rule, identified by `id` or the rules' id column."""
     positions = [np.array(held.broken[:most], dtype=np.int64) - 1 for held in rules.rules]
     wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *positions]))
     if not len(wanted):

@@ -1,18 +1,17 @@
-"""Cells that the other cells of their row contradict, by counts of levels beside each other.
+"""Cells that the other cells of their row contradict, by counts of pairs of levels.
 
-Each column gives the cells of another a probability (`counts.py`). That of a cell is their
-geometric mean, weighted by how much each column predicts in general, so one wrong cell does not
-make the others odd. Unseen values count as missing, as all values of a row may be new.
+Each other column gives a cell a probability (`counts.py`). Their geometric mean is weighted by how
+well each column predicts in general, so one wrong cell does not make the others odd. Unseen values
+count as missing, as all values of a row may be new.
 
-A cell spelt like the expected value is a misspelling (`writing.py`), and the share of other values
-spelt as much alike is a further factor. Misspellings are removed before all is counted again.
+A cell spelt like the expected value is a misspelling (`writing.py`): its probability is multiplied
+by the share of other values spelt as closely. Counts are repeated without misspellings.
 
-A cell is evidence if most similar rows agree on another value, at a false discovery rate learned
-with the counts (Benjamini and Hochberg 1995). Wrong cells among the rows learned from make it an
-upper bound. Rarity counts for misspellings only, because new values are rare whether right or
-wrong. If cells contradict each other, the one with most contradictions is wrong, and what it says
-about the others is discarded. A column that is odd in most rows of a level of another is an
-exception, not an error.
+A cell is wrong if most similar rows agree on another value, at a false discovery rate learned with
+the counts (Benjamini and Hochberg 1995). Wrong cells among the training rows make it an upper
+bound. Rarity counts for misspellings only, because new values are rare whether right or wrong. If
+cells contradict each other, the one with most contradictions is wrong, and its own evidence is
+discarded. A column that is odd in most rows with a level of another is an exception, not an error.
 
 References
 ----------
@@ -66,26 +65,27 @@ SEVERAL = 2  # least number of columns against a cell if exceptions to one colum
 # A cell with SUSPECT times the contradictions of any candidate is itself suspect, and is called
 # wrong if its probability is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # least rows of a level with an exception; it must occur in most of them, too
-# Probability of other values below which a cell is wrong whatever the false discovery rate, and the
-# same for a missing cell; largest share of missing cells in a column where one may be wrong.
+LEAST_BY_RULE = 3  # least number of rows of a level with an exception, and most of its rows
+# Probability of values other than the expected one below which a cell is always wrong: a filled
+# cell, a missing cell. Largest share of missing cells in a column where they may be wrong.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
-TIE = 1e-3  # largest difference of contradictions, in nats, for the less probable cell to be wrong
+# tied if contradictions differ by at most this (nats); then the less probable cell is wrong
+TIE = 1e-3
 LEVEL = 0.1  # largest p-value of a cell called wrong, unless it is missing
 MOST_AT_ONCE = 2_000_000  # largest number of rows times pairs of columns
-SMALLEST = 1e-12  # least probability of which the logarithm is taken
+SMALLEST = 1e-12  # smaller probabilities are raised to this before the logarithm
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedCells:
-    """Surprise of n rows, -log of the p-value of the oddest cell, and evidence in row order."""
+    """Surprise of n rows (-log p-value of the oddest cell), and evidence in row order."""
 
     surprise: FloatArray  # (n,)
     cells: tuple[Evidence, ...]  # evidence against levels
     numbers: tuple[Evidence, ...]  # evidence against numbers
 
 
-# Columns that are odd by rule in rows with a level of another: both places, the level's code.
+# (column, other column, code): the column is odd by rule in rows with that level of the other.
 Exceptions = tuple[
     tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)]], ...
 ]
@@ -103,7 +103,7 @@ class LevelRelations:
     flags: Flags
 
     def validate(self) -> None:
-        """Refuse relations between columns that are not there."""
+        """Refuse relations between columns that do not exist."""
         n_columns = len(self.columns)
         places = [place for of in self.relations for place in (of.given, of.target)]
         places += [place for b, a, _ in self.exceptions for place in (b, a)]
@@ -159,9 +159,9 @@ class LevelRelations:
         own: BoolArray | None = None,
         notations: Mapping[str, Notation] = MappingProxyType({}),
     ) -> JudgedCells:
-        """Judge each row by itself, and rows learned from (marked in `own`, (n,)) as if left out.
+        """Judge each row, and training rows (marked in `own`, (n,)) as if left out.
 
-        Columns that the table lacks are ignored. Numbers are written in the `notations` of columns.
+        Ignore columns that the table lacks; write expected numbers in the `notations` of columns.
         """
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         known = {place for place, of in enumerate(self.columns) if of.name in table.columns}
@@ -199,7 +199,7 @@ class LevelRelations:
         )  # fmt: skip
         of_levels = _surprise(rows.log_p.min(axis=1, initial=0.0), self.n_looked)
         smallest = -np.max([of_levels, of_numbers, of_flags, of_new], axis=0)
-        # Rounded so that equal rows tie in any batch.
+        # Round, so that equal rows tie in any batch.
         surprise = eight_digits(_surprise(smallest, sum(map(bool, kinds))))
         found = sorted([*found, *new], key=lambda of: of.row)
         return JudgedCells(surprise, tuple(found), numbers)
@@ -211,25 +211,23 @@ class _Odd(NamedTuple):
     row: IntArray
     target: IntArray
     log_p: FloatArray  # log probability, with the factor of the spelling
-    likeness: FloatArray  # log share of values spelt as much like the expected one as the cell
+    likeness: FloatArray  # log share of values spelt as close to the expected one as the cell
     expects: BoolArray  # whether similar rows agree on another value
     recurs: BoolArray  # whether a misspelling is too frequent to be a slip
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows whose cells are judged."""
-
     columns: Sequence[LevelColumn]
     relations: Sequence[Relation]
     exceptions: Exceptions
     cells: Sequence[Cells]  # cells of each column
     own: BoolArray  # (n,), whether the relations were learned from the row
-    # The rest is (n, columns), a row for each row of the table:
+    # The arrays below are (n, columns), a row for each row of the table.
     log_p: FloatArray  # log probability of each cell given the others
     log_other: FloatArray  # log probability of values other than the expected one
     log_right: FloatArray  # log probability of another value that is correct
-    strongest: IntArray  # place of the relation that contradicts the cell most; -1 if none
+    strongest: IntArray  # index of the relation that contradicts the cell most; -1 if none
     n_against: IntArray  # number of columns by which similar rows agree on another value
     n_for: IntArray  # number of columns by which similar rows agree on the cell's own value
 
@@ -282,7 +280,6 @@ class _Rows:
 
     @cached_property
     def odd(self) -> _Odd:
-        """Candidates for wrong cells."""
         row, target = np.nonzero(self.log_p < np.log(LEAST_ODD))
         likeness, (expects, recurs) = np.zeros(len(row)), np.zeros((2, len(row)), dtype=bool)
         for b in np.unique(target):
@@ -336,7 +333,7 @@ class _Rows:
     def loose_numbers(self) -> set[int]:
         """Return the columns of numbers or dates that more than a few rows clearly contradict.
 
-        Most interviews end on the day they begin, but not all.
+        For example, most interviews end on the day they begin, but some correctly do not.
         """
         _, target, log_p, likeness, expects, _ = self.odd
         is_clear = (log_p <= self.limits(log_p)[target]) & expects & (likeness == 0)
@@ -365,7 +362,7 @@ class _Rows:
         return relation.judge(self.columns, codes, self.own[rows])
 
     def _likeness(self, target: int, rows: IntArray, expected: IntArray) -> FloatArray:
-        """Return the log share (r,) of values spelt as much like the expected one as the cell."""
+        """Return the log share (r,) of values spelt as close to the expected one as the cell."""
         column, cells = self.columns[target], self.cells[target]
         likeness, seen = np.zeros(len(rows)), cells.levels.codes[rows]
         is_other = (seen >= 0) & (cells.codes[rows] != expected)
@@ -402,7 +399,7 @@ class _Rows:
     def _blamed(
         self, rows: IntArray, likeness: FloatArray, limits: FloatArray
     ) -> Iterator[Evidence]:
-        """Name the cell with most contradictions in each row, discard what it says, and repeat.
+        """Name the cell with most contradictions in each row, discard its evidence, and repeat.
 
         If two cells contradict each other equally, either may be wrong.
         """
@@ -431,7 +428,7 @@ class _Rows:
             blame = np.where(is_odd, blame - TIE * log_p, -1.0)
             worst = blame.argmax(axis=1)
             largest = blame[every, worst]
-            # A cell that contradicts several others is wrong even if nothing is expected there.
+            # A cell that contradicts several others is wrong even if no value is expected in it.
             is_suspect = (largest >= 0) & (most > SUSPECT * largest) & ~is_odd[every, suspect]
             blame[every, worst] = -1.0
             second = blame.argmax(axis=1)
@@ -483,9 +480,9 @@ def _add(
     rows: IntArray | slice = slice(None),
     counts: BoolArray | bool = True,
 ) -> None:
-    """Add what a relation finds to sums (5, columns, n), weighted, in rows where it counts.
+    """Add a relation's judgement, weighted, to sums (5, columns, n), in rows where it counts.
 
-    The sums are of log_p, log_other and log_right, and of the weights of the first and the others.
+    The sums are of log_p, log_other and log_right, of log_p's weights, and of the others' weights.
     """
     weight = np.multiply(relation.gain, counts, dtype=np.float64)
     parts = of.log_p, of.log_other, of.log_right, of.has_given, of.decides
@@ -494,7 +491,7 @@ def _add(
 
 
 def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return means of three log probabilities and the weights of the first, (columns, n) each."""
+    """Return weighted means of the three log probabilities, and log_p's weights, (columns, n)."""
     log_p, log_other, log_right, weight, deciding = sums
     for of, by in ((log_p, weight), (log_other, deciding), (log_right, deciding)):
         np.divide(of, by, out=of, where=by > 0)

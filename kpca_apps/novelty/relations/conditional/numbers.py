@@ -1,8 +1,8 @@
 """Numbers predicted by other columns: by a level, by a sequence, by another number.
 
-The surprise of a row is that of its least likely number, as a share of the rows learned from, so it
-is uniform among rows without errors whatever the tails. If two columns contradict each other, the
-one with more contradictions is wrong; on a tie either may be.
+The surprise of a row is -log of the share of training rows whose least likely number is as
+unlikely, so this share is uniform in rows without errors, whatever the tails. If two columns
+contradict each other, the one with more contradictions is wrong; on a tie, either may be.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class NumberRelations:
         """
         own = np.ones(table.frame.height, dtype=bool)
         sequences = [*find_sequences(table, numbers, columns, cells)]
-        # A column that says whose sequence a row belongs to is not a number.
+        # A column that tells whose sequence a row belongs to is an identifier, not a number.
         ids = {columns[of.given].name for of in sequences if of.given != ALL}
         numbers = [spec for spec in numbers if spec.name not in ids]
         alone = [spec for spec in numbers if spec.name not in recurring]
@@ -133,17 +133,15 @@ class NumberRelations:
 
 
 class _Judged(NamedTuple):
-    """What a predictor finds in n rows."""
-
     by: Predictor
     ratios: Ratios
     surprise: FloatArray  # (n,), -log of the p-value of each number
-    named: BoolArray  # (n,), whether a number is far off beyond chance
+    named: BoolArray  # (n,), whether a number is called wrong
 
     @classmethod
     def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Judged:
         surprise = calibrated.surprise(ratios)
-        if isinstance(predictor, Paired):  # some groups scatter twice as wide: only far ones count
+        if isinstance(predictor, Paired):  # some groups scatter twice as wide: count far ones only
             surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)
         return cls(predictor, ratios, surprise, calibrated.named(ratios))
 
@@ -154,7 +152,7 @@ def _blamed(
     columns: Sequence[str],
     passed_over: Collection[tuple[int, str]],
 ) -> Iterator[tuple[_Judged, tuple[str, ...]]]:
-    """Find the numbers of a row with most contradictions, each with others that may be wrong."""
+    """Find a row's numbers with most contradictions, each with others that may be wrong instead."""
     tested = Counter(name for of in judged for name in of.by.names(columns))
     against = [of for of in judged if of.surprise[row] >= CONTRADICTS]
     votes = Counter(name for of in against for name in of.by.names(columns))

@@ -1,10 +1,9 @@
 """A number between its neighbours in a sequence: a child's weights by age, counts by day.
 
 The rows of a level (a child, a machine), or all rows, are ordered by another column (an age, a
-date). A number is expected on the line between the rows before and after it. Its distance is
-divided by a sum of three: half the difference of these neighbours, the larger distance of each from
-its own neighbours without the number, and the median distance in the level. So an outlier does not
-make its neighbours odd.
+date). A number is expected on the line between the rows before and after. Its distance is divided
+by the sum of half the difference of these neighbours, their larger distance from neighbours of
+their own, and the median distance in the level. So an outlier does not make its neighbours odd.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Least share of the rows of a level in order and without repetition, least average number of rows
-# in a level, and least share of rows with both neighbours.
+# Least share of a level's rows that are ordered without repetition, least mean number of rows in a
+# level, least share of rows with two neighbours.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
 NEARER = 0.5  # largest median distance from the line, relative to that from the level's median
 NEIGHBOURS = 4  # number of rows that determine an expected number
-ALL = -1  # replaces a level column if all rows are one sequence
+ALL = -1  # stands for a level column if all rows are one sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +36,9 @@ class Sequenced:
 
     spec: ColumnSpec  # column of the predicted number
     order: ColumnSpec  # column that orders the rows
-    given: Annotated[int, Meta(ge=ALL)]  # place of the level column
+    given: Annotated[int, Meta(ge=ALL)]  # index of the level column
     times: Annotated[FloatArray, "t"]  # distinct values of `order`, increasing
-    keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + place of the time; sorted
+    keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + index of the time; sorted
     values: Annotated[FloatArray, "m"]  # in the order of the keys
     usual: Annotated[FloatArray, "k", Meta(ge=0)]  # median distance from the line, by level
 
@@ -58,7 +57,7 @@ class Sequenced:
         return self.spec.name, self.order.name, *given
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from the line between earlier and later rows."""
+        """Return the distances of numbers from the line between the rows before and after."""
         value, time = values_of(table, self.spec), values_of(table, self.order)
         level = _levels_of(self.given, cells, len(value))
         known = ~np.isnan(value) & ~np.isnan(time) & (level < len(self.usual))
@@ -105,7 +104,7 @@ def find_sequences(
 ) -> Iterator[Sequenced]:
     """Find for each column of numbers the sequence that predicts it best.
 
-    Rows of a level, or all, are a sequence if another column rises or falls row by row.
+    The rows of a level, or all, are a sequence if another column rises or falls from row to row.
     """
     numbers, n = [spec for spec in numbers if spec.format is not None], table.frame.height
     if not numbers:
@@ -174,7 +173,7 @@ def _levels_of(given: int, cells: Sequence[Cells], n: int) -> IntArray:
 
 
 def _medians(values: FloatArray, level: IntArray, n_levels: int) -> FloatArray:
-    """Return the median (k,) of values (m,) in each level; NaN if it has none."""
+    """Return the median (k,) of values (m,) in each level; NaN for levels without values."""
     order = np.lexsort((values, level))
     counts = np.bincount(level, minlength=n_levels)
     starts = np.cumsum(counts) - counts
@@ -185,6 +184,5 @@ def _medians(values: FloatArray, level: IntArray, n_levels: int) -> FloatArray:
 def _on_line(
     x: FloatArray, x0: FloatArray, y0: FloatArray, x1: FloatArray, y1: FloatArray
 ) -> FloatArray:
-    """Return the height at x of the line through two points."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         return y0 + (x - x0) / (x1 - x0) * (y1 - y0)

@@ -1,9 +1,9 @@
 """Whether two values of a column are spelt alike, and how few other values are as much alike.
 
 The distance is that of optimal string alignment: letters left out, added, replaced, or exchanged
-with a neighbour. Codes lie a letter or two apart by nature, names do not, so the number of other
-values as close is what matters. A bound on their distances comes from counts of letters, which is
-fast. For a value with a letter that others lack, only values with letters of their own are counted.
+with a neighbour. Codes often differ by one or two letters, names do not, so the number of values as
+close matters. Counts of letters give a fast lower bound of distances. If a value has a letter that
+no other value has, only values with such a letter are counted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from kpca_apps.system.arrays import IntArray
 
 MOST_EDITED = 0.25  # largest share of mistyped letters; one letter is always allowed
-RARE_CELLS, TIMES_RARER = 2, 20  # largest count of a misspelling, or 1 / 20 of the right one's
+RARE_CELLS, TIMES_RARER = 2, 20  # largest number of its cells: 2, or 1 / 20 of the correct value's
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
 MAX_COMMON, LONGEST = 1_000, 400  # limits on levels compared (most frequent) and on text length
-ALIKE = 0.1  # share of values as much like it, below which a value is a misspelling
-CLOSE = 0.1  # pseudo-count of values that are as close, in a share
+ALIKE = 0.1  # share of values as close to the expected one, below which a value is a misspelling
+CLOSE = 0.1  # pseudo-count of the values that are as close
 
 
 class Writing:
@@ -42,7 +42,7 @@ class Writing:
         self._others: dict[int, tuple[IntArray, IntArray]] = {}
 
     def nearest(self, seen: str) -> int:
-        """Return the place of the common value that a new one most likely misspells; -1 if none."""
+        """Return the index of the common value that a new one most likely misspells; -1 if none."""
         apart = self._apart(seen)
         most = max(MOST_EDITED * len(seen), 1.0)
         near = self._common[np.argsort(apart, kind="stable")[: np.count_nonzero(apart <= most)]]
@@ -70,7 +70,7 @@ class Writing:
         return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
 
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
-        """Return sorted lower bounds of distances: of all other levels, and of those `_has_own`."""
+        """Return sorted lower bounds of distances to all other levels, and to those `_has_own`."""
         if expected not in self._others:
             apart = self._apart(self._texts[expected])
             is_other = self._common != expected

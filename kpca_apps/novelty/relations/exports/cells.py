@@ -21,7 +21,7 @@ _WORDS = "|".join(re.escape(word) for word in sorted(MISSING_WORDS) if word)
 _MISSING = rf"(?i)\A{_SPACE}*(?:{_WORDS}){_SPACE}*\z|\A{_SPACE}+|{_SPACE}+\z"
 
 # Patterns of a number once white space is replaced by " ", dashes by "-" and units by "%". In
-# columns with marks of their own, CHR(31) separates thousands.
+# columns with nonstandard marks, CHR(31) separates thousands.
 _GROUP = r"\x{1F}"
 _PLAIN = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _SEPARATED = (
@@ -130,8 +130,8 @@ def why_left_out(
 ) -> str:
     """Return why another program may not find the rows that break a rule; empty if it does.
 
-    It may write numbers and dates as text differently, unless it `has_texts`, the cells of text
-    files as they are.
+    The program may write numbers and dates differently as text, unless it `has_texts`: the cells of
+    text files, unchanged.
     """
     for name in rule.columns:
         numbers, dates = columns[name].numbers, columns[name].dates

@@ -33,7 +33,7 @@ class Language:
 
 
 def broken(rule: AnyRule, language: Language) -> str:
-    """Write when a row breaks a rule; rows with missing cells do not."""
+    """Write the condition under which a row breaks a rule; missing cells break none."""
     return _join(language.both, _conditions(rule, language))
 
 
@@ -111,7 +111,6 @@ def _formula(rule: kinds.Formula, of: Language) -> list[str]:
 
 
 def _join(operator: str, conditions: Sequence[str]) -> str:
-    """Join conditions, each in brackets if they are several."""
     if len(conditions) == 1:
         return conditions[0]
     return operator.join(f"({condition})" for condition in conditions)

@@ -55,7 +55,7 @@ SPARK = Dialect(
 
 
 def rules_as_dqx(rules: HeldRules) -> str:
-    """Write a check for each rule as YAML, under its sentence."""
+    """Write the checks of rules as YAML, each below a comment with the rule's sentence."""
     parts = [_HEAD.format(table=one_line(rules.table))]
     for held in rules.rules:
         comment = one_line(sentence(held, rules.by_name), _LINE)
@@ -80,7 +80,6 @@ def _why_left_out(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text, with invisible characters escaped."""
     return '"' + "".join(map(_escaped, text)) + '"'
 
 

@@ -135,7 +135,7 @@ class _Sql:
         return write("number_of_text", cell if column.is_plain else self._marked(cell, column))
 
     def _marked(self, cell: str, column: RuleColumn) -> str:
-        """Write a cell with standard marks if it is text; if it is a number, as it is."""
+        """Write a text cell with standard marks, and a number unchanged."""
         assert column.numbers is not None
         text, literal = f"CAST({cell} AS {self.dialect.text})", self.dialect.literal
         marks = column.numbers.decimal + column.numbers.thousands

@@ -1,7 +1,7 @@
-"""Whether a rule between columns holds by more than chance: a permutation test.
+"""Permutation test of whether a rule between columns holds by more than chance.
 
-Shuffling any one of its columns must break the rule in far more rows, at a level corrected for the
-number of rules tried.
+Shuffling any column of the rule must break the rule in far more rows, at a significance level
+corrected for the number of rules tried.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ NEARLY = 0.97
 LEVEL = 1e-3
 """Expected number of rules of a table that hold by chance."""
 FEWER = 5.0
-"""Least ratio of the rows that break a shuffled rule to those that break it."""
-_AGREE = 0.9  # least share of rows in which a rule holds, of those without the commonest value
+"""Least ratio of the number of rows that break the shuffled rule to that of the rule itself."""
+_AGREE = 0.9  # least share of rows without the commonest values in which a rule must hold
 
 
 def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Generator) -> bool:

@@ -34,20 +34,20 @@ _RISING = [
     .replace("\n", "|")
     .split("|")
 ]
-_CLEARLY = 0.99  # least share of rows in order for numbers without such names
-_FEW_VALUES = 5  # distinct values below which all rows must be in order
+_CLEARLY = 0.99  # least share of rows in order for numbers without rising names
+_FEW_VALUES = 5  # number of distinct values below which all rows must be in order
 _NEAR = 0.2  # largest difference near 0, relative to the median difference
-_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of rows near 0, on a fine and a coarse scale
+_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of rows near 0: fine scale, coarse scale
 _FEWEST_NEAR = 10  # least number of rows near 0
 _ACROSS = 0.1  # near 0, largest ratio of rows out of order to rows in order
-_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, and in standard errors
+_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, absolute and in standard errors
 _MIN_ROWS = 20
 
 
 def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
-    """Find columns that are at most another: by correlation and name, and by their values.
+    """Find columns that are at most another, and show it by names and correlation, or by values.
 
-    Only the second need a permutation test.
+    Only the orders shown by values need a permutation test.
     """
     values = numbers.values
     by_name, by_values = [], []
@@ -59,7 +59,7 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
             continue
         difference = values[:, j] - values[:, i]
         difference = difference[~np.isnan(difference)]
-        # If midnight is between two times of day, the later one is the smaller number.
+        # If midnight lies between two times of day, the later time is the smaller number.
         half = min(half_days[i], half_days[j])
         if half and (difference < -half).any():
             continue
@@ -155,7 +155,6 @@ def _piles_up(both: FloatArray) -> bool:
 
 
 def _go_together(both: FloatArray) -> bool:
-    """Whether two columns (m, 2) are correlated."""
     both = both[~np.isnan(both).any(axis=1)]
     if len(both) < _MIN_ROWS or np.ptp(both, axis=0).min() == 0:
         return False
