@@ -49,7 +49,7 @@ class Parameters:
 
     @property
     def truncates(self) -> bool:
-        """Whether each component is kept or dropped; then leave-one-out has no closed form."""
+        """Whether components are truncated, so that leave-one-out has no closed form."""
         return self.method == "hoffmann"
 
     @property
@@ -64,7 +64,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows of the reference that expected values come from, unscaled."""
+    """Unscaled reference rows from which expected values are computed."""
 
     rows: Annotated[FloatArray, "s d"]
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # indicator columns
@@ -75,8 +75,8 @@ class StoredRows:
 class Detector(Uncached):
     """A fitted detector, without the scores of its training rows.
 
-    It includes rows of the reference, from which expected values come; so does a model file. Its
-    landmarks are stored unscaled, since all views of them are several times as large.
+    It and its model file hold reference rows, from which expected values are computed. Landmarks
+    are stored unscaled, since all views of them are several times as large.
     """
 
     stored_as: ClassVar[str] = "DetectorState"  # name of the class in model files

@@ -58,15 +58,15 @@ Views = ViewScales | RawColumns
 OwnKernel = Kernel | Callable[..., Any]
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
-# Density is smooth: to tell the dense half of many rows from the sparse one, fewer landmarks
-# suffice, and some of the rows are enough to scale columns by.
+# Density is smooth: fewer landmarks suffice to tell the dense half of many rows from the sparse
+# one, and some of the rows to scale columns by.
 DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
-# Limits for the rows, and for their cells, that expected values come from: model files hold them.
+# Largest number of rows from which expected values come, and of their cells: model files hold them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, that expected values do not come from
-# Limits for the rows that the scores of cells are learned from: most tables have fewer rows, and so
-# many show shares of .1 %. Fewer rows of many columns save memory.
+LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, excluded from expected values
+# Limits on rows and cells from which the scores of cells are learned. Most tables have fewer rows,
+# and so many rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 
 
@@ -81,10 +81,10 @@ class Fit:
     in_use: BoolArray  # (n,), the training subset
 
     def among(self, index: IntArray, scores: FloatArray, calibrating: IntArray) -> Fit:
-        """Return the fit for a table of n rows, of which only those at `index` were learned from.
+        """Return the fit for a table of n rows, of which only those at `index` are training rows.
 
-        `scores` (n,) are those of new rows; rows learned from get their own. Split conformal
-        calibration uses the rows at `calibrating`, from which nothing was learned.
+        `scores` (n,) are scores as new rows; training rows get their own scores. Split conformal
+        calibration uses the rows at `calibrating`, which are no training rows.
         """
         scores[index] = self.scores
         detector, in_use = self.detector, np.zeros(len(scores), dtype=bool)
@@ -117,12 +117,11 @@ def fit_detector(
 ) -> Fit:
     """Fit a detector to finite rows, n >= 3; arguments as for `KernelPCANovelty`.
 
-    Scalings, landmarks and calibration come from the source's sample; means, covariances and
-    trimming from all rows. Rows of `large_groups` are too many to be odd, although they lie apart:
-    those of each group are learned from like others, and ranked among themselves. `surprise` (n,),
-    as -log p, is evidence from outside the numbers that is added to the scores. Rows known to be
-    `wrong` (n,), together with normal ones, weight the parts of the score; `unsampled` holds those
-    outside the source's sample.
+    Rows of `large_groups` are too many to be odd, although they lie apart: they are training rows
+    like others, and are ranked within their group. `surprise` (n,), as -log p, is evidence from
+    outside the numbers that is added to the scores. Rows known to be `wrong` (n,), together with
+    normal ones, weight the parts of the score; `unsampled` holds the marked rows outside the
+    source's sample.
     """
     rng = seeded_generator(random_state)
     _check(source.sample, parameters, kernel)
@@ -140,7 +139,6 @@ def fit_detector(
         n_jobs,
         rng,
     )
-    # Set once here instead of in each step.
     with one_blas_thread():
         return fitting.run()
 
@@ -201,8 +199,6 @@ class _Model(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Fitting:
-    """Shared inputs of the steps of a fit."""
-
     source: RowSource
     parameters: Parameters
     columns: ColumnRoles
@@ -216,7 +212,6 @@ class _Fitting:
     rng: np.random.Generator
 
     def run(self) -> Fit:
-        """Fit the detector."""
         source, parameters, index = self.source, self.parameters, self.source.sample_index
         calibration = parameters.calibrated_on
         dense = self._dense_rows()
@@ -279,7 +274,6 @@ class _Fitting:
         return dense
 
     def _fit_views(self, rows: IntArray) -> Views:
-        """Learn the scalings from some rows of the sample."""
         sample, parameters = self.source.sample[:], self.parameters
         if self.kernel is None and parameters.method == "hoffmann":
             X, as_is = sample[rows], self.columns.as_is
@@ -354,7 +348,7 @@ class _Fitting:
             whitened((z - tikhonov.mean).astype(errors.precision)),
         )
         of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
-        # Another row that equals a landmark takes its place when it is left out.
+        # If a landmark is left out, another row equal to it takes its place.
         single = _occur_once(rows.sample.rows, landmarks)
         all_positions, positions = positions, positions[single]
         of_landmarks = of_landmarks[single]

@@ -14,12 +14,12 @@ from scipy.spatial.distance import cdist
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
-# Quantile of scores and distances below which rows are typical: a row with replaced cells that
-# falls below it is no longer odd; and number of rows, evenly drawn, that it is estimated from.
+# Quantile of scores and distances up to which rows are typical (a changed copy with such a score is
+# no longer odd), and number of evenly drawn rows to estimate the quantile.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
 # Number of rows that show how near rows of a table usually are.
 SOME_ROWS = 100
-# A row is of no kind if it is this many times farther from its nearest rows than others are.
+# A row is a stray if it is this many times farther from its nearest rows than others from theirs.
 MUCH_FARTHER = 2.0
 # Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
@@ -51,11 +51,10 @@ class NeighbourRows:
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
-    """Return the positions of rows without the `n_novel` most novel, unless these are of a kind.
+    """Return the positions of rows without the `n_novel` most novel, except rare kinds of rows.
 
-    A novel row stays if most of its 10 nearest rows are as novel, and not much farther away than
-    the nearest rows of others. A rare kind of row is not wrong, and only its own rows show what is
-    usual in it.
+    A novel row stays if most of its 10 nearest rows are novel, too, and not much farther away than
+    usual. A rare kind of row is not wrong, and only its own rows show what is usual in it.
     """
     novel = np.zeros(len(scores), dtype=bool)
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
@@ -91,7 +90,7 @@ class Nearest(NamedTuple):
     """Rows nearest to each of r rows, with each of e sets of column groups left out."""
 
     nearest: IntArray  # (r, e, k)
-    radius: FloatArray  # (r, e), their mean squared distance from the row
+    radius: FloatArray  # (r, e), mean squared distance of these rows from the row
 
 
 @dataclass(frozen=True)
@@ -240,8 +239,8 @@ class Surroundings:
     ) -> Expected:
         """Return expected values for m pairs of a standardised row (`of_row`) and a group.
 
-        They are the centre of the nearest rows (m, k): medians of columns, and the most frequent
-        level for the indicators of a category.
+        Expected values are medians over the nearest rows (m, k); for the indicators of a category,
+        the most frequent level.
         """
         ends = np.cumsum(self.sizes[groups])
         n_values = int(ends[-1]) if len(ends) else 0

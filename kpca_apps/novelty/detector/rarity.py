@@ -1,7 +1,7 @@
-"""How rare a score is among the rows learned from, when no clean rows calibrate it.
+"""How rare a score is among the training rows, when no clean rows calibrate it.
 
-It is the counted share of those rows that score as high, never extrapolated: a score above all of
-them is only known to be rarer than each.
+Rarity is the counted share of training rows that score as high, never extrapolated: a score above
+all of them is only known to be rarer than each.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from msgspec import Meta
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
 from kpca_apps.system.arrays import FloatArray
 
-MAX_KNOTS = 256  # the highest scores and quantiles of all scores, in equal numbers
+MAX_KNOTS = 256  # half of them the highest scores, half quantiles of all scores
 COMMON = 0.1  # larger shares are written as "23 in 100"
 
 
 @dataclass(frozen=True, eq=False)
 class Rarity:
-    """Empirical distribution of the scores of the rows that a model was learned from."""
+    """Empirical distribution of the scores of the training rows."""
 
     n_rows: Annotated[int, Meta(ge=2)]
     knots: Annotated[FloatArray, "k"]  # some of the scores, increasing

@@ -1,15 +1,13 @@
 """Find the columns that made a row odd, and their expected values.
 
-A column's part is the drop of the score when its value is replaced by the expected one. That is the
-median (of a category, the most frequent level) over the 10 rows nearest in OTHER columns. Gradients
-point to the column that is cheapest to move, z-scores to the widest; neither finds a value that is
-odd only in combination with the others.
+A column's part is the drop of the score when its value is replaced by the expected one: the median
+(of a category, the most frequent level) over the 10 rows nearest in OTHER columns. Gradients point
+to the column that is cheapest to move, z-scores to the widest; neither finds a value that is odd
+only in combination with the others.
 
 If no single column explains the row, pairs and triples are replaced together, by the values of the
 rows nearest in the columns outside the set. For example, a diamond whose length, width and depth
 all read 0 is near to no row in any two of them: one at a time, its price looks wrong instead.
-
-Many rows are explained at a time, in arrays with a line for each replacement.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ MAX_LEFT = 0.4
 # A larger set must leave less than this share of what the best smaller one leaves: any further
 # column lowers the score a little, but the smallest set that explains a row is reported.
 LESS_LEFT = 1 / 2
-# Sets are made of so many columns, and have up to so many members: 6 pairs and 4 triples.
+# Number of columns that form sets, and largest size of a set: 6 pairs and 4 triples.
 MAX_SUSPECTS, MAX_SET = 4, 3
 
 
@@ -88,7 +86,6 @@ class Attribution:
         ]
 
     def _part(self, start: int, end: int) -> Attribution:
-        """Return some of the rows, which are explained together."""
         of = slice(start, end)
 
         def score(candidates: FloatArray, row: IntArray) -> FloatArray:
@@ -107,7 +104,6 @@ class Attribution:
         return min(len(self.around.groups), MAX_GROUPS_TRIED)
 
     def _explain(self) -> Iterator[tuple[ColumnDrop, ...]]:
-        """Explain the rows together."""
         r, a = len(self.X), self._n_tried
         every = np.arange(r)
         candidates, off = self._groups_to_try()
@@ -205,8 +201,8 @@ class Attribution:
     def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
         """Score copies of rows (t,) in which expected values replace cells.
 
-        `entries` (t, w) are the expected values of each copy, -1 for none. Infinite if a
-        replacement equals the cell.
+        `entries` (t, w) are the expected values of each copy, -1 for none. The score is infinite if
+        a replacement equals the cell.
         """
         scores = np.full(len(row), np.inf)
         copy, at = np.nonzero(entries >= 0)
@@ -300,7 +296,6 @@ class Attribution:
         alone: Mapping[int, float],
         expected: Expected,
     ) -> list[ColumnDrop]:
-        """Report the groups of one trial, by the positions of their expected values."""
         groups = expected.groups[places].tolist()
         together = tuple(groups) if len(groups) > 1 else ()
         pairs = sorted(
@@ -333,8 +328,8 @@ class Attribution:
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
     """Choose the smallest set that explains each of u rows, by what each trial leaves.
 
-    Trials are single groups (u, a), of which `highest` (u,) drops the most, six pairs and four
-    triples. Positions are counted through all.
+    Trials are single groups (u, a), of which `highest` (u,) drops the most, then six pairs and four
+    triples. Positions count through all trials.
     """
     rows, n, n_pairs = np.arange(len(left)), left.shape[1], comb(MAX_SUSPECTS, 2)
     smallest, remaining = highest.copy(), left[rows, highest]

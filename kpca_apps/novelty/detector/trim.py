@@ -61,8 +61,8 @@ def trim(
 ) -> BoolArray:
     """Mark the rows (n,) with the highest kernel density <z, zbar>, as `densest` defines.
 
-    Landmarks and zbar come from the source's sample. If `place` (n,) gives the group of each row,
-    the densest of each group are marked.
+    Landmarks and the mean feature vector zbar come from the source's sample. If `place` (n,) gives
+    the group of each row, the densest of each group are marked.
     """
     # Features are not centred: the density is a product with the mean, which centring removes.
     sample = source.sample

@@ -53,7 +53,7 @@ VARIANCE_ROWS = 10_000
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
-# Number of order statistics stored for each column, to rank new values: at most the first; of d
+# Number of order statistics stored per column, to rank new values: at most the first; with d
 # columns, at most the second / d^2, to take less memory than the rows; at least the third.
 MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
 # A value this many robust standard deviations from the median is gross.
@@ -71,7 +71,6 @@ class Uncached:
     """A dataclass whose pickles hold its fields only, without cached values."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without cached values."""
         return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
@@ -118,7 +117,7 @@ class ViewScales:
     sine, by their range, by normal scores of their ranks), and behind them the `as_is` columns.
     Every view is divided by the square root of the median squared distance between training rows,
     so that the same bandwidths serve all. `kernel` is the mean over views v of (u + u^3) / 2 with u
-    = exp(-3 D_v), D_v their squared distance in a view.
+    = exp(-3 D_v), D_v the squared distance of two rows in view v.
     """
 
     varying: Annotated[IntArray, "d", Meta(ge=0)]  # columns to be scaled; constant ones are not
@@ -130,7 +129,7 @@ class ViewScales:
     widths: Annotated[FloatArray, "v"]  # square root of each view's median squared distance
 
     def validate(self) -> None:
-        """Raise for scales of other columns, and for those that give NaN."""
+        """Raise for scales of other columns, and for scales that give NaN."""
         scales = self.scales
         if len(scales.mean) != len(self.varying):
             raise ValueError(f"scales of {len(scales.mean)} columns")
@@ -151,7 +150,7 @@ class ViewScales:
     ) -> ViewScales:
         """Learn the scalings from some rows (r,) of a table (n, d) of finite numbers.
 
-        A column that is constant among these but not in the table is scaled by the whole table.
+        A column that is constant in these rows but not in the table is scaled by the whole table.
         ValueError if no column varies, or one holds numbers beyond 1e300.
         """
         refuse_larger(X, LARGEST_TO_SUBTRACT, "whose differences no float can hold")
@@ -268,7 +267,7 @@ class OfViews:
 
 @dataclass(frozen=True)
 class ViewedSample:
-    """Rows in memory whose views are computed on access; those of few rows are cached."""
+    """Rows in memory whose views are computed on access, or cached if there are few rows."""
 
     views: ViewScales | RawColumns
     rows: FloatArray  # (s, columns), unscaled
@@ -287,7 +286,7 @@ class ViewedSample:
 
 
 def large_block(n: int) -> int:
-    """Return how many of n rows to multiply at once: n, or MAPPED if less, up to full blocks."""
+    """Return the number of rows to multiply at once: n or MAPPED, in full blocks of rows."""
     return SCORED_BLOCK * -(-min(n, MAPPED) // SCORED_BLOCK)
 
 
@@ -322,7 +321,7 @@ class ViewedRows:
         rows, self.all_seen, of_sample = source.sample[:], None, None
         if len(rows) == source.n_rows and len(rows) * views.n_features <= MOST_KEPT:
             seen = views.transform(rows)
-            # The views of all rows of the source, if few.
+            # Cache the views of all rows of the source, if few.
             self.all_seen, of_sample = ArrayRows(seen, n_jobs=n_jobs), seen if every else seen[kept]
         self.sample = ViewedSample(views, rows if every else rows[kept], of_sample)
 
@@ -363,7 +362,6 @@ class ViewedRows:
         return total
 
     def _of_source(self, marked: BoolArray) -> BoolArray:
-        """Convert a mask of these rows to one of the source's."""
         if self._in_use is None:
             return marked
         of_source = self._in_use.copy()
@@ -405,8 +403,8 @@ class ColumnScales(Uncached):
     def scaled(self, columns: FloatArray, factors: FloatArray, out: FloatArray) -> None:
         """Scale columns (n, d) in four ways, times factors (4, d), into an array (n, 4, d).
 
-        They are standardised; asinh((x - median) / spread), standardised; divided by the range; and
-        normal scores of ranks. Values too far out to be scaled become infinite.
+        The scalings: standardised; asinh((x - median) / spread), standardised; divided by the
+        range; normal scores of ranks. Values too far out to be scaled become infinite.
         """
         # One line for each column: arithmetic on short lines is several times as slow.
         lines = np.ascontiguousarray(columns.T)
@@ -441,8 +439,8 @@ class ColumnScales(Uncached):
 def ordinary_rows(X: FloatArray) -> IntArray:
     """Return rows without a gross value; all rows if less than half would remain.
 
-    One value of 10^6 among values of 1 flattens the scale of its column for every other row; the
-    first look at a table with outliers leaves such rows out.
+    One value of 10^6 among values of 1 flattens the scale of its column for every other row, so the
+    draft fit of a table with outliers leaves such rows out.
     """
     # Numbers too large to subtract are reported with their column when views are fitted.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -508,8 +506,8 @@ class NormalScores:
     The score of x is ndtri((midrank + 1/2) / (n + 1)) with the midrank of x among n training values
     of its column (van der Waerden's scores; a new value ranks between its neighbours).
 
-    Any smooth increasing function of the values can be the guess: its range is cut into equal
-    cells, each with the first training value that may lie in it. The result is exact.
+    A guess is any smooth increasing function of the values. Its range is cut into equal cells, each
+    with the first training value that may lie in the cell. The result is exact.
     """
 
     values: FloatArray  # (p,), column after column: distinct values, increasing, and infinity

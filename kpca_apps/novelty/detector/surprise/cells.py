@@ -1,9 +1,9 @@
 """How surprising the cells of a row are, by themselves and given the row's other cells.
 
 Kernel PCA of an additive kernel, with a block for each column (`kpca_apps.engine.blocks`), predicts
-each column from all others. The distance of a cell from its prediction becomes the share of cells
-that are as far. Three numbers summarise the cells of a row: their mean surprise, the oddest cell,
-and their scatter about the predictions.
+each column from all others. A cell's surprise is -log of the share of cells that are at least as
+far from their predictions. Three numbers summarise the cells of a row: their mean surprise, the
+oddest cell, and their scatter about the predictions.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from kpca_apps.novelty.detector.views import ColumnRoles, Uncached
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Shares of rows, the densest by kernel PCA, that the regressions and the usual scatter use.
+# Shares of rows, those with the lowest kernel PCA scores, for regressions and for usual scatter.
 LEARNED, USUAL = 0.95, 0.75
-# Weight of a level's overall share in its predicted probability, so that none is impossible.
+# Weight of a level's overall share in its predicted probability, so that no level is impossible.
 PRIOR = 0.05
 SMALLEST_PROBABILITY = 1e-9
-# Least and largest number of rows to compare predictions on, and largest number of cells.
+# To compare predictions: least and largest number of rows, and largest number of cells.
 COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 
 @dataclass(frozen=True, eq=False)
 class RowSurprise:
-    """Surprises (-log of the share of cells that are as odd) of the cells of n rows, summarised."""
+    """Summaries of the surprises (-log of the share of cells as odd) of the cells of n rows."""
 
     mean: FloatArray  # mean over columns of each column's largest surprise
     oddest: FloatArray  # log of the mean over cells of exp(surprise): dominated by the oddest cell
@@ -94,9 +94,8 @@ class CellModel(Uncached):
     ) -> tuple[CellModel, RowSurprise]:
         """Learn from rows (n, d) and their kernel PCA scores (n,); also return their surprises.
 
-        The rows' own surprises come from regressions that have not seen them. Rows known to be
-        `normal` (n,) are learned from whatever their scores are. `place` (n,) is the large group of
-        each row.
+        Each row's surprises come from regressions without the row. Rows known to be `normal` (n,)
+        are used whatever their scores. `place` (n,) is the large group of each row.
         """
         lowest = partial(usual_rows, scores, place, contaminated=contaminated)
         learned, usual = lowest() | normal, lowest(share=USUAL) | normal
@@ -134,7 +133,7 @@ class CellModel(Uncached):
         return model, model._summary(rows, errors, improbability, with_parts=with_parts)
 
     def __call__(self, X: FloatArray, *, with_parts: bool = False) -> RowSurprise:
-        """Return the surprises of new rows (r, d); each depends on itself alone."""
+        """Return the surprises of new rows (r, d); each row is judged by itself."""
         rows = self.map(X)
         left = self.columns.errors(rows.lines, wanted=_wanted(self.map)).residual
         errors, improbability = _cells_off(self.map, self.height, self.share, rows, left)
@@ -242,8 +241,8 @@ def _cells_off(
 ) -> tuple[FloatArray, FloatArray]:
     """Return errors of numbers (v, n) and improbabilities of states (states, n).
 
-    They come from the residuals `left` (w, n) of the `_wanted` features of rows; improbability is
-    minus the logarithm of the predicted probability of the state that a row is in.
+    `left` (w, n) are residuals of the rows' `_wanted` features. Improbability is minus the log of
+    the predicted probability of a row's state.
     """
     v, indicator = len(features.number), features.indicator
     # The residuals are of clipped numbers: replace each clipped number by the actual one.
@@ -257,7 +256,7 @@ def _cells_off(
     starts = np.flatnonzero(np.diff(features.state, prepend=-1))
     of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
     any_set = np.logical_or.reduceat(flags > 0, starts)
-    # A number that is none of several frequent values is judged on its scale, if it has one.
+    # A number that is none of several frequent values is judged on the column's scale, if any.
     several = np.diff(np.r_[starts, len(indicator)]) > 1
     elsewhere = several & np.isin(features.source[starts], features.number)
     of_none = np.where(elsewhere[:, None], 1.0, 1.0 - np.add.reduceat(predicted, starts))

@@ -1,10 +1,10 @@
 """The score of a row by its kernel PCA error and its cells: how improbable it is.
 
-Four scores become p-values among the rows learned from: the reconstruction error of kernel PCA (k),
-the mean surprise of the cells (g), their scatter (l) and the oddest of them (c). Their weighted
+Four scores become p-values among the training rows: the reconstruction error of kernel PCA (k), the
+mean surprise of the cells (g), their scatter (l) and the oddest of them (c). Their weighted
 harmonic mean (Wilson 2019) is small if any of them is, and needs no independence. A row with one
-absurd cell is odd however ordinary its others are: its oddest cell counts a second time, raised to
-a power, if it is rarer than that of one row in 150. The score is
+absurd cell is odd however ordinary its other cells are. So the oddest cell counts a second time,
+raised to a power, if it is rarer than the oddest cell of one row in 150. The score is
 
     s = log(h + w (1/(150 p_c))^c) + .01 log h    with h = e/p_k + a/p_g + b/p_l + o/p_c
 
@@ -35,24 +35,24 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-# The weights e, a, b, o, c, w and f. Without a clean reference, the user more often looks for an
-# absurd cell. A reference shows how far its columns reach, and rows beyond all of it differ only in
-# the error and the oddest cell. f weights cells that do not go together: numbers alone do not show
-# these, and users look for them more often than for rows far out. o weights the oddest cell in
-# tables of few rows, too, where no cell can be rarer than one in 150.
+# The weights e, a, b, o, c, w and f. Absurd cells are the more frequent target without a clean
+# reference. A reference shows the range of its columns, and rows outside this range differ only in
+# the error and the oddest cell. f weights cells that contradict each other: numbers alone do not
+# show them, and users look for them more often than for extreme rows. o weights the oddest cell
+# also in tables of few rows, where no cell can be rarer than one in 150.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
-# In a wide table all distances between rows are alike, and one odd cell is lost in any sum over
-# columns: there a row is as odd as its cells are, given the others.
+# In a wide table all distances between rows are alike, and a sum over columns hides one odd cell:
+# the score of a row follows its cells, given the others.
 WIDE = (0.05, 0.05, 0.2, 1.0, 3.0, 1.0, 3.0)
 LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
 """Upper bound of scores: surprises grow as logarithms, and slopes of tails are bounded."""
 
-# Weight of the rest of a row's score beside one absurd cell: enough to order such rows.
+# Weight of the rest of a row's score beside one absurd cell: enough to order rows with such cells.
 APART = 0.01
-# By how much, in logarithms, the fitted tail may make a row rarer than its oddest cell is counted:
-# if no row has odd cells, as on a circle, the tail is too steep.
+# Largest excess, in logarithms, of the fitted tail over the counted share of a row's oddest cell:
+# if no row has odd cells, as on a circle, the fitted tail is too steep.
 MORE = 2.0
 SCORE_BITS = 32  # bits that are kept of a score: nearly ten digits
 # -log of one row in 150, and the quantiles of the rows' oddest cells that define the tail.
@@ -100,9 +100,9 @@ class CombinedScore:
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors; also score these rows, each as if left out.
 
-        Rows known to be `normal` (n,) are learned from whatever their errors are. Together with
-        rows known to be `wrong`, and marked rows `beside` them that are not learned from, they show
-        in which columns odd cells are more often wrong.
+        Rows known to be `normal` (n,) are used whatever their errors. With rows known to be
+        `wrong`, and marked rows outside the training rows (`beside`), they show in which columns
+        odd cells are more often wrong.
         """
         large_groups = large_groups or LargeGroups()
         place = large_groups.places(X)
@@ -167,7 +167,7 @@ class CombinedScore:
     ) -> FloatArray:
         """Return scores of rows (r, d), from their kernel PCA errors (r,) and their cells.
 
-        Cells of new rows, all but those of the fit, are judged here.
+        `rows` are the surprises of training rows; those of new rows are computed here.
         """
         is_marked = bool(self.by_marks.any())
         if rows is None:

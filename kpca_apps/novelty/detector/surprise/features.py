@@ -28,8 +28,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 DEGREE = 3  # highest degree of a number's polynomials
 # In a wide table, with more columns of numbers than this and more polynomials than this share of
-# its rows, a number contributes its scaled value alone: regressions on more features than rows
-# cannot tell chance from law. Few columns gain from polynomials even if rows are few.
+# its rows, a number contributes its scaled value alone: regressions on more features than rows fit
+# chance. Few columns gain from polynomials even if rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
 # A value that this share of the rows holds is a state of its own, not a place on a scale.
 FREQUENT = 0.25
@@ -43,7 +43,7 @@ LARGEST_FLOAT = np.finfo(np.float64).max
 
 @dataclass(frozen=True, eq=False)
 class FeatureRows:
-    """Rows as an additive kernel sees them."""
+    """Features of n rows for an additive kernel."""
 
     lines: FloatArray  # (p, n), one line for each feature
     value: FloatArray  # (v, n), the numbers on their scale, not clipped; 0 for frequent values
@@ -67,8 +67,9 @@ class AdditiveFeatures(Uncached):
     number: Annotated[IntArray, "v", Meta(ge=0)]  # matrix columns that have a scale
     # Position among the features of each number's z; its other polynomials follow.
     polynomial: Annotated[IntArray, "v", Meta(ge=0)]
-    # Of each number's free values x: median and spread (IQR / 1.349), with t = asinh((x - median) /
-    # spread); both ends of the bulk of t; mean and deviation of t clipped to it, for z.
+    # For each number: median and spread (IQR / 1.349) of its free values x, with t = asinh((x -
+    # median) / spread); both ends of the bulk of t; mean and deviation of t clipped to the bulk,
+    # for z.
     scale: Annotated[FloatArray, "6 v 1"]
     moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means and deviations of g polynomials
     indicator: Annotated[IntArray, "a", Meta(ge=0)]  # positions among the features
@@ -161,7 +162,7 @@ class AdditiveFeatures(Uncached):
         return len(self.moments[0])
 
     def __call__(self, X: FloatArray) -> FeatureRows:
-        """Return rows (n, d) as the kernel sees them; each depends on itself alone."""
+        """Return the features of rows (n, d); each row depends on itself alone."""
         # One line for each feature: writing columns, and arithmetic on short lines, is several
         # times as slow.
         lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
@@ -229,7 +230,7 @@ def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
     """Return the scale of sorted values, and the moments (2, 3) of their polynomials."""
     low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75)).tolist()
     spread = (high - low) / IQR_OF_NORMAL
-    # The range bounds the deviation, so that is rarely computed.
+    # The range bounds the standard deviation, which is therefore rarely computed.
     if not spread > 1e-3 * (0.5 * ordered[-1] - 0.5 * ordered[0]):
         ordinary = ordered[ordinary_rows(ordered[:, None])]
         sd = float(mean_and_sd(ordinary[:, None])[1][0])

@@ -1,13 +1,12 @@
 """How often rows with odd cells in a column are wrong, by a few rows that a reader marked.
 
-The faults that people mark have few causes, and the rows they mark as fine are mostly odd in few
-columns whose rare values are right. In marked row i, wrong or fine, column c has the part q_ci in
-the oddness of the cells. With p the share of wrong rows among all marked rows, and W_c and F_c the
-sums of q_ci over wrong and fine ones, the posterior mean of a Beta distribution is
+In marked row i, wrong or fine, column c has the part q_ci in the oddness of the cells. With p the
+share of wrong rows among all marked rows, and W_c and F_c the sums of q_ci over wrong and fine
+rows, the posterior mean of a Beta distribution is
 
     p_c = (W_c + M p) / (W_c + F_c + M)
 
-as if M rows had been marked before, at the usual share. Since a score is the logarithm of how
+as if M rows had been marked before, a share p of them wrong. Since a score is the logarithm of how
 improbable a row is, log odds are added to it: logit p_c - logit p, times the part of the column in
 the oddness of the row.
 """
@@ -23,7 +22,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 FEWEST = 5  # with fewer marked rows, no score changes
 PRIOR = 1.0  # M
-MOST_FINE = 2_000  # fine rows that are used: whole tables may be accepted
+MOST_FINE = 2_000  # largest number of fine rows used, as whole tables may be accepted
 FARTHEST = float(np.log(100.0))  # largest change of a row's score by a column
 
 
@@ -43,7 +42,7 @@ def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:
 def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
     """Return how much each column (c,) changes scores, by its parts (c, n) in n marked rows.
 
-    It is 0 if too few rows are marked, or if all have the same mark.
+    The change is 0 if too few rows are marked, or if all have the same mark.
 
     >>> parts = np.array([[1, 1, 1, 0, 0, 0.5], [0, 0, 0, 1, 1, 0.5]])
     >>> wrong, fine = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]], dtype=bool)

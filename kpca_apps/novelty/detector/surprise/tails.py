@@ -29,8 +29,8 @@ LARGEST_EXPONENT = 16.0
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
 # Number of values that represent a curve: the most extreme, and others evenly spaced.
 EXTREME_KNOTS, KNOTS = 64, 512
-# Quantiles that define an exponential tail; and by how much, in logarithms, it must exceed the
-# counted tail to replace it: ordinary tails stay as counted.
+# Quantiles that define an exponential tail; its least excess, in logarithms, over the counted tail
+# to replace it, so that ordinary tails stay as counted.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
 # Least distance of the two quantiles: if all rows score alike, rounding would dominate.
 LEAST_REACH = 1e-3
@@ -119,7 +119,7 @@ class TwoTails:
     def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return anchors, slopes and heights of the lines between knots, (v, 21) each.
 
-        They reach from below the first knot to beyond the last, with the median in the middle. Also
+        The lines reach from below the first knot to beyond the last, the median in the middle. Also
         return the distance from the median to the outermost knots below and above, (v, 2).
         """
         middle = len(SHARES) - 1
@@ -137,8 +137,8 @@ class TwoTails:
 class UpperTail:
     """Minus the logarithm of the share of rows that score at least as high.
 
-    It is counted up to the last score, then as steep as an exponential tail. Where that tail is
-    higher, it is used instead: a score far beyond all others is rarer than one in n.
+    The share is counted up to the last score, then falls as an exponential tail. Where this tail is
+    higher, it replaces the count: a score far beyond all others is rarer than one in n.
     """
 
     # Scores, increasing, and minus the log of the share counted at each; linear in between.
@@ -181,7 +181,7 @@ class UpperTail:
         return np.maximum(counted, self.steepness(scores) - ALLOWED)
 
     def steepness(self, scores: FloatArray) -> FloatArray:
-        """Return minus the log of that share by the exponential tail alone, for each score (r,)."""
+        """Return -log of the share beyond each score (r,), by the exponential tail alone."""
         return self.slope * (scores - self.zero)
 
 
