@@ -1,16 +1,14 @@
 """Find rows that repeat others in all used columns, or in all but one cell.
 
-Equal rows share a hash. To find rows that differ in one cell, each cell is hashed and a row's hash
-is the sum over its cells. Without column j it is the sum minus one hash, so d sorts of n numbers
-replace a comparison of all pairs. Cells are compared regardless of case, spaces and the digits that
-single precision loses, since fractions may have been stored in it.
+Equal rows share a hash. For rows that differ in one cell, the hash of a row is the sum over its
+cells. Without column j it is the sum minus one term, so d sorts of n numbers replace a comparison
+of all pairs. Case, spaces and digits beyond single precision do not count.
 
-Repeats that occur naturally are counted, not listed. Chance comes first: if columns were
-independent, n times the product of the cells' shares is the expected number of rows that hold them.
-Repeats are listed if less than one in a thousand is expected: many common cells, some of them rare.
-Since columns do depend on each other, two more rules apply. If chance explains half of all repeated
-rows, nothing is listed. And if more than 1 % of the rows differ from others in one column alone,
-the table is made that way (a row for each visit, hour or size).
+Repeats that occur naturally are counted, not listed. If columns were independent, n times the
+product of the cells' shares would be the expected number of rows with these cells. Repeats are
+listed if less than a thousandth of a row is expected, unless chance explains over half of the
+repeated rows. If more than 1 % of the rows differ from others in one column alone, the table is
+made that way (a row for each visit, hour or size).
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
-# Limits: groups listed; rows, and columns, named for each; groups of equal rows examined.
+# Largest number of groups listed, of rows or columns named in each, of equal groups examined.
 MAX_GROUPS = 20
 MAX_PLACES = 8
 _MAX_LOOKED_AT = 2_000
@@ -79,7 +77,6 @@ class _NearGroup(NamedTuple):
     places: IntArray
 
     def described(self, rows: Encoded) -> RepeatedRows:
-        """Convert the group to row numbers, lines and the cells that differ."""
         used, table, places = rows.encoder.plan.used, rows.sample_table, self.places[:MAX_PLACES]
         specs = used if self.column < 0 else (used[self.column],)
         texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
@@ -219,7 +216,6 @@ def _near_groups(
 
 
 def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
-    """Convert groups of equal rows to row numbers and lines."""
     firsts = [group[:MAX_PLACES] for group in groups]
     lines = rows.take(np.concatenate(firsts)).lines if groups else None
     ends = np.cumsum([len(places) for places in firsts])
@@ -235,7 +231,6 @@ def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[Rep
 
 
 def _statement(rows: Encoded, found: DuplicateRows) -> str:
-    """Summarise the repeats in a few sentences."""
     sentences = []
     if n := found.n_repeats:
         which = "1 row repeats an" if n == 1 else f"{n:,} rows repeat an"
@@ -261,7 +256,6 @@ def _statement(rows: Encoded, found: DuplicateRows) -> str:
 
 
 def _places(group: RepeatedRows) -> str:
-    """Name the rows of a group, and the column in which they differ."""
     kind, places = ("row", group.rows) if group.lines is None else ("line", group.lines)
     numbers = ", ".join(f"{place:,}" for place in places)
     more = f" and {group.n_rows - len(places)} more" if group.n_rows > len(places) else ""

@@ -1,6 +1,6 @@
 """Turn the verdict on a table into findings: described rows, checks, figures and notes.
 
-Findings are computed from all values, including hidden columns; `redact` removes those.
+Findings are computed from all values, including hidden columns; `redact` removes hidden values.
 """
 
 from __future__ import annotations
@@ -202,7 +202,6 @@ def _names_of_rows(
 def _settings(
     verdict: Verdict, n_columns: int, lists: Lists
 ) -> dict[str, str | float | int | bool | None]:
-    """Return every resolved parameter that the result depends on."""
     model, threshold, rows = verdict.model, verdict.threshold, verdict.rows
     detector = model.detector
     missed, truncates = detector.landmark_miss, detector.parameters.truncates
@@ -236,7 +235,6 @@ def _settings(
 
 
 def _notes(verdict: Verdict, of_labels: Sequence[Note], *, is_fitted_on: bool) -> Iterator[str]:
-    """Return the notes on the rows, which may be those the model was fitted on."""
     model, rows = verdict.model, verdict.rows
     if rows.size_of_parts is not None and not is_fitted_on:
         yield (
@@ -278,7 +276,6 @@ def _last_notes(
 def _accepted_rows(
     model: NoveltyModel, rows: Encoded, fitted_on: Encoded | None
 ) -> AcceptedRows | None:
-    """Describe how many rows are accepted, and how the model used them."""
     if rows.accepted is None:
         return None
     n, name = rows.accepted.n_rows, rows.accepted.name
@@ -297,7 +294,6 @@ def _accepted_rows(
 
 
 def _marked_sentence(accepted: Accepted, is_learned: bool) -> str:
-    """Describe how the marked rows are listed now."""
     masks = (accepted.is_wrong, accepted.is_fine, accepted.is_known)
     n_wrong, n_fine, n_known = (0 if mask is None else int(mask.sum()) for mask in masks)
     clauses = [

@@ -3,11 +3,9 @@
 Errors considered are units, decimal points, digits, signs and exchanged columns. A *repair* undoes
 a common error: dividing by a factor, removing a digit that was typed twice, and so on. The expected
 value is the median over the 10 of the model's rows nearest in the other columns. A repair is
-suggested if the value is 1.5 times as far from it as almost any of the model's own rows. The
-repaired value must be as near as most of theirs, have moved three quarters of the way, and be
-possible in the column: an integer if its values are, and within their range. If more than two
-repairs do as well, none is suggested. Exchanged columns are tried first. Units are tried only in
-columns whose names or units say what they measure: elsewhere one of so many would fit by chance.
+suggested if the value is far from its expected value, but the repaired value is near and possible
+in the column, and if at most two repairs do so. Exchanged columns are tried first. Units are tried
+only in columns whose names or units say what they measure: elsewhere some unit would fit by chance.
 """
 
 from __future__ import annotations
@@ -44,11 +42,10 @@ from kpca_apps.tables.values import NumberFormat
 N_CALIBRATING, MIN_ROWS = 300, 50
 # Larger distances in one column count as this much, in standard deviations.
 FARTHEST = 3.0
-# A value that is not odd by itself is deviant if its distance from the expected value is over
-# TIMES_FARTHEST times the one that a share FAR_SHARE of the calibrating rows stay within, and so
-# rare that fewer than MAX_EXPECTED of them would reach it by chance. A repair fits if it comes as
-# near as a share FITTING_SHARE of those rows, and leaves at most PART_OF_WAY of the way that it
-# moves the value (of an exchange: of the distance before it).
+# A value that is not odd by itself is deviant if its distance from the expected value exceeds
+# TIMES_FARTHEST times the FAR_SHARE quantile over the calibrating rows, and fewer than MAX_EXPECTED
+# of them would be as far by chance. A repaired value fits if its distance is within the
+# FITTING_SHARE quantile, and at most PART_OF_WAY of its move (of an exchange: of its old distance).
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 # Looser than FITTING_SHARE, for repairs without alternatives (an exchange or a sign) and for values
@@ -81,9 +78,8 @@ UNITS = (
     (12.0, "months and years", "time"),
     (24.0, "hours and days", "time"),
 )
-# Words in a column's name or unit that imply what it measures: a latitude is not in pounds, and
-# without such a word some unit would fit by chance. Words here of at least LONG_WORD letters
-# also match longer words that begin with them.
+# Words in a column's name or unit that imply what it measures. Words here of at least LONG_WORD
+# letters also match longer words that begin with them.
 OF_UNITS = {
     "length": "length height width depth diam radius thick altitude elev size inch in feet foot ft "
     "metre meter mm cm m",
@@ -139,7 +135,6 @@ class _Column:
         return True
 
     def distance(self, value: float, expected: float) -> float:
-        """Return how far a value is from the expected one."""
         if not self.in_logs:
             return abs(value - expected)
         return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
@@ -151,7 +146,6 @@ class _Column:
         return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
 
     def is_odd(self, value: float) -> bool:
-        """Whether a value is odd regardless of the rest of its row."""
         return bool(self.rule.judge(np.array([value]))[0])
 
     def is_alone(self, value: float, expected: float) -> bool:
@@ -165,7 +159,7 @@ class _Column:
         )
 
     def share_beyond(self, value: float, expected: float) -> float:
-        """Return the share of the column's values that are as far from their expected ones."""
+        """Return the share of the column's values that are as far from their expected values."""
         if self.tail is None:
             return 1.0
         distance = np.array([self.distance(value, expected)])
@@ -173,7 +167,6 @@ class _Column:
         return n_expected / (self.tail.times * self.n_values)
 
     def times_usual(self, value: float, expected: float) -> float:
-        """Return the distance from the expected value, over the column's usual distance."""
         distance = self.distance(value, expected)
         return distance / self.clear_fitting if self.clear_fitting > 0 else distance
 
@@ -194,7 +187,7 @@ class AloneCell(NamedTuple):
     """A number that is farther from its expected value than any other in its column."""
 
     meant: float | None
-    p_value: float  # chance that a right row has a number so far off in any column
+    p_value: float  # probability that a correct row has a number as far off in any column
 
 
 class Hints(NamedTuple):
@@ -245,7 +238,6 @@ class HintFinder:
         return Surroundings(self.neighbours, self.groups, FARTHEST)
 
     def _expected(self, columns: Sequence[_Column], rows: FloatArray, own: IntArray) -> FloatArray:
-        """Predict the values of some columns from the rows nearest in all other columns."""
         sets = np.array([[column.group] for column in columns], dtype=np.int64).reshape(-1, 1)
         return self._middle(columns, rows, own, np.tile(sets, (len(rows), 1, 1)))
 
@@ -277,7 +269,8 @@ class HintFinder:
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
         hints = [self._hints(*one) for one in each]
-        # If several rows have such a cell, the column has moved or has a long tail: none is alone.
+        # If several rows have such a cell, the column has drifted or has a long tail: none is
+        # alone.
         n_alone, few = Counter(name for of in hints for name in of.alone), most_beyond(len(rows))
         return [
             of._replace(alone={name: of.alone[name] for name in of.alone if n_alone[name] <= few})
@@ -367,7 +360,7 @@ def _is_of_sizes(values: FloatArray) -> bool:
 
 
 def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
-    """Mark the rows (r, d) in which a column of numbers was missing and has been filled in."""
+    """Mark the rows (r, d) whose cell in a column of numbers was missing and has been filled in."""
     marked: BoolArray = (rows[:, columns[1:]] != 0.0).any(axis=1)
     return marked
 

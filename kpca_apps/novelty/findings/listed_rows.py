@@ -55,7 +55,7 @@ MIN_LISTED = 100
 MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
 N_NEAREST = 2  # number of usual rows shown beside each row
 MAX_DRAWN = 1_500  # number of rows drawn in a picture
-# A longer text is shown in full only in its own cell.
+# Largest number of characters of a text outside its own cell.
 MAX_TEXT = 200
 SHARE_DIGITS = 4
 
@@ -114,7 +114,6 @@ def _first_set(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
 
 
 def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) -> Reason:
-    """Describe a column's part in the score of a table row."""
     names = encoder.groups
     seen, seen_value = encoder.seen(table, row, drop.group)
     expected, expected_value = encoder.coders[drop.group].describe(drop.expected, seen_value)
@@ -126,7 +125,7 @@ def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) 
 def _differs(reason: Reason) -> bool:
     """Whether a reader sees that a cell is not as expected; for levels, spaces do not count.
 
-    It is no reason that no value, or a rarer one, is expected.
+    A missing or merely rarer expected value is no reason.
     """
     is_level = isinstance(reason.seen_value, str)
     is_same = is_level and reason.seen_value == reason.expected_value
@@ -213,7 +212,7 @@ def put_into_words(
 ) -> Words:
     """Explain why the rows of `table` at some positions are odd, and what may be wrong.
 
-    The scores of the first of them are explained; of others, `in_short`, the first reason.
+    The first `n_explained` rows get all their reasons; the others, if `in_short`, their first one.
     """
     some = positions[:n_explained]
     parts = [*judged_by(verdict, table.take(np.arange(n_explained)), some)]
@@ -264,8 +263,8 @@ def _compare(
 ) -> tuple[tuple[RankedRow, ...], tuple[UsualRow, ...]]:
     """Add the nearest usual rows to the first rows, which are at `positions`; return both.
 
-    They come from the rows in memory that are not flagged. The distance is the sum over columns, to
-    which one absurd cell adds the same for all.
+    Usual rows are rows in memory that are not flagged. The distance is the sum over columns, to
+    which one absurd cell adds the same for all rows.
     """
     rows, nearest = verdict.rows, dict[int, IntArray]()
     usual = np.flatnonzero(~verdict.scored.is_flagged[rows.sample_index])
@@ -431,8 +430,7 @@ def _cut(text: str) -> str:
 # Ending of the sentence on a cell that is alone in its column.
 ALONE = ", and almost no other cell of the column is as far from its expected value."
 
-# A suggested value agrees with the expected one if they differ by at most this part of the
-# suggested change.
+# A suggested value agrees with the expected one if they differ by at most this part of the change.
 PART_OF_WAY = 0.25
 # What is expected of a cell that is odd in its column alone and has no suggested value.
 INSTEAD = {
@@ -534,7 +532,8 @@ class OddCells:
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # A cell comes first if fewer correct rows would have one by chance than rows score as high.
+        # A cell comes first if the number of rows with such a cell by chance is at most the rank by
+        # score.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):
@@ -590,7 +589,6 @@ class OddCells:
 
 
 def _without(reason: Reason, names: Collection[str]) -> Reason:
-    """Remove columns from the `together` of a reason."""
     together = tuple(name for name in reason.together if name not in names)
     return replace(reason, together=together if len(together) > 1 else ())
 

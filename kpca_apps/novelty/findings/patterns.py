@@ -58,7 +58,8 @@ CLAUSES = {
 def kinds_of_evidence(evidence: pl.DataFrame, names: Sequence[str]) -> tuple[Pattern, ...]:
     """Count rows by the strongest evidence against their cells, strongest first.
 
-    They break the same rule, or the same columns, of those called `names`, are odd alike.
+    Rows count together if they break the same rule, or if the same columns of `names` are odd
+    alike.
     """
     of_row = defaultdict[int, list[dict[str, Any]]](list)
     for finding in evidence.iter_rows(named=True):
@@ -169,7 +170,6 @@ def _alike(
 
 
 def _like_factors(rows: list[RankedRow]) -> Iterator[tuple[str, list[RankedRow]]]:
-    """Group rows whose values are about the same multiple of the expected ones."""
     sized: list[tuple[float, RankedRow]] = []
     for odd in rows:
         seen, expected = odd.reasons[0].seen_value, odd.reasons[0].expected_value
@@ -198,7 +198,6 @@ def _how_far(size: float) -> str:
 
 
 def _rounded(size: float) -> str:
-    """Write a number, at least 1, with two significant digits."""
     rounded = float(f"{size:.2g}")
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
@@ -225,7 +224,6 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
 
 
 def _say_of(names: Sequence[str], clause: str) -> str:
-    """Write the clause of one column, or of several."""
     if len(names) > 1:
         verb, rest = clause.split(" ", 1)
         whose = "all" if len(names) > 2 else "both"
