@@ -34,8 +34,8 @@ _LARGEST_SCALE = 1e3  # `fit` computes at most (2 / 1e-3)^(1/4) / sqrt(2)
 class ValueCoder:
     """Encoder of numbers, dates or free text as one or more values per row.
 
-    In a reference, a running column keeps its periodic features only, or a column of zeros if
-    there are none.
+    In a reference, a column that rises or falls row by row (`runs_on`) keeps its periodic features
+    only, or becomes a column of zeros if it has none.
     """
 
     spec: ColumnSpec
@@ -96,7 +96,7 @@ class ValueCoder:
     ) -> tuple[str, float | str | None]:
         """Write an expected value as a cell, and return a number to draw.
 
-        The texts of different numbers differ: it may get more digits than `seen` needs.
+        The text has enough digits to differ from the text of `seen`, if the numbers differ.
         """
         if self.gap and values[-1] > 0.5:
             return MISSING, None
@@ -133,8 +133,8 @@ class MovedDates(ValueCoder):
     ) -> MovedDates | None:
         """Find the shift; ``None`` unless most dates lie outside the training range.
 
-        It is a number of whole weeks, to keep weekdays, and equal to a shift of `others` if that
-        fits, to keep differences between columns.
+        The shift is a number of whole weeks, to keep weekdays, and equals a shift of `others` if
+        that fits, to keep differences between columns.
         """
         if not (then.is_date and then.quantiles and now.quantiles) or coder.repeats:
             return None
@@ -336,7 +336,7 @@ class TableEncoder:
     def state_columns(self, but: Collection[str]) -> Iterator[int]:
         """Yield matrix columns that show whether cells are equal, for all columns except `but`.
 
-        These are values of numbers and dates, and indicators other than of pooled levels.
+        These are the values of numbers and dates, and all indicators except those of pooled levels.
         """
         for coder, group in zip(self.coders, self.groups, strict=True):
             if coder.spec.name in but:
@@ -450,7 +450,7 @@ class ColumnSummary:
         return float(inside[0]), float(inside[-1])
 
     def is_far(self, value: float) -> bool:
-        """Return whether a number, or its log, is farther from all values than their range."""
+        """Return whether a number, or its log, is outside the range by more than its width."""
         if not self.quantiles:
             return False
         low, high = self.quantiles[0], self.quantiles[-1]

@@ -3,8 +3,7 @@
 The model is a Gaussian with robust moments: z-scores clipped at 4, and the covariance of observed
 pairs shrunk towards the identity. With fewer rows than columns, missing values start at the mean,
 and the precision is a multiple of the identity minus a matrix of low rank. A filled value depends
-on its row and the fitted moments only, not on the batch. Linear algebra runs on one thread, so that
-results do not depend on the number of cores.
+on its row and the fitted moments only, not on the batch.
 """
 
 from __future__ import annotations
@@ -149,7 +148,6 @@ def _without_extreme(x: FloatArray) -> FloatArray:
 
 
 def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
-    """Return the inverse of the shrunk covariance of complete rows."""
     n, d = z.shape
     if n >= d and d <= _MOST_IN_FULL:
         return _precision(z.T @ z / n)
@@ -170,7 +168,6 @@ def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
 
 
 def _precision(covariance: FloatArray) -> FloatArray:
-    """Return the inverse of the shrunk covariance with floored eigenvalues."""
     shrunk = (1 - _SHRINK) * covariance + _SHRINK * np.eye(len(covariance))
     values, vectors = np.linalg.eigh(shrunk)
     inverse: FloatArray = (vectors / np.maximum(values, _FLOOR)) @ vectors.T

@@ -1,8 +1,7 @@
 """The kinds of columns: how cells become numbers, and how numbers are written as cells.
 
-To add a kind, add an entry to `KINDS` and a rule to `plan.py`; nothing else in this package names a
-kind. `Notation` learns how most cells of a column are written; a format (`tables/values.py`) reads
-them in any spelling.
+`Notation` learns how most cells of a column are written; a format (`tables/values.py`) reads them
+in any spelling.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class ColumnOptions:
 
     # Column of known labels, used to evaluate the model only.
     label: str | None = None
-    # Column that only names rows in the report; by default an identifier without repeats.
+    # Column that only identifies rows in the report; by default an identifier without repeats.
     id: str | None = None
     exclude: tuple[str, ...] = ()  # columns not used by the model
     categorical: tuple[str, ...] = ()
@@ -262,7 +262,7 @@ def infer_plan(
 def _shared_marks(columns: list[Column], specs: list[ColumnSpec]) -> tuple[str, ...]:
     """Return the marks ("<5") and the texts for missing values of all columns of numbers.
 
-    Texts that are rare in each column may be frequent in all of them.
+    A text that is rare in each column may be frequent over all columns.
     """
     marks, slips = dict[str, None](), Counter[str]()
     for column, spec in zip(columns, specs, strict=True):
@@ -336,7 +336,7 @@ def _spec(
 def inferred_spec(
     column: Column, dayfirst: bool | None, prefer_comma: bool, known: tuple[str, ...] = ()
 ) -> ColumnSpec:
-    """Specify a column without a declaration by the rules at the head of this file."""
+    """Specify a column without a declaration by the rules in the module docstring."""
     name, cells = column.name, column.cells
     if cells.null_count() == cells.len():
         return ColumnSpec(name, "empty", "no value at all", cells.len())
@@ -383,7 +383,6 @@ def _names_dates(name: str) -> bool:
 
 
 def _note_of_text(column: Column, read: float, noun: str) -> str:
-    """Return a note on a column of text in which most cells are numbers or dates."""
     name = column.name
     overrides = "; --numeric overrides this" if noun == "number" else ""
     return (
@@ -395,7 +394,6 @@ def _note_of_text(column: Column, read: float, noun: str) -> str:
 def _mixed_marks(
     column: Column, format: NumberFormat | None, readings: Readings
 ) -> tuple[str, ...]:
-    """Return a note on a column with both decimal points and decimal commas."""
     if format is None:
         return ()
     rows = 1 + np.flatnonzero(column.reads_otherwise(format))
@@ -433,7 +431,6 @@ def _as_numbers(
 
 
 def _mixed_units(column: Column) -> tuple[str, ...]:
-    """Return a note on a column of numbers with different units."""
     words = unit_words(column.levels.texts, column.levels.counts)
     lower = [word for word in words if word != word.upper()]  # capitals may be codes: 1A, 2B
     if not 1 < len(lower) == len(words) <= _MOST_UNITS:
@@ -546,7 +543,6 @@ def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
 
 
 def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[str, ...]:
-    """Return notes on ambiguous formats."""
     if isinstance(format, DateFormat):
         years = f"Column {quoted(name)}: years of two digits are read as 1969 to 2068."
         notes = [years] if format.short_years and np.ptp(values) > _OF_ONE_CENTURY else []
@@ -574,11 +570,8 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
     return tuple(notes)
 
 
-# Columns that identify rows instead of measuring something.
-#
-# Distinct values alone are no proof: the populations of sixty towns differ, too. Values were
-# assigned, not measured, if one of these holds:
-#
+# Columns that identify rows instead of measuring something. Distinct values alone are no proof: the
+# populations of sixty towns differ, too. Values were assigned, not measured, if one of these holds:
 # 1. they are integers in steps of 1;
 # 2. they are written as codes: zero-padded to one width, with more digits than a measurement, or
 #    with valid check digits;
@@ -587,14 +580,13 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
 #    are equal as lie one step apart (or two, three, four steps): the birthday argument with the
 #    density that the column shows, so that a few huge values do not matter. If ten times as many
 #    repeats are expected as observed, repeats were avoided.
-#
 # Times and ranks rarely repeat but describe their row: rule 4 does not apply to them.
 
 
 DISTINCT = 0.95
 """Least share of distinct values of an identifier: a few rows may be duplicates."""
 COUNTING = "whole numbers in steps of 1"
-"""The only certain reason."""
+"""The only certain reason, so the only one without a note."""
 PADDED = "written with leading zeros"
 
 _NEARLY = 0.95  # least share of cells, or of steps, that must follow a rule
@@ -612,7 +604,7 @@ _MEASURES = {
 def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> str:
     """Return why a column of numbers is an identifier, as a clause; empty if it may be a measure.
 
-    `values` (n,) are its numbers without missing ones.
+    `values` (n,) are the column's numbers without missing ones.
     """
     if format.thousands or any(format.units) or format.word or format.clock:
         return ""
@@ -651,7 +643,7 @@ def is_named_as_identifier(name: str) -> bool:
 def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
     """Return whether nearly all texts contain digits and have punctuation in the same places.
 
-    `counts` (k,) are the cells of each text (k,).
+    `counts` (k,) are the numbers of cells with each text (k,).
 
     >>> has_one_shape(pl.Series(["DE89 3704 0044", "FR76 3000 6000"]), np.ones(2, int))
     True
