@@ -71,13 +71,13 @@ class LearnedEncoder(TableEncoder):
         return cls(plan, of.coders, of.imputer, of.summaries, allowed, relations)
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
-        """Judge rows by relations between cells; rows marked in `own` (n,) were learned from."""
+        """Judge rows by relations between cells; rows marked in `own` (n,) are training rows."""
         hidden = self.plan.hidden
         return self.relations.judge(table, own=own, hidden=hidden, naming=self.naming)
 
     @property
     def naming(self) -> list[str]:
-        """Columns that name the rows."""
+        """Columns that identify rows."""
         return [spec.name for spec in self.plan.specs if spec.role in NAMING]
 
 
@@ -99,8 +99,8 @@ class Encoded:
     warnings: tuple[str, ...]  # how cells without a valid value were treated
     execution: Execution  # runs passes over the parts
     n_jobs: int | None  # number of threads that work on a table in memory
-    accepted: Accepted | None  # rows that a reader accepted, whatever they hold
-    groups: Groups  # groups judged among themselves, and the position of each row's group
+    accepted: Accepted | None  # rows that a reader accepted
+    groups: Groups  # groups within which rows are judged, and the index of each row's group
 
     @property
     def source(self) -> SourceInfo:
@@ -119,7 +119,7 @@ class Encoded:
 
     @property
     def is_accepted(self) -> BoolArray | None:
-        """Mask of the rows (n,) accepted as fine, whatever they hold; None if there are none."""
+        """Mask of the accepted rows (n,); None if there are none."""
         return None if self.accepted is None else self.accepted.is_accepted
 
     @property
@@ -200,7 +200,6 @@ class Encoded:
         *shared: object,
         finished: FinishedPass[Result] | None = None,
     ) -> Iterator[Result]:
-        """Map a function over the encoded rows of all parts, some of them marked."""
         assert isinstance(self.table, PartedTable)
         stored = self.stored
         if isinstance(stored, Kept):
@@ -249,8 +248,8 @@ def encode(
     rules: tuple[CellRule, ...] = ()
     if checked:
         others, n_others = held.table, row_count(table)
-        # In the table of the model, the rows learned as normal define what is allowed; in other
-        # tables, all rows but the accepted ones.
+        # In the training table, the rows learned as normal define what is allowed; in other tables,
+        # all rows but the accepted ones.
         if is_accepted is not None and not is_own and not is_accepted[held.index].all():
             others = others.take(np.flatnonzero(~is_accepted[held.index]))
             n_others -= int(is_accepted.sum())
@@ -362,8 +361,6 @@ def _bare(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartT
 
 
 class _EncodedPart(NamedTuple):
-    """The encoded rows of a part, and the faults of its cells."""
-
     matrix: FloatArray  # (n, d); held by a Dask worker, or empty once written to a file
     faults: CellFaults
     hashes: HashArray  # (n,), hashes of the rows

@@ -57,11 +57,11 @@ from kpca_apps.novelty.screening.model import (
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Up to the first number, groups have as many landmarks each as a whole table. Of more groups, each
-# has fewer, down to the second number: the matrices of all models together stay as large.
+# Up to the first number of groups, each has as many landmarks as a whole table. With more groups,
+# each has fewer, at least the second number, so that the matrices of all models do not grow.
 FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
 LANDMARKS = {False: 300, True: 700}  # number for tables that may hold outliers, and for clean ones
-MAX_LARGE_GROUPS = 3  # at most this many, ranked among themselves: each takes one more fit
+MAX_LARGE_GROUPS = 3  # largest number of large groups, as each takes one more fit
 IN_PARTS = "and is read in parts"
 
 
@@ -73,7 +73,7 @@ class Planned:
     clean: bool  # whether its rows are known to be normal
     rule: Rule
     sample: Sample
-    learned: Sample  # rows of the sample that are learned from: all, or half
+    learned: Sample  # training rows of the sample: all, or half
     plan: ColumnPlan
 
 
@@ -264,7 +264,6 @@ def _fit_detector(
 
 
 def _marked_unsampled(rows: Encoded) -> Marked | None:
-    """Fetch the marked rows that were not drawn."""
     accepted = rows.accepted
     if accepted is None or accepted.is_wrong is None or not accepted.is_wrong.any():
         return None
@@ -283,7 +282,7 @@ def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
 
 
 def _size_note(rows: Encoded, options: ScreeningOptions) -> str:
-    """Note which parts of a table read in parts are learned from some of its rows."""
+    """Note what is learned from only some rows of a table read in parts."""
     start, drawn = f"The table has {rows.n_rows:,} rows {IN_PARTS}", len(rows.sample_index)
     if rows_learned(options, rows.n_rows) < rows.n_rows:
         return (
@@ -346,7 +345,7 @@ def own_groups(
 ) -> list[int]:
     """Return the groups that get models of their own, largest first; ConfigError if none.
 
-    `codes` are those of the rows that are judged.
+    `codes` are the groups of the rows that are judged.
     """
     if len(keys) == 1:
         raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)

@@ -100,7 +100,7 @@ class Verdict:
     def part_of_relations(self, row: int) -> float:
         """Part of a row's score (rows count from 1) that is due to relations between its cells.
 
-        It is 0 if scores are errors of kernel PCA alone. If groups have models of their own,
+        The part is 0 if scores are errors of kernel PCA alone. If groups have models of their own,
         relations of the whole table do not count.
         """
         whole = self.pieces[0].model.detector
@@ -349,9 +349,9 @@ def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
     return table_of_evidence(columns, rows.faults, n_rows=rows.n_rows)
 
 
-# A row is ranked by its score and its oddest cell. Its score puts it at rank r: r rows are as odd
-# as a whole. If that cell has p-value p, n p of n right rows would have one as odd. Its place is
-# the harmonic sum 1 / (1/r + 1/(n p)), which is below either (Wilson 2019).
+# A row is ranked by its score and its oddest cell. By its score it has rank r: r rows are as odd as
+# a whole. If the cell has p-value p, n p of n correct rows would have a cell as odd. Both are
+# combined by the harmonic sum 1 / (1/r + 1/(n p)), which is below r and n p (Wilson 2019).
 
 
 # Number of tests of a cell: at no more than four ends of its column, and among its levels.
@@ -362,9 +362,9 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     """Return the log p-value of the oddest cell of each row, (n,); 0 if no cell is odd.
 
     A number beyond all others is as rare as the tail of its column says; a level seen once is as
-    rare as new ones are. For other evidence, the rate among right rows is not known well enough.
-    Nor is it for numbers nearer to the reference's than these are to each other: a few right ones
-    may be fifty times the rest.
+    rare as new levels are. For other evidence, the rate in correct rows is not known well enough,
+    nor for numbers no farther from the reference's range than its width: a few correct numbers may
+    be fifty times the rest.
     """
     beyond = pl.col("kind").is_in(BEYOND) & (pl.col("clearness") > WITHOUT_TAIL)
     found = rows.faults.odd.filter(beyond)
@@ -418,8 +418,8 @@ def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
 def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     """Return the rank of every row (n,) by score, 1 = most novel; no score is NaN.
 
-    Group scores that were shifted to a threshold, which none may pass, keep the order of the `raw`
-    scores. Ties are ordered by position.
+    Scores that tie after the shift to a common threshold are ordered by their `raw` scores, other
+    ties by position.
     """
     order = np.lexsort((-scores,) if raw is scores else (-raw, -scores))
     ranks = row_values(len(scores), np.int64)
@@ -579,8 +579,8 @@ def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
 # of different groups are nearly on one scale, and rows are ranked by them directly: on tables with
 # planted faults this found more than ranking by rarity within a group (a tail estimated from few
 # rows) or flagging the same share of every group (which flags rows of groups without faults). With
-# a clean reference each group has its own threshold, and its scores are shifted to meet that of the
-# others.
+# a clean reference each group has its own threshold, and its scores are shifted until the
+# thresholds of all groups coincide.
 
 NAMED = 5  # number of groups named in one sentence
 
@@ -597,7 +597,7 @@ def group_text(key: GroupKey) -> str:
 
 
 def judged_sentence(model: NoveltyModel, n_rest: int) -> str:
-    """State which rows are judged among themselves; `n_rest` are not."""
+    """State which rows are judged within their groups; `n_rest` rows are not."""
     n_own, by = len(model.groups), listed(model.options.columns.by)
     models = "1 group has a model" if n_own == 1 else f"{n_own} groups have models"
     calibrated = ", and a threshold," if model.clean else ""

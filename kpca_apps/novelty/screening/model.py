@@ -138,7 +138,7 @@ class GroupModel:
     is_whole: ClassVar[bool] = False
 
     values: GroupKey  # texts of the group in the columns it is grouped by
-    n_rows: Annotated[int, Meta(ge=3)]  # fitted on
+    n_rows: Annotated[int, Meta(ge=3)]  # number of rows it was fitted on
     encoder: LearnedEncoder  # the column plan and how the columns became numbers
     detector: Detector  # detector fitted on the encoded rows; holds some of them
     # Leave-one-out scores of the training rows. For more than 100,000 rows they are not saved, and
@@ -166,7 +166,7 @@ class NoveltyModel:
     detector: Detector
     training_scores: Annotated[FloatArray, "n"]
     rule: Rule  # rule that flags rows unless another is requested
-    options: ScreeningOptions  # of the fit
+    options: ScreeningOptions  # options of the fit
     source: SourceInfo  # the training table
     versions: dict[str, str]  # versions of the libraries it was fitted with
     warnings: tuple[str, ...] = ()  # warnings about the training table
@@ -258,7 +258,7 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
     model : NoveltyModel
         The model.
     path : str or Path
-        Where to; a model there is replaced, and nothing else.
+        Path of the file; an existing model is replaced, any other file is not.
 
     Raises
     ------
@@ -300,7 +300,7 @@ def load_model(path: str | Path) -> NoveltyModel:
     Returns
     -------
     NoveltyModel
-        Fitted with other versions of the libraries, it says so among its warnings.
+        The model; its warnings name the library versions that differ from those of the fit.
 
     Raises
     ------

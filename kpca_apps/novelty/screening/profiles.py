@@ -1,4 +1,4 @@
-"""Describe what each table column became, and find the column that names the rows."""
+"""Describe what each table column became, and find the column that identifies rows."""
 
 from __future__ import annotations
 
@@ -57,15 +57,16 @@ def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnP
 
 
 def naming_column(rows: Encoded, requested: str | None) -> str | None:
-    """Find the column that names the rows: the one requested, or a suitable one.
+    """Find the column that identifies the rows: the one requested, or a suitable one.
 
-    It must be a visible identifier that differs in every row of the sample and is no row number.
+    The column must be a visible identifier that differs in every row of the sample, but no row
+    number.
     """
     return requested or naming_identifier(rows.sample_table, rows.sample_index, rows.encoder.plan)
 
 
 def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterator[str]:
-    """Note which column names the rows, if the user requested none, or that ids repeat."""
+    """Note which column identifies rows, if the user requested none, or that ids repeat."""
     drawn, table = "" if rows.size_of_parts is None else " drawn", rows.sample_table
     if requested is None:
         if found is not None:
