@@ -1,7 +1,4 @@
-"""Find codes with a wrong check digit or an unusual length in columns of codes.
-
-No value is suggested for them.
-"""
+"""Find codes with a wrong check digit or an unusual length; suggest no corrected code."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
 def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
     """Return the Kolmogorov-Smirnov distance of two columns' quantiles, and its p-value.
 
-    The test subtracts the largest error that the quantiles leave.
+    The distance is tested less the largest error of the quantiles.
     """
     places = np.union1d(old.quantiles, new.quantiles)
     below = [
@@ -147,7 +147,7 @@ def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
 def _level_counts(old: ColumnSummary, new: ColumnSummary) -> FloatArray:
     """Return counts (2, k + 1): a row per table, a column per level, the last for all others."""
     counts = [dict(zip(one.levels, one.counts, strict=True)) for one in (old, new)]
-    # A level that one summary does not name may be among the levels it does not count.
+    # A level missing from one summary may be among the levels that the summary does not count.
     is_whole = [sum(one.counts) == one.n_values for one in (old, new)]
     names = [
         name
@@ -170,7 +170,6 @@ def _chi_squared(table: FloatArray) -> float:
 
 
 def _shift(old: ColumnSummary, new: ColumnSummary) -> str:
-    """Describe a shift of numbers by the medians or, if they are equal, by the middle halves."""
     quarters = np.array([0.25, 0.5, 0.75])
     q25, medians, q75 = zip(
         *(np.quantile(one.quantiles, quarters, method="inverted_cdf") for one in (old, new)),
@@ -189,7 +188,6 @@ def _write(value: float, column: ColumnSummary) -> str:
 
 
 def _level_words(old: ColumnSummary, new: ColumnSummary) -> str:
-    """Describe the largest change of the frequency of a level."""
     shares = [
         {name: count / one.n_values for name, count in zip(one.levels, one.counts, strict=True)}
         for one in (old, new)

@@ -1,10 +1,9 @@
 """Find texts that lack what nearly all other texts of their column have.
 
-Examples: a URL without its prefix, an e-mail address without "@", "12.:30-13:30" among times, a
-digit or "tbd" among words. A form is punctuation that nearly all texts contain equally often,
-letters, or a few shapes if nearly all texts contain digits. Digits replace letters if they are
-frequent: among film titles, "1941" is as valid as "2001: A Space Odyssey". At most one cell in 300
-may lack the form.
+Examples: a URL without its prefix, an e-mail address without "@", a digit or "tbd" among words. A
+form is punctuation that nearly all texts contain equally often, letters, or a few shapes if nearly
+all texts contain digits. Frequent digits count as letters: among film titles, "1941" is as valid as
+"2001: A Space Odyssey". At most one cell in 300 may lack the form.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Find numbers and dates that are odd for their column, whatever the rest of the row.
 
-- Far above or below: beyond the tail of the column's own values, at a distance that fewer than 1 of
-  100 such tables would show, with no value half as near.
+- Far above or below: beyond the tail of the column's own values, so far that fewer than 1 of 100
+  such tables would have such a value, and isolated.
 - Sign: an ordinary size with the unusual sign.
 - Code for a missing value: a number such as 999 or -1 in several cells, beyond the tail of the
   rest. One cell with -99 or -999 is enough, also in a small column above 0.
@@ -140,8 +140,8 @@ class SignRule:
     """The sign of nearly all numbers of a column, apart from 0."""
 
     sign: int  # 1 or -1
-    smallest: float  # a number of the other sign is odd from this absolute value
-    largest: float  # up to this one
+    smallest: float  # least absolute value at which a number of the other sign is odd
+    largest: float  # largest such absolute value
 
     @classmethod
     def fit(cls, values: FloatArray) -> SignRule | None:
@@ -290,9 +290,8 @@ class NumberRule:
     def meant(self, value: float) -> float | None:
         """Return the suggested value of a far number; ``None`` if there is none or several.
 
-        Candidates for a year are a century away, then one wrong digit away; for other numbers a
-        shifted decimal point or a digit typed once instead of twice. They must be usual in the
-        column.
+        Candidates for a year are a century, then one wrong digit away; for other numbers a shifted
+        decimal point or a digit typed once instead of twice. They must be usual in the column.
         """
         low, high = self.middle
         if self.is_date:
@@ -342,7 +341,7 @@ class KnownNumbers:
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
         """Add what only the reference shows to the rule of a column with values (n,).
 
-        A limit that many cells exceed is dropped: the column has moved.
+        A limit that many cells exceed is dropped: the column has drifted.
         """
         few, sides = most_beyond(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:
@@ -360,7 +359,6 @@ class KnownNumbers:
 
 
 def _unread(format: ValueFormat) -> str:
-    """Explain why a cell cannot be read."""
     if isinstance(format, DateFormat):
         return "Not a possible date."
     if format.clock:
@@ -450,7 +448,6 @@ def _other_digits(year: float) -> set[float]:
 
 
 def _in_years(seconds: float, others: Callable[[float], set[float]]) -> set[float]:
-    """Return the same day in other years, in seconds."""
     start = datetime(1970, 1, 1)
     try:
         moment = start + timedelta(seconds=seconds)

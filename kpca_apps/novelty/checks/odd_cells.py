@@ -1,8 +1,7 @@
 """Collect odd and unreadable cells of a table, part by part.
 
-A check of cells is a function that learns what a column allows, in its own file and listed in
-`CHECKS`. The clearness of a cell depends on no other row: dropped cells never return, so the parts
-of a table add up to the whole.
+Each check learns what a column allows (`CHECKS`). The clearness of a cell depends on no other row,
+so the parts of a table add up to the whole.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def cell_rules(
 ) -> tuple[CellRule, ...]:
     """Learn the checks of each checked column, from a table of `n_rows` rows or a sample of it.
 
-    `known` maps columns of numbers to what a reference allows. Codes get no other check.
+    `known` maps columns of numbers to what a reference allows. Columns of codes get no other check.
     """
     is_series = is_time_series(table, plan, n_rows)
     checks = [check for check in CHECKS if is_series or check is not learn_stuck]
@@ -94,7 +93,7 @@ NONE_ODD = pl.DataFrame(schema=ODD)
 def _merged(odd: pl.DataFrame) -> pl.DataFrame:
     """Merge equal values, given in table order, and keep the clearest cells of each column.
 
-    Values are sorted independently of their rows, which would differ among parts.
+    Values are sorted without regard to their rows, whose order would differ among parts.
     """
     alike = odd.group_by("column", "check", "kind", "seen", maintain_order=True).agg(
         pl.first("clearness", "value"), pl.sum("n_cells"), pl.col("row", "line").explode()
@@ -218,7 +217,6 @@ class ColumnFaults:
         return cls(len(column), n_missing, rows.size, *first)
 
     def __add__(self, other: ColumnFaults) -> ColumnFaults:
-        """Add the faults of a later part."""
         return ColumnFaults(
             self.n_cells + other.n_cells,
             self.n_missing + other.n_missing,
@@ -284,7 +282,6 @@ class CellFaults:
         return cls(used, tuple(n_missing), _merged(odd) if found else odd, n_odd, contradicted)
 
     def __add__(self, other: CellFaults) -> CellFaults:
-        """Add the faults of a later part."""
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
         n_missing = tuple(a + b for a, b in zip(self.n_missing, other.n_missing, strict=True))
         odd = _merged(pl.concat([self.odd, other.odd]))
@@ -298,8 +295,8 @@ class CellFaults:
     ) -> Iterator[str]:
         """Yield notes on unreadable and missing cells of the table `name`.
 
-        `drawn` if the columns were learned from a sample of it. InputError if most cells of a
-        column cannot be read.
+        `drawn`: whether the columns were learned from a sample of the table. InputError if most
+        cells of a column cannot be read.
         """
         filled, n_filled = [], 0
         for spec, column in zip(plan.used, self.used, strict=True):

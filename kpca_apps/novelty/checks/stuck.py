@@ -1,9 +1,8 @@
 """Find stuck sensors: runs of equal readings that are too long for their column.
 
 Run lengths are geometric, with a rate estimated from the other runs of the column. An odd run has a
-probability below 1 in 1000 in the table, and is three times as long as any other run: dry spells
-vary more than a single rate allows. Runs at the smallest
-or largest value of a column, such as 0 at night, are never odd.
+probability below 1 in 1000 in the table, and is three times as long as any other run. Runs at the
+smallest or largest value of a column, such as 0 at night, are never odd.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 The tail is fitted to the largest tenth of the values. The largest tenth of these are censored: they
 count as "beyond a point" whatever their size, because an error must not define what is ordinary.
 Scales and shapes are averaged, weighted by their likelihood and, for shapes, by a prior over
-columns. The lightest shape is exponential, so that bounded columns have room beyond their bound.
-A value lies beyond the tail if fewer than 1 of 100 columns would have such a gap between it and the
-ordinary values, by the weighted tails. In columns with light tails it is far fewer.
+columns. The lightest shape is exponential, so that bounded columns have room beyond their bound. A
+value lies beyond the tail if fewer than 1 of 100 columns would have such a gap between it and the
+ordinary values.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Tail:
     start: float  # lower end of the tail
     times: float  # number of values in the whole table over the number fitted
     shapes: FloatArray  # (g,), shapes of the generalised Pareto tails
-    scales: FloatArray  # (g,), their scales
-    weights: FloatArray  # (g,), their weights, with sum 1
+    scales: FloatArray  # (g,), scales of the tails
+    weights: FloatArray  # (g,), weights of the tails, with sum 1
     ordinary: float  # largest value that belongs to the tail
     limit: float = np.inf  # larger values are odd
 
