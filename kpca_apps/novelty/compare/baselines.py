@@ -1,4 +1,4 @@
-"""Baselines: Hoffmann's method, the methods that he compared it with, and two current ones.
+"""Baselines: Hoffmann's method, those he compared with his own, and two current methods.
 
 References
 ----------

@@ -90,8 +90,8 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
 def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]:
     """Guess the value of outliers from counts of values; also return the reason for it.
 
-    It is the only word such as "outlier", "yes" or "1", else the rarest value. ConfigError for many
-    values and for numbers.
+    The guess is the only word such as "outlier", "yes" or "1", else the rarest value. ConfigError
+    for many values and for numbers.
     """
     try:
         measured = sorted(map(float, values)) != [0.0, 1.0]
@@ -122,7 +122,7 @@ def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]
 OURS = {"blocks": "Kernel PCA by blocks", "hoffmann": NAME}
 # Least number of normal rows, for a training half and a test half.
 MIN_NORMAL = 6
-MAX_POINTS = 400  # of a curve
+MAX_POINTS = 400  # largest number of points of a curve
 
 
 def compare_table(
