@@ -1,8 +1,6 @@
 """Find the rows of a table that another table lists as accepted.
 
-Each listed row accepts the rows that are equal in all shared columns: numbers, dates and texts are
-compared as such, and an empty cell equals a missing value. A row that changes later is no longer
-accepted.
+A listed row accepts the rows that equal it in all shared columns, until their cells change.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ class Accepted:
     """Rows of a table that a reader judged: fine, known to be odd, or wrong."""
 
     is_accepted: BoolArray  # (n,), rows judged fine or known to be odd
-    name: str  # of the list
+    name: str  # name of the list
     notes: tuple[str, ...]  # notes on listed rows that match no row
     is_known: BoolArray | None = None  # (n,), known to be odd: not learned from; None if all fine
     is_wrong: BoolArray | None = None  # (n,), rows marked as wrong: they stay on top
@@ -79,7 +77,7 @@ class Accepted:
 class _Shared(NamedTuple):
     """How a column that both tables have is compared."""
 
-    name: str  # in the table
+    name: str  # name in the table
     format: ValueFormat | None  # format of numbers or dates; None for text
     in_lower: bool  # whether case is ignored
     is_single: bool  # whether the table has numbers of 32 bits
@@ -134,9 +132,8 @@ def find_accepted(
 ) -> Accepted:
     """Find the rows of a table that equal a row of the table `accept`.
 
-    Columns are read by `specs`. A `hidden` column that is empty in `accept` is ignored: scored
-    tables omit its values. InputError if more than the share `most` of the table is accepted, or
-    all of it.
+    Columns are read by `specs`. A `hidden` column that is empty in `accept`, as in scored tables,
+    is ignored. InputError if more than the share `most` of the table is accepted, or all of it.
     """
     name, where = one_line(accept.source.name, 60), one_line(table.source.name, 60)
     written, ignored = _written(accept, table.columns)
@@ -207,7 +204,6 @@ def unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
 def _notes(
     accept: Table, where: str, counts: IntArray, ignored: Sequence[str], table: AnyTable
 ) -> list[str]:
-    """Return notes on accepted rows without a match, and on ignored columns."""
     name, notes = one_line(accept.source.name, 60), []
     idle = np.flatnonzero(counts == 0)
     if idle.size:

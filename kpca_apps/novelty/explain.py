@@ -28,7 +28,7 @@ from kpca_apps.tables.table import Table
 
 # Largest number of rows of one id that a message lists.
 MAX_PLACES = 20
-Line = NewType("Line", int)  # of the file, on which a row starts; a plain number is of a row
+Line = NewType("Line", int)  # line of the file on which a row starts, not its number
 
 
 def explain_row(
@@ -43,9 +43,9 @@ def explain_row(
 ) -> tuple[RankedRow, ScreeningResult]:
     """Return a row with its rank and all its reasons, and the result for the whole table.
 
-    `row` is its text in the column that names the rows (`naming_column`), else its number from 1,
-    or the line of the file on which it starts.
-    Unless `by_hidden`, hidden columns are not searched: a match would reveal a value.
+    `row` is its text in the column that identifies rows (`naming_column`), else its number from 1,
+    or the line of the file on which it starts. Unless `by_hidden`, hidden columns are not searched:
+    a match would reveal a value.
     """
     execution = execution or Execution()
     options = replace(options or inherit_options(model, table, execution), explain=0)

@@ -31,7 +31,7 @@ def varies(columns: FloatArray, size: float | None = None) -> NDArray[np.bool_]:
 def units(columns: FloatArray) -> FloatArray:
     """Return a power of two close to the largest absolute value of each column; NaN are ignored.
 
-    Division by it is exact and avoids overflow of squares.
+    Division by this power is exact and avoids overflow of squares.
     """
     low, high = (f.reduce(columns, axis=0, initial=np.nan) for f in (np.fmin, np.fmax))
     largest = np.nan_to_num(np.maximum(np.abs(low), np.abs(high)))

@@ -1,8 +1,8 @@
 """Marks of rows in a report (wrong, fine or known), matched to the rows of a table.
 
 The *key* of a row is a hash of its visible cells and the names of their columns, so marks do not
-depend on hidden values. If columns are hidden, different rows may have equal keys: then a mark
-applies to the row of its number, or to the only row with its key if a visible identifier names it.
+depend on hidden values. If columns are hidden, different rows may have equal keys. Then a mark
+applies to the row with its number, or to the only row with its key and a visible identifier.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
 _SIGN = b'<script type="application/json" id="marks">'  # what precedes the marks in a page
 _SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'
 _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
-# v (all columns visible) or h (some hidden), hash of the columns' names; hash of the row's cells.
+# A key: v (all columns visible) or h (some hidden), hash of the column names; hash of the cells.
 _KEY_FORM = "^[vh][0-9a-f]{8}-[0-9a-f]{16}$"
 # Number of bits of a number that other programs keep in their files.
 _BITS = 40
@@ -57,8 +57,6 @@ _MISSING = 0x9E3779B97F4A7C15
 
 
 class _Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mark in a page."""
-
     key: Annotated[str, msgspec.Meta(pattern=_KEY_FORM)]
     mark: Kind
     row: Annotated[int, msgspec.Meta(ge=1)]
@@ -79,7 +77,7 @@ class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Marks:
     """The marks of a page or a list."""
 
-    name: str  # of the file
+    name: str  # name of the file
     marks: tuple[_Mark, ...]
     columns: tuple[str, ...] | None  # columns that the keys cover, if the file names them
 
@@ -311,7 +309,6 @@ def _matches(
 
 
 def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:
-    """Yield a note on marks without a row."""
     if idle:
         places = [
             f"line {mark.line}" if mark.line else mark.id or f"row {mark.row}"

@@ -1,11 +1,9 @@
 """Remove the values of hidden columns from results.
 
-Findings are made from all values. `redact` then masks those of hidden columns in the result, before
-a report, a list, a file or a terminal receives it, by the column of each value. A sentence that
-cites values outside of such an object is a `Note` with an alternative text.
-
-Derived values are masked as well: expected values, profiles, levels of an axis. Names of columns,
-counts of missing cells, equal rows and weights of columns in a score are not values.
+`redact` masks the values of hidden columns, and values derived from them, before a report, a list,
+a file or a terminal receives the result. A sentence that cites values is a `Note` with an
+alternative text. Names of columns, counts of missing cells, equal rows and weights of columns in a
+score are not values.
 """
 
 from __future__ import annotations
@@ -63,8 +61,8 @@ ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
 class Note(str):
     """A sentence that cites values; as a string it is the text without them.
 
-    Code that treats it as a string shows no value. `visible_notes` returns the full text if none of
-    its columns is hidden.
+    Code that treats a note as a string shows no value. `visible_notes` returns the full text if
+    none of its columns is hidden.
     """
 
     text: str
@@ -199,7 +197,6 @@ def masked(
 
 
 def _without(findings: tuple[Finding, ...], hidden: Collection[str]) -> tuple[Finding, ...]:
-    """Mask the values of findings about hidden columns."""
     kept = []
     for one in findings:
         column, instead = ABOUT_A_COLUMN[type(one)]
@@ -218,7 +215,6 @@ def _cell(cell: OddCell, hidden: Collection[str]) -> OddCell:
 def _texts(
     columns: tuple[str, ...], texts: tuple[str, ...], hidden: Collection[str]
 ) -> tuple[str, ...]:
-    """Mask the texts of hidden columns."""
     pairs = zip(columns, texts, strict=True)
     return tuple(HIDDEN if name in hidden else text for name, text in pairs)
 

@@ -23,15 +23,15 @@ Settings = Mapping[str, Setting]
 COLUMN_BINS = 40
 BINS = 60  # bins of the histogram of all scores
 MAX_TICKS = 200  # largest number of flagged rows whose score is stored
-MAX_STEPS = 400  # number of ranks, about, whose score is stored
-WIDE = 30.0  # ratio of scores from which the axis is logarithmic: highest over median
+MAX_STEPS = 400  # approximate number of ranks whose score is stored
+WIDE = 30.0  # least ratio of the highest to the median score for a logarithmic axis
 REACH = 2.0  # histogram range beyond the flagged rows, in steps from the median to them
 N_KINDS = 5  # number of kinds of reason that come first
 # Kinds of odd cell: contradicted by others of its row, misspelt, and a new level.
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
 REVEALED = "is hidden, but follows from"  # part of a note for readers who may see all values
-# Most odd cells that a page shows: of all columns, and of one, as a bad column must not fill it.
+# Largest number of odd cells on a page, in all columns and in one, so that none fills the page.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 
 
@@ -79,7 +79,7 @@ class ColumnProfile:
     #: "numeric", "boolean", "categorical", "datetime", "text", "identifier", "constant",
     #: "duplicate", "empty", "excluded", "label" or "id".
     role: str
-    used: bool  #: whether the model sees it
+    used: bool  #: whether the model uses the column
     hidden: bool  #: whether its values are kept out of the result (--hide)
     why: str  #: one clause: the rule that decided ("4 distinct strings")
     n_missing: int  #: number of cells without a value
@@ -117,10 +117,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class TailShare:
-    """How rare a score is among the rows that a model was learned from."""
+    """How rare a score is among the training rows of a model."""
 
-    #: Share of rows that would score at least as high, 0..1; at least 1 / (n + 1), which is "< 1 in
-    #: n", if the model was learned from n rows.
+    #: Share of rows that would score at least as high, 0..1. With n training rows, at least 1 / (n
+    #: + 1), which is written "< 1 in n".
     share: float
     words: str  #: the share written as "1 in N"
 
@@ -143,7 +143,7 @@ class ScoreScale:
     """The scale on which readers see a score."""
 
     name: str  #: "p-value" with a clean reference, else "how rare"
-    statement: str  #: meaning of its values
+    statement: str  #: meaning of the values on the scale
     marks: tuple[ScoreMark, ...]  #: scores at round values of the scale, increasing
 
 
@@ -154,16 +154,16 @@ class RankedRow:
     rank: int  #: 1 = oddest
     row: int  #: position in the table, 1 = first row of data
     line: int | None  #: line of the input file it starts on, 1 = first; None for binary formats
-    id: str | None  #: text of the column that names the rows
+    id: str | None  #: text of the column that identifies rows
     score: float  #: higher = more novel
     p_value: float | None  #: share of normal rows expected to score as high; None: no reference
-    flagged: bool  #: for its score or, with fdr, for one of its cells
+    flagged: bool  #: whether flagged: for its score or, with fdr, for one of its cells
     reasons: tuple[Reason, ...] = ()  #: first the set that explains the row, then others by share
     explained: bool = False  #: whether all reasons were computed, not only the first
     hints: tuple[str, ...] = ()  #: sentences on what may be wrong with the row
     cells: tuple[tuple[str, str], ...] = ()  #: name and text, as written, of shown cells
     rarity: TailShare | None = None  #: how rare the score is; None with p-values and for truncation
-    #: The group it was judged in, as "species Adelie"; empty for the model of the whole table.
+    #: Group in which the row was judged, as "species Adelie"; empty for the whole table's model.
     group: str = ""
     key: str = ""  #: hash of the visible cells, which finds a marked row again
     nearest: tuple[int, ...] = ()  #: row numbers of the most similar `lists.usual`, nearest first
@@ -192,7 +192,7 @@ class UsualRow:
 
     row: int  #: position in the table, 1 = first row of data
     line: int | None  #: line of the input file it starts on
-    id: str | None  #: text of the column that names the rows
+    id: str | None  #: text of the column that identifies rows
     cells: tuple[tuple[str, str], ...]  #: name and text of the cells, as written
 
 
@@ -212,7 +212,7 @@ class FlaggedRow:
     #: The share of this reason in the drop of the score when the values of all reasons are replaced
     #: by the expected ones. 0 if no replacement lowers the score.
     share: float | None = None
-    hint: str = ""  #: what may be wrong with it; for the oddest rows only
+    hint: str = ""  #: what may be wrong with the row; for the oddest rows only
     flagged: bool = True  #: False if only its cells in `columns` are odd by themselves
 
 
@@ -232,7 +232,7 @@ class Pattern:
 class OddCell:
     """A cell that is odd by itself or contradicts others of its row; or several equal cells."""
 
-    column: str  #: the column it is in
+    column: str  #: column of the cell
     #: "far above" or "far below" all other values, "date" (the same for dates), "zero" (if 0 is far
     #: from all others), "sign" (lost or wrong), "placeholder" (a code for missing values), "stuck"
     #: (a sensor that repeats a value), "code" (a wrong check digit or length), "misspelt", "form"
@@ -247,13 +247,13 @@ class OddCell:
     n_cells: int = 1  #: number of cells of the column with this text
     more_rows: tuple[int, ...] = ()  #: rows of the other cells, in the order of the table
     more_lines: tuple[int, ...] | None = None  #: lines these rows start on; None for binary formats
-    #: Columns whose cells in the row contradict it, even if it is odd by itself; else empty.
+    #: Columns whose cells in the row contradict the cell, even if it is odd by itself; else empty.
     given: tuple[str, ...] = ()
     expected: str = ""  #: what these columns allow, in words if that is no single value
     others: tuple[str, ...] = ()  #: those of `given` that may be wrong instead
     rule: str = ""  #: rule that the row breaks, in plain English
-    #: Probability that a right row has such a cell, multiplied by the number of tests; too small if
-    #: right rows often are exceptions to the rule.
+    #: Probability that a correct row has such a cell, multiplied by the number of tests; too small
+    #: if correct rows often are exceptions to the rule.
     p_value: float = 1.0
 
     @property
@@ -291,8 +291,8 @@ class FoundRule:
 
     rule: str  #: in plain English: "start <= end"
     kind: str  #: "order", "linear", "determines" and so on, as in a file of rules
-    columns: tuple[str, ...]  #: it is about
-    n_rows: int  #: number of rows it applies to, of those checked: all, or a drawn sample
+    columns: tuple[str, ...]  #: columns that the rule is about
+    n_rows: int  #: number of rows to which it applies, of those checked: all, or a sample
     n_broken: int  #: number of these rows that break it
     rows: tuple[int, ...] = ()  #: the first 1,000 rows that break it, 1 = first row of data
     lines: tuple[int, ...] | None = None  #: lines of the input file these start on; None: no lines
@@ -309,8 +309,8 @@ class MovedColumn:
 
     column: str  #: the column that moved
     what: str  #: "distribution" of numbers or dates, "levels" of categories, or "missing" cells
-    #: How far it moved, 0..1: the Kolmogorov-Smirnov or total variation distance, or the change of
-    #: the share of missing cells.
+    #: How far the column moved, 0..1: the Kolmogorov-Smirnov or total variation distance, or the
+    #: change of the share of missing cells.
     size: float
     words: str  #: its distribution now and before; no values if these are hidden
 
@@ -330,10 +330,10 @@ class ThresholdInfo:
 
 @dataclass(frozen=True)
 class GroupInfo:
-    """A group of rows that are judged among themselves."""
+    """A group of rows that is judged by itself."""
 
     name: str  #: "species Adelie", say; empty for the rest, judged by the whole table's model
-    n_rows: int  #: number of its rows in the table screened
+    n_rows: int  #: number of rows of the group in the screened table
     n_flagged: int
     n_fitted: int  #: number of rows its model was fitted on
     threshold: float  #: threshold of its rows, on the scale of its own model; may be inf
@@ -388,7 +388,7 @@ class ScoreContours:
     scores: FloatArray  #: (b, a), score at each crossing of grid lines
     points_x: FloatArray  #: (p,), rows drawn: a sample, and all flagged
     points_y: FloatArray  #: (p,)
-    points_flagged: BoolArray  #: (p,), which of them are flagged
+    points_flagged: BoolArray  #: (p,), whether each drawn row is flagged
 
 
 @dataclass(frozen=True)
@@ -470,7 +470,7 @@ class Evaluation:
     """Methods evaluated against the known labels of one table in one setting."""
 
     label: str  #: the label column
-    positive: str  #: its value that means outlier
+    positive: str  #: value of outliers in the label column
     n_positive: int  #: number of rows with that value
     n_rows: int  #: number of rows evaluated
     setting: str  #: one sentence: what the methods were fitted on, and which rows are scored
@@ -497,7 +497,7 @@ class DuplicateRows:
     #: Groups of equal rows that chance does not explain, at most 20, in the order of the table.
     equal: tuple[RepeatedRows, ...] = ()
     #: Number of groups of near repeats: rows equal except in one cell, or except in case, spaces or
-    #: rounding. Without groups that chance explains, and those that differ in a `common` column.
+    #: rounding; except groups that chance explains, or that differ in a `common` column.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  #: the first 20 of these groups
     #: Columns, and how many rows differ in each alone: so many that the table is made that way.
@@ -517,8 +517,8 @@ class RowMark:
     mark: Literal["wrong", "fine", "known"]
     key: str  #: identifies the row again: a hash of its visible cells
     line: int | None = None  #: line of the file it was marked in
-    id: str = ""  #: the name it was marked under
-    note: str = ""  #: the reader's own words
+    id: str = ""  #: id of the row when it was marked
+    note: str = ""  #: note in the reader's words
 
 
 @dataclass(frozen=True)
@@ -557,7 +557,7 @@ class RowLists:
     usual: tuple[UsualRow, ...] = ()  #: unflagged rows shown beside ranked ones, in table order
     accepted: AcceptedRows | None = None  #: None if the user accepted no rows
     marks: tuple[RowMark, ...] = ()  #: rows of the table that a reader marked before
-    id_column: str | None = None  #: the column that names the rows
+    id_column: str | None = None  #: the column that identifies rows
     #: Names of the rows shown among odd cells and repeated rows, by row number from 1.
     ids: Mapping[int, str] = field(default_factory=dict)
     files: Mapping[int, str] = field(default_factory=dict)  #: files of these rows, if several
@@ -604,10 +604,10 @@ class RunInfo:
 class ScreeningRun(RunInfo):
     """How a table was screened, and what to do next."""
 
-    n_doubts: int = 0  #: number of warnings, the first, that cast doubt on the list
+    n_doubts: int = 0  #: number of warnings, the first ones, that cast doubt on the list
     next_steps: tuple[tuple[str, str], ...] = ()  #: what to do next: a sentence and a command
     flagged_file: str = ""  #: the file that lists the flagged rows, in the folder of the run
-    by: tuple[str, ...] = ()  #: columns in whose groups the rows are judged
+    by: tuple[str, ...] = ()  #: columns that group the rows, which are judged within groups
 
     @property
     def odd_cells_file(self) -> str:

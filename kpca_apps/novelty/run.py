@@ -200,6 +200,5 @@ def rows_to_score(
 
 
 def _for_dates(model: NoveltyModel, moved: Mapping[str, MovedDates]) -> NoveltyModel:
-    """Return the model with an encoder that shifts the dates of these columns, and no others."""
     groups = (replace(of, encoder=of.encoder.with_moved_dates(moved)) for of in model.groups)
     return replace(model, encoder=model.encoder.with_moved_dates(moved), groups=tuple(groups))

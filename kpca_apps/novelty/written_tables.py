@@ -99,8 +99,6 @@ def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
 
 @dataclass(frozen=True)
 class _ScoredPart:
-    """A part of a table and the results of its rows."""
-
     part: TablePart
     found: Added
     n_rows: int
@@ -155,7 +153,6 @@ def _scored_parts(
 
 
 def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Table]:
-    """Write the rows of a part; return the bytes, and the rows to keep."""
     table = task.part.read()
     rows, header = _without(table, task.hidden), task.part.number == 0
     written = scored_part(rows, task.found, kind, header=header, style=style)
@@ -163,7 +160,6 @@ def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Ta
 
 
 def _without(rows: Table, hidden: frozenset[str]) -> Table:
-    """Empty the cells of hidden columns."""
     return replace(rows, frame=frame_without(rows.frame, rows.frame.columns, hidden))
 
 
@@ -234,7 +230,6 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
 
 
 def _reason_columns(listed: Sequence[FlaggedRow]) -> dict[str, pl.Series]:
-    """Return the first reasons of rows as columns."""
     texts = {"reason_column": "columns", "seen": "seen", "expected": "expected"}
     joined = {
         name: pl.Series(
@@ -328,7 +323,7 @@ def odd_cell_columns(
 ) -> dict[str, pl.Series]:
     """Return the columns of the list of odd cells, one cell per row, clearest first.
 
-    They are file, line, row, id, column, reads (the text of the cell), suggestion and why.
+    The columns are file, line, row, id, column, reads (the text of the cell), suggestion and why.
     """
     cells = [cell for cell in result.findings.odd_cells for _ in cell.rows]
     rows = [row for cell in result.findings.odd_cells for row in cell.rows]
