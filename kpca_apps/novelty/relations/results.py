@@ -18,7 +18,7 @@ from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.novelty.relations.table_rules import BrokenRow
 from kpca_apps.tables.frames import frame_like
 
-_SHOWN, _WIDTH = 8, 79  # number of lines that `repr` shows, and their length
+_SHOWN, _WIDTH = 8, 79  # number of lines that `repr` shows, and their largest length
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +59,7 @@ class Rules(HeldRules):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Each rule in plain English, with its number of rows."""
+        """Each rule in plain English, with the numbers of rows."""
         return tuple(sentence(held, self.by_name) for held in self.rules)
 
     def save(self, path: str | Path) -> None:
@@ -136,7 +136,7 @@ class RuleCheck(HeldRules):
     """
 
     rows: tuple[tuple[BrokenRow, ...], ...] = ()
-    _frame: Any = None  # the frame that was checked; None for a path or a table
+    _frame: Any = None  # the checked frame; None for a path or a table
 
     @property
     def passed(self) -> bool:
@@ -144,7 +144,7 @@ class RuleCheck(HeldRules):
         return not any(held.n_broken for held in self.rules)
 
     def to_frame(self) -> Any:
-        """Return the rows that break a rule, one for each rule and row.
+        """Return the rows that break a rule, one line for each rule and row.
 
         Returns
         -------

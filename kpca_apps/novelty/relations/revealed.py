@@ -12,13 +12,13 @@ from kpca_apps.novelty.result import REVEALED
 from kpca_apps.tables.table import Table
 
 _LEFT_OUT = ("excluded", "label")  # roles of visible columns in which no rules are sought
-_SHOWN_WAYS = 4  # number of ways shown in a note
+_SHOWN_WAYS = 4  # largest number of sets of columns shown in a note
 
 
 def revealed_notes(
     table: Table, plan: ColumnPlan, held: Sequence[HeldRule], seed: int
 ) -> tuple[str, ...]:
-    """Name the columns that reveal a hidden one, without values and formulas.
+    """Return notes on columns that reveal a hidden column, without values and formulas.
 
     `held` rules lack columns outside the model; with such columns, rules are found again.
     """
@@ -34,7 +34,7 @@ def revealed_notes(
         )
         whole = ColumnPlan(tuple(of_all))
         rules += [one.rule for one in find_rules(table, whole, seed=seed)]
-    # Find copies also in tables that are too small for rules.
+    # Also find copies in tables too small for rules.
     texts = {name: table.column(name).texts for name in table.columns}
     rules += [
         Equal(columns=(name, other))
@@ -65,7 +65,7 @@ def ways_to_reveal(
 def _first_way(
     rules: Collection[AnyRule], visible: Collection[str], hidden: Collection[str]
 ) -> tuple[str, frozenset[str]] | None:
-    """Apply rules to the visible columns until they determine a hidden one."""
+    """Apply rules to the visible columns until they determine a hidden column."""
     sources = {name: frozenset((name,)) for name in visible}
     n_known = 0
     while n_known < len(sources):

@@ -8,13 +8,13 @@ import msgspec
 class Rule(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True, forbid_unknown_fields=True):
     """A relation between columns in nearly all rows; rows with missing values do not break it."""
 
-    columns: tuple[str, ...]  # in the order in which the kind of rule refers to them
+    columns: tuple[str, ...]  # in the order that the kind of rule defines
 
 
 class Equal(Rule, tag="equal", frozen=True, kw_only=True):
     """Both columns hold the same number, or the same text."""
 
-    tolerance: float = 0.0  # largest difference that is due to rounding
+    tolerance: float = 0.0  # largest difference due to rounding
 
 
 class Order(Rule, tag="order", frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Linear(Rule, tag="linear", frozen=True, kw_only=True):
     the coefficients 1 / 86,400 and -1 / 86,400.
     """
 
-    coefficients: tuple[float, ...]  # of each column but the first
+    coefficients: tuple[float, ...]  # coefficient of each column but the first
     offset: float = 0.0
     tolerance: float = 0.0
 
@@ -44,7 +44,7 @@ class Product(Rule, tag="product", frozen=True, kw_only=True):
     it.
     """
 
-    exponents: tuple[float, ...]  # of each column but the first
+    exponents: tuple[float, ...]  # exponent of each column but the first
     factor: float = 1.0
     per: float = 0.0
     tolerance: float = 0.0
@@ -62,7 +62,7 @@ class Sorted(Rule, tag="sorted", frozen=True, kw_only=True):
 
 
 class Unique(Rule, tag="unique", frozen=True, kw_only=True):
-    """No two rows have the same values in these columns; all rows that do break the rule."""
+    """No two rows have equal values in these columns; all rows that do break the rule."""
 
 
 class Determines(Rule, tag="determines", frozen=True, kw_only=True):
@@ -114,5 +114,5 @@ class HeldRule(msgspec.Struct, frozen=True):
 
     rule: AnyRule
     n_rows: int  # number of rows to which the rule applies
-    n_broken: int  # number of these rows that break it
+    n_broken: int  # number of rows that break the rule
     broken: tuple[int, ...] = ()  # the first 1,000 rows that break it, 1 = first row

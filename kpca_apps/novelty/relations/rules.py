@@ -20,7 +20,7 @@ class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     name: str
     numbers: NumberFormat | None = None
     dates: DateFormat | None = None
-    typed: bool = False  # whether it comes from Parquet, Excel or a frame, not text
+    typed: bool = False  # True for Parquet, Excel and frames, not text
 
     @property
     def format(self) -> ValueFormat | None:
@@ -29,7 +29,7 @@ class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def is_plain(self) -> bool:
-        """Whether all programs read its cells alike: typed cells, ISO dates, 1234.5."""
+        """Whether all programs read the column's cells alike: typed cells, ISO dates, 1234.5."""
         if self.typed:
             return True
         if self.dates is not None:
@@ -51,7 +51,7 @@ class HeldRules:
     columns: tuple[RuleColumn, ...]  # columns that the rules name
     rules: tuple[HeldRule, ...]
     id: str | None = None  # column that identifies rows
-    notes: tuple[str, ...] = ()  # sentences for readers
+    notes: tuple[str, ...] = ()  # notes for readers
     hidden: tuple[str, ...] = ()  # columns whose values are not shown
 
     @cached_property

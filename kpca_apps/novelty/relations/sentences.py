@@ -13,17 +13,17 @@ from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import RuleColumn, cites_values
 from kpca_apps.tables.values import date_text
 
-_NAME = 40  # number of characters shown of a name or a value
-_VALUES = 3  # number of values quoted in a sentence
+_NAME = 40  # largest number of characters shown of a name or value
+_VALUES = 3  # largest number of values quoted in a sentence
 _WORD = re.compile(r"\w+")
 _DAY = 86400.0
-# Seconds in each unit of durations; units in which a duration added to a date is written.
+# Seconds in each unit of time; below, the units for durations added to dates.
 _SPANS = {
     "year": 365.25 * _DAY, "month": 365.25 * _DAY / 12, "week": 7 * _DAY, "day": _DAY,
     "hour": 3600.0, "minute": 60.0, "second": 1.0,
 }  # fmt: skip
 _WHOLE = ("day", "hour", "minute")
-_SAME = 1e-9  # relative difference
+_SAME = 1e-9  # largest relative difference of equal numbers
 
 
 def sentence(held: HeldRule, columns: Mapping[str, RuleColumn]) -> str:
@@ -127,7 +127,7 @@ def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
-    """Join terms (text, or else the number) by their signs; if `bare`, without a leading plus."""
+    """Join terms (text, or else number) by their signs; if `bare`, omit a leading plus."""
     text = ""
     for words, number in terms:
         if number:
@@ -149,14 +149,13 @@ def _between(rule: kinds.Linear, names: Sequence[str]) -> str:
 
 
 def _span(seconds: float) -> str:
-    """Write a duration in the largest unit that divides it."""
     unit, size = _unit(seconds)
     n = seconds / size
     return f"{_number(n)} {unit}{'s' * (n != 1)}"
 
 
 def _span_column(name: str, seconds: float) -> str:
-    """Write a column of durations, in units of `seconds`, that is added to a date."""
+    """Write a column of durations, in units of `seconds`, as a term added to a date."""
     unit, size = _unit(seconds)
     words = f"{name} (in {unit}s)"
     return words if seconds == size else f"{_number(seconds / size)} * {words}"

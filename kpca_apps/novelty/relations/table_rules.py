@@ -43,8 +43,8 @@ class BrokenRow:
 
     row: int  # number of the row, from 1
     line: int | None  # line of the file where the row starts; None without lines
-    file: str  # name of its file if the table is several files, or ""
-    id: str  # id of the row, or ""
+    file: str  # name of the file if the table is several files, else ""
+    id: str  # id of the row, else ""
     cells: tuple[str, ...]  # cells of the rule's columns, as in the table
 
 
@@ -125,7 +125,7 @@ def check_table_rules(
 def _count(
     table: Table, rules: Sequence[AnyRule], formats: Mapping[str, ValueFormat | None]
 ) -> tuple[int, list[HeldRule]]:
-    """Check rules on some rows; return the number of rows, and the counts."""
+    """Check rules on some rows; return the number of rows, and each rule's counts."""
     cells = Cells(table, formats)
     return len(cells), [check(rule, cells).summary(rule) for rule in rules]
 

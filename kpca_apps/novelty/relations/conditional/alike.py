@@ -9,13 +9,13 @@ from kpca_apps.names import in_prose, quoted, quoted_cell
 from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.result import CONTRADICTED
 
-FEWEST_TO_SUGGEST = 5  # least number of agreeing rows; with fewer, their value may be the wrong one
+FEWEST_TO_SUGGEST = 5  # least number of agreeing rows; with fewer, their value may be wrong instead
 
 
 class RowsAlike(NamedTuple):
     """The other rows that share some values with a row."""
 
-    shared: tuple[tuple[str, str], ...]  # pairs of a column and the shared value
+    shared: tuple[tuple[str, str], ...]  # pairs of a column and the value shared in it
     n_agreeing: int  # number of other rows with the expected value
     n_rows: int  # number of other rows
 

@@ -36,19 +36,19 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, Levels
 
-SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)  # candidates for m
-DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d
-# Least gain of a pair of columns: as a share of the target's entropy, and in nats over all rows.
+SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)  # candidates for m (ridge)
+DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
+# Least gain of a predictor: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # largest number of predictors of a column
 MOST_TRIED = 50_000  # largest number of column pairs: of nearby columns, if there are over 316
-ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to those that do twice
+ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to values found twice
 MOST_BY_RIGHT = 0.1  # share of correct values among those that occur once; if less, all are errors
 AGREEING = 0.75  # least share of similar rows that must agree on another value
-LEAST_AGREEING, UNDECIDED = 5, 0.1  # to expect a value: least number of rows, limit to P(others)
+LEAST_AGREEING, UNDECIDED = 5, 0.1  # to expect a value: least number of rows, largest P(others)
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
-DENSE = 8  # largest ratio of possible pairs to rows for counts in a dense array
+DENSE = 8  # largest ratio of possible pairs to rows for which counts fill a dense array
 LARGEST_COUNT = 2**53
 
 
@@ -66,12 +66,12 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
-    """The levels of a column with their counts; codes: levels, then missing, then unseen."""
+    """The levels of a column with their counts; codes number levels, then missing, then unseen."""
 
     name: str
     spec: ColumnSpec
     texts: tuple[str, ...]  # levels; a number or date in its most frequent spelling
-    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # of each level, then missing
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # by level, then missing
 
     def validate(self) -> None:
         """Refuse counts that do not match the levels."""
@@ -93,7 +93,7 @@ class LevelColumn:
         return cls(column.name, spec, tuple(merged["text"]), counts)
 
     def without(self, codes: IntArray) -> LevelColumn:
-        """Return the column without the levels `codes`, as if they were unseen."""
+        """Return the column without some levels, given by code, as if they were unseen."""
         kept = np.delete(np.arange(len(self.counts)), codes)
         texts = tuple(self.texts[place] for place in kept[:-1])
         return replace(self, texts=texts, counts=self.counts[kept])
@@ -137,7 +137,7 @@ class LevelColumn:
 
     @cached_property
     def _by_count(self) -> tuple[IntArray, IntArray]:
-        """Counts in increasing order, and their cumulative sum from 0."""
+        """Counts in increasing order, and their cumulative sums from 0."""
         ordered = np.sort(self.counts)
         return ordered, np.append(0, np.cumsum(ordered))
 
@@ -183,7 +183,7 @@ def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
 
 
 def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
-    """Return the texts of levels, each with its number ("value") or else an identifying word."""
+    """Return the levels' texts, each with its number ("value") or else its key word ("word")."""
     numbers = np.full(len(levels.texts), np.nan)
     if spec.format is not None:
         numbers = levels.read(spec.format).values
@@ -198,9 +198,9 @@ class _Groups(NamedTuple):
     n_rows: IntArray  # (g,), number of rows
     n_kinds: IntArray  # (g,), number of different values
     first: IntArray  # (g,), code of the most frequent value; on ties the lowest code
-    n_first: IntArray  # (g,), number of rows with that value
-    second: IntArray  # (g,), code of the next value; -1 if there is none
-    n_second: IntArray  # (g,), number of rows with that value
+    n_first: IntArray  # (g,), number of rows with the most frequent value
+    second: IntArray  # (g,), code of the second most frequent value; -1 if there is none
+    n_second: IntArray  # (g,), number of rows with the second value
     rarer: IntArray  # (p,), number of rows of the group with a less frequent value
     as_rare: IntArray  # (p,), number of rows of the group with a value at most as frequent
 
@@ -212,7 +212,8 @@ class _Groups(NamedTuple):
         n_rows = np.bincount(group, counts).astype(np.int64)
         last = np.cumsum(n_kinds) - 1
         before = np.where(n_kinds > 1, last - 1, last)
-        # Find runs of equal counts in a group, and the rows before each run and up to its end.
+        # Find runs of equal counts in a group, the number of rows before each run, and up to its
+        # end.
         changes = (np.diff(of_group) != 0) | (np.diff(ordered) != 0)
         starts = np.flatnonzero(np.r_[True, changes][: len(order)])
         ends = np.append(starts[1:], len(order)) - 1
@@ -228,22 +229,22 @@ class _Groups(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What a relation finds for the target's cells in n rows."""
+    """Judgement of the target's cells in n rows by a relation."""
 
     has_given: BoolArray  # whether the row has the predicting value
     log_p: FloatArray  # log probability of values at most as likely; 0 without other rows
-    # Whether the cell counts in `log_other`: if a value is expected, if the group has the cell's
-    # value, or if the given value is unseen.
+    # Whether the cell counts in `log_other`: a value is expected, the group has the cell's value,
+    # or the predicting value is unseen.
     decides: BoolArray
-    log_other: FloatArray  # log probability of values other than the expected one; 0 without one
-    log_right: FloatArray  # log probability that the cell is correct, with another value
-    expected: IntArray  # most frequent code in the other rows of the group; -1 without rows
-    n_expected: IntArray  # number of other rows of the group with that code
-    n_rows: IntArray  # number of other rows of the group
+    log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
+    log_right: FloatArray  # log probability of a correct cell with a value other than expected
+    expected: IntArray  # most frequent code in the group's other rows; -1 without other rows
+    n_expected: IntArray  # number of the group's other rows with that code
+    n_rows: IntArray  # number of the group's other rows
 
     @property
     def agrees(self) -> BoolArray:
-        """Whether most other rows of the group agree on a value."""
+        """Whether most of the group's other rows agree on a value."""
         most: BoolArray = self.n_expected >= np.maximum(AGREEING * self.n_rows, LEAST_AGREEING)
         return most
 
@@ -276,19 +277,19 @@ class Relation:
 
     @cached_property
     def isolated(self) -> float:
-        """Probability that a value with one row in its group is correct."""
+        """Probability that a value that occurs once in its group is correct."""
         once, twice = self._n_others
         return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
 
     @cached_property
     def has_exceptions(self) -> bool:
-        """Whether many of the values with one row in their group are correct."""
+        """Whether many values that occur once in their group are correct."""
         once, twice = self._n_others
         return ONCE_TO_TWICE * twice > MOST_BY_RIGHT * once
 
     @cached_property
     def _n_others(self) -> tuple[int, int]:
-        """Numbers of values that occur once and twice in a group, without its commonest value."""
+        """Number of values that occur once, and twice, in a group, the commonest value excluded."""
         is_first = self.pairs % self.n_codes == self._sums.first[self._group]
         others = (self._sums.n_rows[self._group] > 2) & ~is_first
         once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
@@ -297,9 +298,9 @@ class Relation:
     def judge(
         self, columns: Sequence[LevelColumn], codes: Sequence[IntArray], own: BoolArray
     ) -> Judgement:
-        """Judge rows by their codes, each training row (`own`, (n,)) without itself."""
+        """Judge rows by their codes; compare training rows (`own`, (n,)) with other rows only."""
         sums, value = self._sums, codes[self.target]
-        own = own & (value < self.n_codes)  # rows with dropped levels were not counted
+        own = own & (value < self.n_codes)  # rows with removed levels were not counted
         known = codes[self.given] < len(sums.n_rows)
         group = np.where(known, codes[self.given], 0)
         pair, counted = _find(self.pairs, group * self.n_codes + value)
@@ -313,7 +314,7 @@ class Relation:
         rarity = columns[self.target].rarity(value, own)
         p = np.minimum((as_likely + new * rarity) / (n_rows + self.shrinkage), 1.0)
         p = np.where((n_same == 0) & (sums.n_first[group] > 1), p * self.isolated, p)
-        # If the row itself is left out, another value may be the most frequent.
+        # Without the row itself, another value may be the most frequent.
         is_first = sums.first[group] == value
         is_second = own & is_first & (sums.n_first[group] - 1 < sums.n_second[group])
         expected = np.where(is_second, sums.second[group], sums.first[group])
@@ -369,7 +370,7 @@ def gain_of(
     n_cells, of_groups = int(column.counts.sum()), n_rows[given]
     own = float(counts @ column.log_q[value])
     least = max(LEAST_SHARE * column.nats * n_cells, LEAST_NATS)
-    # The in-sample likelihood is an upper bound of the leave-one-out likelihood: test it first.
+    # Test the in-sample likelihood first, an upper bound of the leave-one-out likelihood.
     if float(counts @ np.log(counts / of_groups)) - own <= least:
         return None
     rest, others = of_groups - 1, counts - 1

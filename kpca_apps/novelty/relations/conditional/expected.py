@@ -25,18 +25,19 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that determine their tail
-FALSE_DISCOVERIES = 0.05  # largest rate among numbers that predictors call wrong
-# More numbers called wrong, or a smaller Pareto exponent, show a second group of rows. The exponent
-# is 4.6 for normal residuals, 1.0 for Cauchy, 0.9 if 6 % lie six times as far as 9 of 10 others.
+FALSE_DISCOVERIES = 0.05  # largest rate of false discoveries among numbers called wrong
+# A predictor that calls more numbers wrong, or has a smaller Pareto exponent, meets a second group
+# of rows. The exponent is 4.6 for normal residuals, 1.0 for Cauchy, 0.9 if 6 % lie six times as far
+# as 9 of 10 others.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
 LEAST_SUPPORT, FAR = 4, 3.0  # least number of supporting rows, and least ratio, of a wrong number
-SMALLEST = 1e-6  # smaller ratios are raised to this before the logarithm
+SMALLEST = 1e-6  # smaller ratios are raised to this before taking logarithms
 
 
 class Ratios(NamedTuple):
     """Distances of the numbers of n rows from their expected values."""
 
-    ratio: FloatArray  # distance over the usual distance; NaN without an expected value
+    ratio: FloatArray  # distance over the usual distance; NaN if no number is expected
     expected: FloatArray  # expected number, in the unit of the column
     support: IntArray  # number of rows that determine the expected value
 
@@ -50,14 +51,14 @@ class Calibrated:
 
     @classmethod
     def fit(cls, of: Ratios, n_predictors: int) -> Calibrated:
-        """Fit to the ratios of the training rows, for one of `n_predictors` predictors."""
+        """Fit the tail of the training rows' ratios, for one of `n_predictors` predictors."""
         logs = _logs(of.ratio[~np.isnan(of.ratio)])
         tail = UpperTail.fit(logs, shares=FAR_SHARES)
         n_looked = len(logs) * n_predictors
         return cls(tail, discovery_limit(-tail.steepness(logs), n_looked, FALSE_DISCOVERIES))
 
     def is_of_one_group(self, of: Ratios) -> bool:
-        """Whether no second group of training rows is far from the expected numbers."""
+        """Whether no second group of training rows is far from its expected numbers."""
         few = max(FEW, FEW_SHARE * len(of.ratio))
         return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 
@@ -72,7 +73,7 @@ class Calibrated:
 
 
 def _logs(ratio: FloatArray) -> FloatArray:
-    """Return log ratios, the least one for NaN, rounded so that equal rows tie."""
+    """Return log ratios (the least for NaN), rounded so that equal rows tie."""
     return eight_digits(np.log(np.fmax(ratio, SMALLEST)))
 
 

@@ -36,8 +36,8 @@ class NumberRelations:
     """Predictors of the numbers of a table."""
 
     predictors: tuple[Predictor, ...]
-    calibrated: tuple[Calibrated, ...]  # tail and limit of each predictor
-    whole: UpperTail  # tail of the largest surprise of each row
+    calibrated: tuple[Calibrated, ...]  # tail and limit of each predictor, in order
+    whole: UpperTail  # tail of the rows' largest surprises
 
     def validate(self) -> None:
         """Refuse predictors without their tails."""
@@ -59,7 +59,7 @@ class NumberRelations:
         """
         own = np.ones(table.frame.height, dtype=bool)
         sequences = [*find_sequences(table, numbers, columns, cells)]
-        # A column that tells whose sequence a row belongs to is an identifier, not a number.
+        # A column that tells which sequence a row belongs to is an identifier, not a number.
         ids = {columns[of.given].name for of in sequences if of.given != ALL}
         numbers = [spec for spec in numbers if spec.name not in ids]
         alone = [spec for spec in numbers if spec.name not in recurring]
@@ -74,7 +74,7 @@ class NumberRelations:
             if np.isnan(ratios.ratio).all():
                 continue
             tails = Calibrated.fit(ratios, len(found))
-            # Drop pairs of columns in which two groups of rows follow two lines.
+            # Drop pairs of columns in which rows follow two different lines.
             if not isinstance(of, Paired) or tails.is_of_one_group(ratios):
                 kept.append(of)
                 calibrated.append(tails)
@@ -83,7 +83,7 @@ class NumberRelations:
 
     @property
     def names(self) -> set[str]:
-        """The columns that are judged."""
+        """Names of the columns that are judged."""
         return {of.spec.name for of in self.predictors}
 
     def judge(
@@ -141,7 +141,7 @@ class _Judged(NamedTuple):
     @classmethod
     def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Judged:
         surprise = calibrated.surprise(ratios)
-        if isinstance(predictor, Paired):  # some groups scatter twice as wide: count far ones only
+        if isinstance(predictor, Paired):  # some groups scatter twice as wide: count only far ones
             surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)
         return cls(predictor, ratios, surprise, calibrated.named(ratios))
 
@@ -162,7 +162,7 @@ def _blamed(
         is_named = any((row, one) in passed_over for one in (name, *given))
         if not of.named[row] or name in settled or is_named:
             continue
-        # A predicting column that most of its own tests contradict is wrong instead.
+        # A predicting column is wrong instead if most tests of that column contradict it.
         if not any(2 * votes[one] > tested[one] and votes[one] > votes[name] for one in given):
             others = tuple(one for one in given if votes[one] == votes[name])
             settled |= {name, *others}

@@ -26,11 +26,11 @@ from kpca_apps.tables.table import Table
 
 # Least rank correlation, number of rows to compute it from, largest number of predictors.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
-NEARER = 0.5  # largest median distance, relative to that from the column's own median
-MOST_NUMBERS = 200  # largest number of columns; pairs of more would be half of the model
+NEARER = 0.5  # largest median distance, relative to that from the column's median
+MOST_NUMBERS = 200  # largest number of columns; pairs of more would fill half the model file
 INTERVALS, LEAST_ROWS = 40, 25  # largest number of intervals, least number of rows in each
 # Least usual distance in an interval, relative to that of all rows and to the column's spread (for
-# coarse rounding); the quantile of distances called usual.
+# coarse rounding); quantile of the distances that gives the usual distance.
 LEAST_USUAL, LEAST_OF_SPREAD, USUAL = 0.5, 0.02, 0.9
 FINITE = Meta(ge=-1e300, le=1e300)
 
@@ -44,9 +44,9 @@ class Paired:
     by_logs: bool  # whether logarithms of both are compared
     slope: Annotated[float, FINITE]
     at: Annotated[FloatArray, "b", FINITE]  # medians of `other` in its intervals, increasing
-    left: Annotated[FloatArray, "b", FINITE]  # median residuals in the intervals
-    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantiles of their distances
-    bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of `left` over that of `at`
+    left: Annotated[FloatArray, "b", FINITE]  # median residuals in the intervals, in the same order
+    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantiles of the distances
+    bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of `left` divided by range of `at`
     n_rows: Annotated[int, Meta(ge=1)]  # number of rows in each interval
 
     def validate(self) -> None:
@@ -55,7 +55,7 @@ class Paired:
             raise ValueError("intervals out of order")
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the predicted column, then the predicting ones."""
+        """Return the name of the predicted column, then names of the predicting columns."""
         return self.spec.name, self.other.name
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
@@ -73,7 +73,7 @@ class Paired:
     def why(
         self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
     ) -> tuple[str, str]:
-        """Return the text before and after the expected number."""
+        """Return the text before the expected number, and the text after the number."""
         return (
             f"Rows with a similar {quoted(self.other.name)} lie ",
             f", this one {of.ratio[row]:,.0f} times as far from that as nine of ten are.",
@@ -89,7 +89,7 @@ def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
         return
     values = np.stack([values_of(table, spec) for spec in numbers])
     together = np.abs(_rank_correlations(values[:, :: max(n // SAMPLE, 1)]))
-    # If midnight lies between two times of day, the later one is the smaller number.
+    # If midnight lies between two times of day, the later time is the smaller number.
     is_time = [half_a_day(spec.format, of) > 0 for spec, of in zip(numbers, values, strict=True)]
     together[np.outer(is_time, is_time)] = 0.0
     for j, spec in enumerate(numbers):
@@ -124,7 +124,7 @@ def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -
     # Theil-Sen estimator on the medians of the intervals.
     slope = float(np.median((level[second] - level[first])[run > 0] / run[run > 0]))
     left = level - slope * at
-    # Merge intervals of equal values.
+    # Merge intervals with equal medians.
     starts = np.flatnonzero(np.append(True, np.diff(at) > 0))
     at, left = at[starts], left[starts]
     off = np.abs(v - slope * u - np.interp(u, at, left))
@@ -143,7 +143,7 @@ def _scale(values: FloatArray, by_logs: bool) -> FloatArray:
 
 
 def _rank_correlations(values: FloatArray) -> FloatArray:
-    """Return Spearman's correlations (c, c) of columns (c, m), 0 if few rows are complete."""
+    """Return Spearman's correlations (c, c) of columns (c, m); 0 if few rows are complete."""
     known = ~np.isnan(values)
     scores = np.zeros(values.shape)
     for line, seen, column in zip(scores, known, values, strict=True):

@@ -22,24 +22,24 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Least share of a level's rows that are ordered without repetition, least mean number of rows in a
-# level, least share of rows with two neighbours.
+# Least share of a level's rows that are in order without repetition; least mean number of rows of a
+# level; least share of rows with two neighbours.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
-NEARER = 0.5  # largest median distance from the line, relative to that from the level's median
-NEIGHBOURS = 4  # number of rows that determine an expected number
-ALL = -1  # stands for a level column if all rows are one sequence
+NEARER = 0.5  # largest median distance from the line, relative to that from the median
+NEIGHBOURS = 4  # number of rows that determine an expected number: two on each side
+ALL = -1  # index of the level column if all rows form one sequence
 
 
 @dataclass(frozen=True, eq=False)
 class Sequenced:
-    """The numbers of a column in the order of another, within the levels of a third."""
+    """The numbers of a column, ordered by another column, within the levels of a third."""
 
     spec: ColumnSpec  # column of the predicted number
     order: ColumnSpec  # column that orders the rows
     given: Annotated[int, Meta(ge=ALL)]  # index of the level column
     times: Annotated[FloatArray, "t"]  # distinct values of `order`, increasing
-    keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + index of the time; sorted
-    values: Annotated[FloatArray, "m"]  # in the order of the keys
+    keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + index in `times`; sorted
+    values: Annotated[FloatArray, "m"]  # numbers in the order of the keys
     usual: Annotated[FloatArray, "k", Meta(ge=0)]  # median distance from the line, by level
 
     def validate(self) -> None:
@@ -52,7 +52,7 @@ class Sequenced:
             raise ValueError("sequences of other levels")
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the predicted column, then the predicting ones."""
+        """Return the name of the predicted column, then names of the predicting columns."""
         given = () if self.given == ALL else (columns[self.given],)
         return self.spec.name, self.order.name, *given
 
@@ -86,7 +86,7 @@ class Sequenced:
     def why(
         self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
     ) -> tuple[str, str]:
-        """Return the text before and after the expected number."""
+        """Return the text before the expected number, and the text after the number."""
         whose = ""
         if self.given != ALL:
             whose = f" of {quoted(columns[self.given])} {quoted_cell(cells[self.given].text(row))}"
@@ -147,7 +147,7 @@ def _fitted(
     level, time, value = level[rows], time[rows], value[rows]
     if len(rows) < LEAST_ROWS:
         return None
-    # If many rows of a level have equal times, it holds several sequences.
+    # If many rows of a level have equal times, the level holds several sequences.
     is_again = (np.diff(level) == 0) & (np.diff(time) == 0)
     if is_again.mean() > 1 - IN_ORDER:
         return None
@@ -168,7 +168,7 @@ def _fitted(
 
 
 def _levels_of(given: int, cells: Sequence[Cells], n: int) -> IntArray:
-    """Return the codes of the levels of rows, (n,); 0 if all rows are one sequence."""
+    """Return the level codes of rows, (n,); 0 if all rows form one sequence."""
     return np.zeros(n, dtype=np.int64) if given == ALL else cells[given].codes
 
 

@@ -1,4 +1,4 @@
-"""Whether two values of a column are spelt alike, and how few other values are as much alike.
+"""Whether two values of a column are spelt alike, and how few other values are spelt as close.
 
 The distance is that of optimal string alignment: letters left out, added, replaced, or exchanged
 with a neighbour. Codes often differ by one or two letters, names do not, so the number of values as
@@ -16,12 +16,12 @@ import numpy as np
 
 from kpca_apps.system.arrays import IntArray
 
-MOST_EDITED = 0.25  # largest share of mistyped letters; one letter is always allowed
-RARE_CELLS, TIMES_RARER = 2, 20  # largest number of its cells: 2, or 1 / 20 of the correct value's
+MOST_EDITED = 0.25  # largest share of mistyped letters; one mistyped letter is always allowed
+RARE_CELLS, TIMES_RARER = 2, 20  # most cells of a misspelling: 2, or 1 / 20 of the correct value's
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
-MAX_COMMON, LONGEST = 1_000, 400  # limits on levels compared (most frequent) and on text length
-ALIKE = 0.1  # share of values as close to the expected one, below which a value is a misspelling
-CLOSE = 0.1  # pseudo-count of the values that are as close
+MAX_COMMON, LONGEST = 1_000, 400  # largest numbers of (most common) levels and of characters
+ALIKE = 0.1  # a value is misspelt if a smaller share of values is as close to the expected one
+CLOSE = 0.1  # pseudo-count of values that are as close
 
 
 class Writing:
@@ -56,7 +56,7 @@ class Writing:
         longest = max(len(text), len(seen))
         if n_seen >= self._counts[expected] or longest > LONGEST:
             return 0.0
-        # Single letters, numbers, dates and numbered names lie close by nature.
+        # Single letters, numbers, dates and numbered names are naturally close to each other.
         has_letters = len(text) > 1 and any(letter.isalpha() for letter in seen + text)
         if not has_letters or not {*NUMERAL.findall(seen)} <= {*NUMERAL.findall(text)}:
             return 0.0

@@ -18,7 +18,7 @@ from kpca_apps.novelty.relations.rule import AnyRule, Sorted
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 
-_LINE = 1_000  # largest number of characters of a comment
+_LINE = 1_000  # largest number of characters in a comment
 _HEAD = """\
 # Rules between the columns of {table}, for dqx of Databricks Labs (checks: a list of dicts).
 """
@@ -40,7 +40,7 @@ def _spark_literal(text: str) -> str:
 
 
 def _replaced(text: str, pattern: str, by: str) -> str:
-    groups = re.sub(r"\\\\([0-9])", r"$\1", by)  # Java writes \1 as $1
+    groups = re.sub(r"\\\\([0-9])", r"$\1", by)  # Java writes the group \1 as $1
     return f"REGEXP_REPLACE({text}, {pattern}, {groups})"
 
 

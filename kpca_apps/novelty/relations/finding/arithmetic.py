@@ -25,17 +25,17 @@ from kpca_apps.tables.values import DateFormat, NumberFormat
 _DAY = 86400.0  # seconds
 _TIME_UNITS = (1.0, 60.0, 3600.0, _DAY, 7 * _DAY, 365.25 * _DAY / 12, 365.25 * _DAY)
 _MOST_DECIMALS = 9
-_ROUNDED = 0.98  # share of the values that determines the decimals of a column
+_ROUNDED = 0.98  # least share of the values that have a column's decimals
 _PRECISE = 1e-9  # relative rounding error of sums of floats
 _PAIRS = 32  # number of pairs of rows from which slopes are computed
-_ROWS = 24  # number of rows on which sums and products are tried first
-_FEW_ROWS = 6  # least number of these rows (or pairs) to which a candidate must apply
-_AGREE = 0.5  # least share of these rows that must agree
+_ROWS = 24  # number of rows on which sums and products are first tried
+_FEW_ROWS = 6  # least number of these rows (or pairs of rows) to which a candidate applies
+_AGREE = 0.5  # least share of these rows that agree
 _SLOPE = 0.03  # largest relative difference of slopes that agree
 _FEWEST_VALUES = 5  # least number of distinct values for a slope other than 1 and -1
-_FINE = 20.0  # least range of the middle 95 % of a column, in tolerances
+_FINE = 20.0  # least range of the middle 95 % of a column, in units of the tolerance
 _COARSE = 0.03  # relative rounding error above which a value does not count in products
-_MOST_COUNTED = 20.0  # largest median of a column of counts, which are exact
+_MOST_COUNTED = 20.0  # largest median of a column of counts; counts are exact
 _MOST_RELATIVE = 0.02  # largest relative tolerance of a product
 _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     exponents
@@ -45,10 +45,10 @@ _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
 _MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # most columns tried
 _MOST_OF_FOUR = 40  # largest number of columns for which sums of four and of runs are tried
 _MOST_CANDIDATES = 300
-_PER = (-1.0, -0.01, 1.0, 0.01)  # discounts and rates of tax, as fractions and in per cent
+_PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
 _MANY = 0.005  # least share of rows beyond a tolerance to widen it; fewer may be errors
-_NO_WORSE = 0.002  # share of rows that a rule may lose to have shorter constants
+_NO_WORSE = 0.002  # share of rows that a rule may lose for shorter constants
 _CHUNK = 1 << 20  # number of values compared at once
 
 _Tolerance = TypeVar("_Tolerance")
@@ -61,9 +61,9 @@ class Numbers:
 
     names: tuple[str, ...]
     values: FloatArray  # (m, k), NaN if missing
-    units: FloatArray  # (k,), unit to which each column is rounded
-    precise: FloatArray  # (k,), rounding errors of floats
-    spans: FloatArray  # (k,), range of the middle 95 %
+    units: FloatArray  # (k,), unit of rounding of each column
+    precise: FloatArray  # (k,), rounding error of floats in each column
+    spans: FloatArray  # (k,), range of the middle 95 % of each column
     n_distinct: IntArray  # (k,), number of distinct values
 
     @classmethod
@@ -88,7 +88,7 @@ class Numbers:
         return self.take([i for i, name in enumerate(self.names) if name not in names])
 
     def take(self, keep: Sequence[int]) -> Numbers:
-        """Return some of the columns."""
+        """Return the columns with indices `keep`."""
         places = np.array(keep, dtype=np.int64)
         return Numbers(
             tuple(self.names[i] for i in keep),
@@ -118,7 +118,7 @@ def rounding(values: FloatArray) -> float:
 
 
 def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find columns that equal another in other units, or differ from it by a constant."""
+    """Find columns that equal another column in other units, or up to a constant."""
     best: dict[tuple[int, int], list[tuple[int, float, Linear]]] = {}
     for j, i, slope in _slopes(numbers.values, numbers.units, rng):
         few = min(numbers.n_distinct[i], numbers.n_distinct[j]) < _FEWEST_VALUES
@@ -133,7 +133,7 @@ def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
 
 
 def _only_near(rule: Linear | Product, cells: Cells) -> bool:
-    """Whether twice the tolerance would satisfy most rows that break a rule.
+    """Whether twice the tolerance would satisfy most of the rows that break a rule.
 
     If so, the rule is only approximate, like the month from the day of the year.
     """
@@ -153,11 +153,12 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
     def allowed(groups: IntArray) -> FloatArray:
         off = 0.55 * units[groups].max(axis=1)[:, None] + _PRECISE * sizes[groups].max(axis=1)
-        return np.where(sizes[groups].any(axis=1), off, np.nan)  # zeros alone show nothing
+        return np.where(sizes[groups].any(axis=1), off, np.nan)  # rows of zeros prove nothing
 
     for groups, signs in _summed(len(numbers.names)):
         size = len(signs)
-        # Solve for the column that is the sum of the others, or for the last one (often a total).
+        # Solve for the column that is the sum of the others, or for the last column (often a
+        # total).
         lone = [place for place, sign in enumerate(signs) if signs.count(sign) == 1]
         first = lone[0] if (size > 3 and lone) or len(lone) == 1 else size - 1
         others = [place for place in range(size) if place != first]
@@ -180,7 +181,7 @@ def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
 
 
 def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
-    """Find columns that are products and ratios of two others or their squares."""
+    """Find columns that are products or ratios of two other columns or their squares."""
     numbers = numbers.first(_MOST_MULTIPLIED)
     logs, errors = _logs(numbers)
     rows = _fullest_rows(errors < _COARSE, rng)
@@ -278,7 +279,7 @@ def _steady(
 
 
 def apart(cells: Cells, numbers: Numbers) -> Iterator[Linear]:
-    """Find dates that are a constant time after an earlier one: payment is due in 30 days."""
+    """Find dates a constant time after another date, such as payment due in 30 days."""
     dates = [n for n in numbers.names if isinstance(cells.formats[n], DateFormat)][:_MOST_TIMES]
     for start, end, between in _pairs_of_times(dates, cells):
         usual = float(np.median(between[~np.isnan(between)]))
@@ -369,7 +370,7 @@ def _groups(k: int, size: int) -> IntArray:
 
 
 def _logs(numbers: Numbers) -> tuple[FloatArray, FloatArray]:
-    """Return logarithms of positive numbers (m, k), and how far rounding may move them."""
+    """Return logarithms of positive numbers (m, k), and their rounding errors."""
     positive = np.where(numbers.values > 0, numbers.values, np.nan)
     is_count = (numbers.units == 1) & (_medians(positive.T) <= _MOST_COUNTED)
     units = np.where(is_count, 0.0, numbers.units)
@@ -404,7 +405,7 @@ def _duration(
     k = float(np.sign(slope)) / unit
     rest = numbers.values[:, i] - k * between
     half = numbers.units[i] / 2
-    # Completed years and months are half a unit less on average.
+    # On average, numbers of completed years and months are half a unit less than the time.
     step = float(half) or 1.0
     offset = float(np.round(np.median(rest[np.isfinite(rest)]) / step)) * step
     precise = numbers.precise[i]

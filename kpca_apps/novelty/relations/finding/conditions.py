@@ -1,4 +1,4 @@
-"""Columns that have a value, and flags that are set, only at some levels of another column."""
+"""Columns filled, and flags set, only at some levels of another column."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.values import NumberFormat
 
 _MIN_ROWS = 30
-_FEWEST_SET = 20  # least number of rows in which a flag is set, and in which it is not
+_FEWEST_SET = 20  # least number of rows with, and without, a flag set
 _MOST_LEVELS, _MOST_NUMBERS = 20, 2  # largest number of levels, or numbers, of the other column
 _FILLED = 0.5  # least share of filled cells in the rows with the rule's levels
-_CLEARLY = 0.99  # least share of rows empty in the other column in which this one is empty
+_CLEARLY = 0.99  # least share of the rows empty in the other column that are empty in this one
 _MOST_TOGETHER = 3  # largest number of columns that are empty in the same rows
-_ALIKE = 0.8  # least Jaccard index of the empty rows of such columns
-_MORE = 1.25  # least ratio of a column's empty cells to those of the column it depends on
-_FEW_NAMED = 3  # largest number of levels in a rule, or half of all levels if more
+_ALIKE = 0.8  # least Jaccard index of these columns' empty rows
+_MORE = 1.25  # least ratio of a column's empty cells to the empty cells of its condition
+_FEW_NAMED = 3  # largest number of levels in a rule; or half of all levels, if more
 
 
 def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
@@ -85,7 +85,7 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
     """Yield the other columns with few levels, the levels, and the index of each row's level."""
     for other in cells.formats:
         if other != name:
-            # A column with more distinct numbers holds amounts.
+            # A column with more distinct numbers holds amounts, not levels.
             most = _MOST_NUMBERS if cells.is_number(other) else _MOST_LEVELS
             if cells.is_number(other) and np.isfinite(np.unique(cells.values(other))).sum() > most:
                 continue

@@ -81,7 +81,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     n_pairs = len(cells.formats) ** 2
     numbers = Numbers.of(sample.cells, [n for n in cells.formats if cells.is_number(n)])
     equal = sample.proven(equality.equal_columns(numbers, sample.cells), n_pairs)
-    # Below, use only the first of equal columns.
+    # From here on, use only the first of equal columns.
     repeated = {rule.columns[1] for rule in equal}
     names = [name for name in cells.formats if name not in repeated]
     cells, numbers = cells.take(names), numbers.without(repeated)
@@ -161,7 +161,7 @@ def _independent(
     for first, second in combinations(sorted({name for rule in kept for name in rule.columns}), 2):
         if proportional.ties(first, second):
             logs.add({first: 1.0, second: -1.0})
-    # A product with a rate replaces powers of the same columns.
+    # A product with a rate replaces products of powers of the same columns.
     rated = {frozenset(rule.columns) for rule in products if rule.per}
     products = [rule for rule in products if rule.per or frozenset(rule.columns) not in rated]
     totals = [{*rule.columns} for rule in kept]

@@ -11,7 +11,7 @@ from kpca_apps.novelty.relations.finding.arithmetic import Numbers, is_fine
 from kpca_apps.novelty.relations.finding.evidence import NEARLY, holds_elsewhere
 from kpca_apps.novelty.relations.rule import Equal
 
-_TELLING = 20  # least number of rows in which a column does not have its commonest value
+_TELLING = 20  # least number of rows without the column's commonest value
 
 
 def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:

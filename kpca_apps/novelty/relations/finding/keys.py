@@ -28,13 +28,13 @@ NAMING = ("identifier", "id")
 """Roles of columns that identify rows."""
 
 _DAY = 86400.0  # seconds
-_REPEATS = 0.5  # least share of the rows with a repeated key
-_MOST_ALIKE = 4  # largest number of a key's rows with one exception; more are a second value
+_REPEATS = 0.5  # least share of rows with a repeated key
+_MOST_ALIKE = 4  # largest number of a key's rows with one exception; more show a second value
 _MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
-_NEIGHBOURS = 0.5  # largest share of neighbouring numbers with the same value
+_NEIGHBOURS = 0.5  # largest share of neighbouring numbers with one value, for codes
 _CHANGES = 5  # least number of changes of the value over increasing numbers
-_FEW_NUMBERS, _DENSE = 30, 0.3  # number of integers, or share of their range, for a key
+_FEW_NUMBERS, _DENSE = 30, 0.3  # codes: at most so many integers, or this share of their range
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
 _SPARE = 0.005  # share of exceptions that an intermediate column may add
 _ROWS = 4_000  # number of rows on which a key is tried: all rows of some of its values
@@ -44,10 +44,10 @@ _MIN_ROWS = 30
 
 @dataclass(frozen=True)
 class Levels:
-    """The codes of the columns of a table."""
+    """Codes and counts of the values of a table's columns."""
 
     codes: Mapping[str, IntArray]  # codes (n,) of each column, -1 if missing
-    counts: Mapping[str, IntArray]  # number of rows of each value
+    counts: Mapping[str, IntArray]  # number of rows of each value, by code
 
     @classmethod
     def of(cls, cells: Cells, names: Sequence[str]) -> Levels:
@@ -157,7 +157,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
 
 
 def _are_slips(seen: Checked, key: IntArray, value: IntArray) -> bool:
-    """Whether no second value recurs in the rows of a key, as two hospitals of one ZIP do."""
+    """Whether no second value recurs among a key's rows, as for two hospitals with one ZIP code."""
     pairs = join_codes([key, value])[seen.broken]
     return not pairs.size or bool(np.bincount(pairs).max() <= _MOST_ALIKE)
 
@@ -235,7 +235,7 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
-        # Pairs through an intermediate column follow unless they have far fewer exceptions.
+        # A pair through an intermediate column follows unless it has far fewer exceptions.
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first

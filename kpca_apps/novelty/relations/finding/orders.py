@@ -21,7 +21,8 @@ from kpca_apps.novelty.relations.rule import Order
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
-# Words in rising order: if two names differ in two of them only, the first names the lower column.
+# Words in rising order: if two names differ only in two of these words, the first names the lower
+# column.
 _RISING = [
     words.split()
     for words in """
@@ -34,13 +35,13 @@ _RISING = [
     .replace("\n", "|")
     .split("|")
 ]
-_CLEARLY = 0.99  # least share of rows in order for numbers without rising names
+_CLEARLY = 0.99  # least share of rows in order, for numbers without rising names
 _FEW_VALUES = 5  # number of distinct values below which all rows must be in order
-_NEAR = 0.2  # largest difference near 0, relative to the median difference
-_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of rows near 0: fine scale, coarse scale
-_FEWEST_NEAR = 10  # least number of rows near 0
-_ACROSS = 0.1  # near 0, largest ratio of rows out of order to rows in order
-_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, absolute and in standard errors
+_NEAR = 0.2  # largest difference that counts as near 0, relative to the median difference
+_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of differences near 0: fine scale, coarse scale
+_FEWEST_NEAR = 10  # least number of differences near 0
+_ACROSS = 0.1  # largest ratio of rows out of order to rows in order, near 0
+_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation: absolute, in standard errors
 _MIN_ROWS = 20
 
 
@@ -76,7 +77,7 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
 
 
 def _mostly_below(values: FloatArray) -> Iterator[tuple[int, int]]:
-    """Yield pairs of columns (m, k) of which one is at most the other in nearly all rows."""
+    """Yield pairs of columns (m, k), the first at most the second in nearly all rows."""
     for i in range(values.shape[1]):
         differences = values - values[:, [i]]
         n_known = (~np.isnan(differences)).sum(axis=0)
@@ -96,7 +97,7 @@ def is_rising(low: str, high: str) -> bool:
         for first, second in combinations(rising, 2):
             if pairs == [(first, second)] and len(words) == len(others):
                 return True
-            # The words may be parts of one word: tmin, tmax.
+            # Both words may be parts of one word: tmin, tmax.
             in_one = low != high and low.lower().replace(first, second) == high.lower()
             if in_one and len(first) >= 3:
                 return True
@@ -148,7 +149,7 @@ def _piles_up(both: FloatArray) -> bool:
         return False
     if (both < 0).any():
         return True
-    # Small values have small differences, so relative differences must pile up as well.
+    # Small values have small differences, so relative differences must also pile up.
     relative = difference / both.max(axis=1)
     usual = float(np.median(relative[relative > 0]))
     return bool(np.mean((relative >= 0) & (relative <= _NEAR * usual)) >= _SHARE_NEAR)
