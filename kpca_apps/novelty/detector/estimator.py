@@ -236,7 +236,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         sample = sample_positions(len(table), self.random_state)
         self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs), normal)
         for sentence in self._warnings_of_rule():
-            # The stack level skips scikit-learn's decorator.
+            # The stack level skips the decorator of scikit-learn.
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 
@@ -313,7 +313,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if self.calibration_ is not None:
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
             if detector.parameters.truncates:
-                # In-sample errors of truncation say nothing of the scores of new rows.
+                # In-sample errors of a truncated model say nothing about the scores of new rows.
                 self.novelty_p_values_[found.in_use] = np.nan
         self.combined_, self.rarity_ = detector.combined, detector.rarity
         self.landmark_miss_, self.precision_ = detector.landmark_miss, detector.precision
@@ -326,7 +326,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return self.detector_.viewed
 
     def _warnings_of_rule(self) -> Iterator[str]:
-        """Warn about parameters that have no effect here, or that flag no rows."""
+        """Warn about parameters that have no effect, or with which no row is flagged."""
         if not np.isfinite(self.threshold_):
             n = len(self.calibration_scores_)
             yield (

@@ -72,7 +72,7 @@ MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A detector, with its scores of the training rows."""
+    """A detector, with the scores of its training rows."""
 
     detector: Detector
     # (n,): leave-one-out scores for a Tikhonov filter, in-sample scores for the rows that
@@ -148,7 +148,8 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
     rows = np.asarray(sample)
     is_matrix = rows.dtype == np.float64 and rows.ndim == 2 and rows.shape[0] >= 3
     if not (is_matrix and rows.shape[1] and np.isfinite(rows).all()):
-        # Imported here, for its clear errors only: it takes as long as the fit of a small table.
+        # Imported here, only for its clear errors: the import takes as long as fitting a small
+        # table.
         from sklearn.utils import check_array
 
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
@@ -164,7 +165,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
 
 
 def normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) -> BoolArray:
-    """Return a valid mask of the rows known to be normal; by default there are none."""
+    """Check the mask of rows known to be normal; by default none are."""
     if normal is None:
         return np.zeros(n_rows, dtype=bool)
     marked = np.asarray(normal)
@@ -187,14 +188,14 @@ class _Model(NamedTuple):
     """Kernel PCA of the training subset, and the scores of all rows by this model."""
 
     subspace: KernelSubspace  # with unscaled rows as points
-    rho: float | None  # ridge of a Tikhonov filter; None for truncation
+    rho: float | None  # ridge of the Tikhonov filter; None for truncation
     landmarks: IntArray  # positions of the points among all rows
     precision: Resolved
     scores: FloatArray  # (n,)
     warnings: tuple[str, ...]
     landmark_miss: float | None = None
     combined: CombinedScore | None = None
-    usual_scores: FloatArray | None = None  # scores of the rows that regressions were learned from
+    usual_scores: FloatArray | None = None  # scores of the rows that the regressions learned from
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +217,7 @@ class _Fitting:
         calibration = parameters.calibrated_on
         dense = self._dense_rows()
         in_use = dense | self.is_normal
-        # Scales come from dense rows alone: in others, one value far out could flatten its column.
+        # Scales come from dense rows only: one value far out could flatten its column.
         views = self._fit_views(np.flatnonzero(dense[index]))
         truncates = parameters.truncates
         model = self._truncated(views, in_use) if truncates else self._filtered(views, in_use)
@@ -258,7 +259,7 @@ class _Fitting:
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
-            # Trim by a draft fitted to ordinary rows: it ignores which rows are known to be normal.
+            # Trim by a draft fitted to ordinary rows, without regard to rows known to be normal.
             sample, groups = source.sample[:], self.large_groups
             some = ordinary_rows(sample)
             views = self._fit_views(some[uniform_landmarks(len(some), DRAFT_ROWS, rng)])
@@ -392,7 +393,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # A landmark's own residual is only jitter; use what the other landmarks miss of it instead.
+        # A landmark's own residual is only jitter: use the part that the other landmarks miss.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))
@@ -448,7 +449,8 @@ class _Fitting:
         if is_share:
             total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
             q = int(np.searchsorted(np.cumsum(subspace.variances), wanted * total)) + 1
-            # Leave out at least one direction, or no error remains; fit warnings do not apply.
+            # Leave out at least one direction, else no error remains; warnings of the fit do not
+            # apply.
             subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None
@@ -471,7 +473,7 @@ class _Fitting:
     ) -> NoveltyScores:
         """Return the scoring function of a Tikhonov filter, in float32 if accurate enough."""
         lengths = tikhonov.basis.kernel.diagonal(drawn.probe)
-        # Treat every second row of the probe as a row in use.
+        # Treat every second probed row as a training row.
         used = np.arange(len(lengths)) % 2 == 0
 
         def scores(precision: Resolved) -> FloatArray:
@@ -515,18 +517,18 @@ class _Fitting:
             drawn = np.sort(self.rng.choice(drawn, most, replace=False))
         rows, index = source.sample[drawn], source.sample_index[drawn]
         if contaminated:
-            # At least half of all rows remain, and at least two, whatever share is flagged.
+            # Keep at least half of all rows, and at least two, whatever share is flagged.
             share = max(LEAST_LEFT_OUT, self.parameters.share)
             n_novel = min(top_count(len(rows), share), len(rows) // 2)
             of_rows = np.where(self.is_normal[index], -np.inf, scores[index])
             kept = rows_without_strays(views.standardised(rows), of_rows, n_novel)
             rows, index = rows[kept], index[kept]
-        # A copy, as model files store identical array objects once, and the views hold this one.
+        # Copy: model files store identical array objects once, and the views hold this array.
         return StoredRows(rows, self.columns.as_is.copy(), index)
 
 
 def _calibrated(detector: Detector, scores: FloatArray) -> Detector:
-    """Set the threshold by scores of rows as if the model had not seen them."""
+    """Set the threshold by the scores of rows that the model has not seen."""
     threshold = _finite(rate_threshold(scores, detector.parameters.alpha))
     return replace(detector, threshold=threshold, calibration_scores=np.sort(scores))
 
@@ -536,13 +538,13 @@ def _finite(threshold: float) -> float | None:
 
 
 def half_of(n: int, seed: Seed) -> IntArray:
-    """Draw half of n rows, at least 3, to learn from; the others calibrate (split conformal)."""
+    """Draw half of n rows, at least 3, for training; the others calibrate (split conformal)."""
     return np.sort(seeded_generator(seed).permutation(n)[: max(3, n // 2)])
 
 
 def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
     """Mark which of the given rows of X (n, d) equal no other row of X."""
-    # Rows with equal sums are compared bit by bit. Adding 0 turns minus zeros into zeros.
+    # Rows with equal sums are compared bit by bit. Adding 0 turns -0 into 0.
     sums = X.sum(axis=1)
     alike = X[np.isin(sums, sums[rows])]
     times = Counter(row.tobytes() for row in alike + 0.0)

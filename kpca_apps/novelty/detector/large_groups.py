@@ -21,7 +21,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 # Heads of the list that are examined, as shares of the rows, and least number of rows in each. In
 # the shortest head, odd rows of other kinds may precede the group.
 HEADS, FEWEST_IN_HEAD = (0.01, 0.02, 0.04), 20
-# A smaller group may be what the user is looking for.
+# Least share of rows in a large group; the user may be looking for a smaller one.
 LEAST_SHARE = 0.05
 # A group fills a head of the list if it holds most of its rows, at odds this many times those in
 # the table: 1 in 13 rows of the table and half of the head, or half and 12 in 13.
@@ -30,7 +30,7 @@ LEADING, TIMES_THE_ODDS = 0.5, 12.0
 
 @dataclass(frozen=True)
 class LargeGroup:
-    """Rows that share a value in one column of the matrix."""
+    """Rows with one value in one column of the matrix."""
 
     column: Annotated[int, Meta(ge=0)]
     value: float
@@ -48,7 +48,7 @@ class LargeGroups:
         return len(self.groups)
 
     def places(self, X: FloatArray) -> IntArray:
-        """Return the number of each row's group (r,), from 1; 0 for a row in none."""
+        """Return the number of each row's group (r,), from 1; 0 for a row without a group."""
         first = np.zeros(len(X), dtype=np.int64)
         for place in range(len(self), 0, -1):
             group = self.groups[place - 1]

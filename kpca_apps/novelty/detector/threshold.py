@@ -37,7 +37,7 @@ class Rule:
 
     @property
     def of_scores(self) -> float:
-        """Part of a false discovery rate that is spent on scores; single cells have the rest."""
+        """Part of a false discovery rate for rows listed by score; the rest is for single cells."""
         return (1.0 - BY_CELLS) * self.setting
 
     def count(self, n_rows: int) -> int:
@@ -45,7 +45,7 @@ class Rule:
         return int(self.setting) if self.name == "count" else top_count(n_rows, self.setting)
 
     def threshold(self, scores: FloatArray, calibration_scores: FloatArray | None = None) -> float:
-        """Threshold for scores (n,) of a table: the rows above it are flagged.
+        """Return the threshold for scores (n,) of a table; rows above it are flagged.
 
         A false discovery rate also lists rows for single cells. A rate needs the scores of clean
         rows; if these are too few, the threshold is infinite.
@@ -71,13 +71,13 @@ def smallest_rate(n_calibration: int) -> float:
 
 
 def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
-    """Threshold that a normal row exceeds with probability at most `alpha`, in (0, 1).
+    """Return the threshold that a normal row exceeds with probability at most `alpha`, in (0, 1).
 
     The threshold is the ceil((n + 1)(1 - alpha))-th smallest of n scores of normal rows that the
     model has not adapted to, or infinity if that exceeds n (Vovk et al. 2005, proposition 2.3).
     """
     n = len(calibration_scores)
-    # The tiny subtraction keeps (n + 1)(1 - alpha) = 95.00000000000001 from counting as 96.
+    # The tiny term keeps (n + 1)(1 - alpha) = 95.00000000000001 from being rounded up to 96.
     order = math.ceil((n + 1) * (1.0 - alpha) - 1e-9)
     if order > n:
         return math.inf
@@ -114,7 +114,7 @@ def discovery_limit(log_p: FloatArray, n_looked: int, rate: float) -> float:
 
 
 def choice_threshold(scores: FloatArray, count: int) -> float:
-    """Threshold that the `count` highest scores exceed, with all that tie with the last.
+    """Return the threshold that the `count` highest scores exceed, with all ties of the last.
 
     The threshold is the highest score that is not flagged. Scores that agree to eight digits tie:
     rows that differ by rounding only, or are beyond the reach of a bounded kernel, are flagged

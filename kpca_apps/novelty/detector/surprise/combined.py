@@ -54,27 +54,26 @@ APART = 0.01
 # Largest excess, in logarithms, of the fitted tail over the counted share of a row's oddest cell:
 # if no row has odd cells, as on a circle, the fitted tail is too steep.
 MORE = 2.0
-SCORE_BITS = 32  # bits that are kept of a score: nearly ten digits
+SCORE_BITS = 32  # number of bits kept of a score: nearly ten digits
 # -log of one row in 150, and the quantiles of the rows' oddest cells that define the tail.
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
 class CombinedScore:
-    """The score of a row by kernel PCA and by its cells, learned from rows of a table."""
+    """The score of rows by kernel PCA and by their cells, learned from a table."""
 
     cells: CellModel
     large_groups: LargeGroups
-    # Tails, first for rows of no large group, then for the rows of each large group.
+    # Tails: the first for rows outside the large groups, then one for each large group.
     error: tuple[UpperTail, ...]  # tails of the rows' kernel PCA errors
     mean: tuple[UpperTail, ...]  # tails of the mean surprises
     scatter: tuple[UpperTail, ...]
     # The exponential tail of the rows' oddest cells: surprise = slope (oddest - zero).
     oddest_zero: Annotated[float, SQUARABLE]
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
-    # The weights e, a, b, o, c, w and f.
     weights: Annotated[FloatArray, "7", Meta(ge=0, le=LARGEST_WEIGHT)]
-    # By how much a reader's marks make each column change scores; 0 without marks.
+    # Change of scores by each column, due to a reader's marks; 0 without marks.
     by_marks: Annotated[FloatArray, "c", Meta(ge=-FARTHEST, le=FARTHEST)]
 
     def validate(self) -> None:
@@ -153,7 +152,7 @@ class CombinedScore:
         return rounded(np.logaddexp(scores, self._evidence_term(surprise)), SCORE_BITS)
 
     def part_of_surprise(self, score: float, surprise: float) -> float:
-        """Part of a row's score, 0..1, that is due to other evidence."""
+        """Part (0..1) of a row's score that is due to other evidence."""
         return float(np.exp(min(float(self._evidence_term(np.array(surprise))) - score, 0.0)))
 
     def _evidence_term(self, surprise: FloatArray) -> FloatArray:
@@ -196,5 +195,5 @@ class CombinedScore:
         scores: FloatArray = np.logaddexp(whole, by_oddest) + APART * whole
         if is_marked and rows.parts is not None:
             scores += sums_of_lines(rows.parts * self.by_marks[:, None])
-        # For rows that were not learned from, the fit and a later call differ by rounding.
+        # For new rows, the fit and a later call differ by rounding.
         return rounded(scores, SCORE_BITS)

@@ -5,8 +5,8 @@ For sales by month or readings by station, log x_ij = size_i + curve_j + residua
 affects its own residual alone.
 
 Columns follow the curve only if it gives their cells, given the row's other cells, a higher log
-density than three baselines: a regression, the column alone, and additive sizes. All are densities of
-the values themselves, whatever the scale of the residuals. The sum of differences over rows is
+density than three baselines: a regression, the column alone, and additive sizes. All are densities
+of the values themselves, whatever the scale of the residuals. The sum of differences over rows is
 tested as in Vuong.
 
 References
@@ -33,19 +33,16 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # The median of three other columns withstands one wrong cell, the median of two does not.
 FEWEST_COLUMNS = 4
-# Least share of a column's values that are above 0 and so have a logarithm.
-POSITIVE = 0.95
-# Significance level of the one-sided tests.
-LEVEL = 0.05
-# Least scatter of a column, as a share of its standard deviation.
-LEAST_SCATTER = 0.02
+POSITIVE = 0.95  # least share of a column's values that are above 0 and so have a logarithm
+LEVEL = 0.05  # significance level of the one-sided tests
+LEAST_SCATTER = 0.02  # least scatter of a column, as a share of its standard deviation
 
 
 @dataclass(frozen=True, eq=False)
 class CommonCurve:
     """The columns that follow a common curve, possibly none, and the curve."""
 
-    place: Annotated[IntArray, "k", Meta(ge=0)]  # positions among a row's v numbers, increasing
+    place: Annotated[IntArray, "k", Meta(ge=0)]  # indices among a row's v numbers, increasing
     curve: Annotated[FloatArray, "k 1", SQUARABLE]  # median logarithm of each column
     # Robust standard deviations of the residuals, large enough that ratios can be squared.
     unit: Annotated[FloatArray, "k 1", Meta(ge=1e-100)]
@@ -79,7 +76,8 @@ class CommonCurve:
             own = log_density(residual, of, least_log) - slope
             gain = own - best
             z = np.array([_vuong(line[cells]) for line, cells in zip(gain, of, strict=True)])
-            # The level is divided by the number of columns (Bonferroni): else chance rejects some.
+            # Divide the level by the number of columns (Bonferroni), else chance rejects some
+            # columns.
             worse = z < ndtri(LEVEL / len(place))
             if not worse.any():
                 rival = others[others.sum(axis=(1, 2)).argmax()]
@@ -129,7 +127,7 @@ def _logs(X: FloatArray) -> FloatArray:
 
 
 def _residual(values: FloatArray, curve: FloatArray | None = None) -> FloatArray:
-    """Subtract from values (k, n) a curve, by default that of the other rows, and row sizes.
+    """Subtract a curve (by default, that of the other rows) and row sizes from values (k, n).
 
     NaN where a value is NaN. A row with a single value has size 0, about that of most rows.
     """
