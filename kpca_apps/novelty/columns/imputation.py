@@ -22,16 +22,16 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 _CLIP = 4.0  # limits the influence of outliers on filled values
-# A range leaves out 1 of 200 values at each end; at least 1, if there are 20 values or more.
+# The range leaves out 1 of 200 values at each end, at least 1 from 20 values on.
 _CUT, _FEWEST_TO_CUT = 200, 20
 _EXTREME = 10.0
 _SHRINK = 0.05
 _SWEEPS = 2
-# Rank of a low-rank precision, and number of columns up to which it is a full matrix (2 MB).
+# Rank of a low-rank precision; largest number of columns for a full matrix (2 MB).
 _MOST_RANKS, _MOST_IN_FULL = 128, 512
 _FLOOR = 1e-3  # least eigenvalue: covariances of observed pairs may be indefinite
-_MATRICES = 4  # number of matrices, as large as the precision, in memory at once
-_BLOCK = 4_000_000  # numbers in a block of linear systems (32 MB)
+_MATRICES = 4  # number of matrices as large as the precision in memory at once
+_BLOCK = 4_000_000  # number of numbers in a block of linear systems (32 MB)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class LowRankPrecision:
     """
 
     rest: Annotated[float, Meta(ge=_SHRINK, le=1)]
-    # One row for each leading direction.
+    # One row per leading direction.
     factor: Annotated[FloatArray, "r d", Meta(gt=-(_SHRINK**-0.5), lt=_SHRINK**-0.5)]
 
     @one_blas_thread()
@@ -78,7 +78,7 @@ class ConditionalMeanImputer:
     """
 
     mean: Annotated[FloatArray, "d"]  # mean of the observed values, with extreme ones clipped
-    scale: Annotated[FloatArray, "d", Meta(gt=0)]  # standard deviation of the same, 1 if constant
+    scale: Annotated[FloatArray, "d", Meta(gt=0)]  # standard deviation of the clipped values, or 1
     # Inverse of the shrunk covariance of the clipped z-scores.
     precision: Annotated[FloatArray, "d d"] | LowRankPrecision
 
@@ -134,7 +134,7 @@ class ConditionalMeanImputer:
 
 
 def _without_extreme(x: FloatArray) -> FloatArray:
-    """Clip values more than ten ranges away from the others of their column (n, d).
+    """Clip values more than ten ranges outside the range of their column (n, d).
 
     A single extreme cell would otherwise dominate the scale.
     """
@@ -158,7 +158,7 @@ def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
         squares, right = np.linalg.eigh(z.T @ z)
         variances = (1 - _SHRINK) * np.maximum(squares[::-1], 0.0) / n + _SHRINK
         vectors = right.T[::-1]
-    # The directions that are not leading share the rest of the trace.
+    # All other directions share the rest of the trace equally.
     others = variances[_MOST_RANKS:]
     n_others = d - min(len(variances), _MOST_RANKS)
     rest = _SHRINK + float((others - _SHRINK).sum()) / n_others
@@ -185,7 +185,7 @@ def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) 
     n_gaps = gaps.sum(axis=1)
     for m in np.unique(n_gaps[n_gaps > 0]):
         rows_of_m = np.flatnonzero(n_gaps == m)
-        # Numbers per row: m by m in the system, or m columns of the factor.
+        # Numbers per row: an m by m system, or m columns of the factor.
         width = len(precision.factor) if isinstance(precision, LowRankPrecision) else m
         size = max(1, _BLOCK // int(m * width))
         for start in range(0, rows_of_m.size, size):

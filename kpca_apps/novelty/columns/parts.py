@@ -158,8 +158,7 @@ AnyTable = Table | PartedTable
 GroupKey = tuple[str | None, ...]
 Groups = tuple[list[GroupKey], IntArray]  # groups, and the index (n,) of each row's group
 NO_GROUPS: Groups = ([], np.empty(0, dtype=np.int64))
-# Largest number of groups; an identifier would make more.
-MOST_KEYS = 100_000
+MOST_KEYS = 100_000  # largest number of groups, exceeded by grouping by an identifier
 
 
 @dataclass(frozen=True)
@@ -247,12 +246,12 @@ def take_rows(
         return table.take(positions)
     inside, back = np.unique(positions, return_inverse=True)
     pieces = list(each_part(some_rows(table, inside), what, _itself, execution))
-    pieces = pieces or [table.parts[0].read().take(inside)]  # no row is wanted, only the columns
+    pieces = pieces or [table.parts[0].read().take(inside)]  # no row is wanted, only columns
     return joined_rows(pieces, back, table.source)
 
 
 def joined_rows(pieces: Sequence[Table], order: IntArray, source: SourceInfo) -> Table:
-    """Concatenate at least one piece of a table and reorder its rows."""
+    """Concatenate the pieces of a table (at least one) and reorder the rows."""
     lines = None
     if pieces[0].lines is not None:
         lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[order]
