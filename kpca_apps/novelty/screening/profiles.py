@@ -16,7 +16,7 @@ NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
 
 
 def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
-    """Describe what each column became; missing cells of all rows, values of the sample."""
+    """Describe what each column became: missing cells of all rows, values of the sample."""
     table = rows.sample_table
     specs = {spec.name: spec for spec in rows.encoder.plan.specs}
     return tuple(
@@ -66,7 +66,7 @@ def naming_column(rows: Encoded, requested: str | None) -> str | None:
 
 
 def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterator[str]:
-    """Note which column identifies rows, if the user requested none, or that ids repeat."""
+    """Note which column identifies rows if the user requested none, or that ids repeat."""
     drawn, table = "" if rows.size_of_parts is None else " drawn", rows.sample_table
     if requested is None:
         if found is not None:
