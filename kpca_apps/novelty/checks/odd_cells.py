@@ -38,18 +38,15 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import PART_OF_DATE, WITH_NUMBER, Column
 
-# What the checks learned from one column.
-CellRule = tuple[CellCheck, ...]
+CellRule = tuple[CellCheck, ...]  # the checks learned from one column
 
 # `learn(table, spec, plan, n_rows, known)` learns from a column of a table, or of rows sampled from
-# `n_rows`; `known` is what a reference shows. None: the check does not apply. The first check that
-# finds a cell explains it.
+# `n_rows`; `known` is what a reference shows. It returns None if the check does not apply.
 Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
 CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling, learn_words, learn_forms)
 # Fields of an odd cell that are columns of the evidence.
 SHARED = ("column", "kind", "seen", "sentence", "suggestion", "expected", "rule", "n_cells")
-# Limit on the odd cells of a column: the clearest are kept.
-MAX_CELLS = 20_000
+MAX_CELLS = 20_000  # largest number of odd cells kept for a column: the clearest
 
 
 def cell_rules(
@@ -79,19 +76,19 @@ def checked(plan: ColumnPlan, table: Table) -> tuple[ColumnSpec, ...]:
     return (*plan.used, *naming)
 
 
-# Schema of the odd values of checked columns, with the first or all of their cells.
+# Schema of the odd values of the checked columns; row and line list the first or all cells.
 ODD: dict[str, Any] = {
-    **dict.fromkeys(("column", "check"), pl.Int64),  # positions of the column and of its check
+    **dict.fromkeys(("column", "check"), pl.Int64),  # index of the column and of its check
     **dict.fromkeys(("kind", "seen"), pl.String),
     **dict.fromkeys(("clearness", "value"), pl.Float64),  # see `FoundValue`
     "n_cells": pl.Int64,
-    **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # numbers from 1, in table order
+    **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # counted from 1, in table order
 }
 NONE_ODD = pl.DataFrame(schema=ODD)
 
 
 def _merged(odd: pl.DataFrame) -> pl.DataFrame:
-    """Merge equal values, given in table order, and keep the clearest cells of each column.
+    """Merge equal odd values, given in table order, and keep the clearest cells of each column.
 
     Values are sorted without regard to their rows, whose order would differ among parts.
     """
@@ -132,8 +129,8 @@ def table_of_evidence(
     n_cells = faults.n_odd - int(faults.odd.filter(is_token)["n_cells"].sum())
     by = ["clearness", pl.col("row").list.first()]
     found = faults.odd.filter(~is_token).sort(by, descending=[True, False], maintain_order=True)
-    # Clearness is minus log10 of the number of such values expected in a column: divide that number
-    # by the rows, and multiply it by the columns checked.
+    # Clearness is -log10 of the number of such values expected in a column. The p-value of a cell
+    # is that number, divided by the rows and multiplied by the columns checked.
     looks = np.log(max(len(columns), 1) / max(n_rows, 1))
     lines = list[tuple[Any, ...]]()
     for of in _clearest(found, MAX_EVIDENCE, pl.lit(0)).iter_rows(named=True):
@@ -148,7 +145,8 @@ def table_of_evidence(
     schema = SCHEMA | {"line": pl.Int64, "n_cells": pl.Int64, "has_levels": pl.Boolean}
     own = pl.DataFrame(lines, schema=schema | each, orient="row").explode(*each)
     at = ["column", "row"]
-    # For each contradicted cell, keep the strongest evidence, if any with a suggestion, and a rule.
+    # For each contradicted cell, keep the strongest evidence, preferably with a suggestion, and a
+    # rule.
     other = faults.contradicted.with_columns(
         n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False), rule=pl.col("rule").max().over(at)
     ).sort(pl.col("suggestion") == "", "log_p", "row", maintain_order=True)
@@ -192,7 +190,7 @@ def listed_cells(evidence: pl.DataFrame, *, in_lines: bool) -> tuple[OddCell, ..
     )
 
 
-# Words of a note that every table with missing cells has.
+# Words in the note that every table with missing cells gets.
 FILLED = "filled with what the other columns suggest"
 
 
@@ -201,14 +199,14 @@ class ColumnFaults:
     """Counts of the cells without a value in a column, or in a part of it."""
 
     n_cells: int
-    n_missing: int  # empty, or with a text for missing values
+    n_missing: int  # number of cells that are empty or hold a text for missing values
     n_unreadable: int
     first_place: int = 0  # line or row (from 1) of the first unreadable cell; 0: none
-    first: str = ""  # the text of that cell
+    first: str = ""  # the text of the first unreadable cell
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec, places: IntArray) -> ColumnFaults:
-        """Count the faults of a column with the line or row of each cell."""
+        """Count the faults of a column; `places` (n,) are the cells' lines or rows."""
         readings = column.read(spec.format)
         n_missing, rows = int(readings.missing.sum()), np.flatnonzero(readings.unreadable)
         if not rows.size:
@@ -236,7 +234,7 @@ class CellFaults:
     n_odd: int  # number of all odd cells, kept or not
     contradicted: (
         pl.DataFrame
-    )  # the strongest 100,000 pieces of evidence from rules between columns
+    )  # the 100,000 strongest pieces of evidence from rules between columns
 
     @classmethod
     def of(
@@ -321,9 +319,9 @@ class CellFaults:
 
 
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
-    """Return a note on the unreadable cells of a column; InputError if most cells are."""
+    """Return a note on a column's unreadable cells; InputError if most cells are unreadable."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
-    # Say "possible date", since an impossible date looks like a date.
+    # Say "possible date", since an impossible date still looks like a date.
     noun = noun if noun == "number" else f"possible {noun}"
     first = f" ({quoted(faults.first)})"
     if 2 * n > faults.n_cells - faults.n_missing:

@@ -29,15 +29,14 @@ from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-RARE_SHARE = 0.001  # a level is rare up to this share of the cells, or up to RARE_CELLS
-# Least ratio of counts for levels that differ in case and spaces only, and for rare codes.
+RARE_SHARE = 0.001  # largest share of cells of a rare level; or RARE_CELLS, if that is more
+# Least ratio of counts between levels that differ in case and spaces only, and for rare codes.
 TIMES_RARER_FOLDED = 5
 # Least number of cells, and of characters, of a suggested code.
 LEAST_OF_CODE, MIN_CODE_LETTERS = 10, 3
 MIN_LETTERS, MAX_LETTERS = 4, 60
-# Words in capitals up to this length are codes: EURO, KJFK.
-CODE_LETTERS = 5
-# If this share of the common levels has a neighbour one edit away, they are codes.
+CODE_LETTERS = 5  # words in capitals up to this length are codes: EURO, KJFK
+# If a larger share of the common levels has a neighbour one edit away, they are codes.
 CLOSE_SHARE = 0.1
 MAX_COMMON = 1_000
 
@@ -95,7 +94,7 @@ class SpellingRule:
         return cls(rare, seen, dict(nearby), by_letters, by_code)
 
     def meant(self, level: str) -> list[str]:
-        """Return the common levels that may have been meant, most frequent first."""
+        """Return the common levels that a level may misspell, most frequent first."""
         count = self.counts.get(level, 1)
         same = self.folded.get(folded(level))
         if same is not None and same != level:
