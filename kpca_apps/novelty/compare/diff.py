@@ -32,12 +32,12 @@ from kpca_apps.tables.write import as_written
 
 KIND = "novelty screening"
 SCORED = ("scored.csv", "scored.parquet")
-MOST_ROWS = 1_000  # rows described in each list
-MOST_CHANGED = 10  # changed cells described in a row
-# Settings that depend on the table, so that they are not compared.
+MOST_ROWS = 1_000  # largest number of rows described in each list
+MOST_CHANGED = 10  # largest number of changed cells described in a row
+# Settings that depend on the table and are therefore not compared.
 OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
 CELL = 60
-HEADER = 1 << 20  # characters that contain the header of a scored table
+HEADER = 1 << 20  # number of characters that surely contain the header of a scored table
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Run:
         return written_names(self.columns, self.table)
 
     def summary(self, hidden: Collection[str] = ()) -> RunSummary:
-        """Summarise the run, without a sentence on findings if another run hides more columns."""
+        """Summarise the run; leave out its findings if the other run hides more columns."""
         n_rows, n_flagged = int(self.result["n_rows"]), int(self.result["n_flagged"])
         sentence = str(self.result["sentence"])
         if not {*hidden} <= {name for name, one in self.columns.items() if one["hidden"]}:
@@ -87,7 +87,7 @@ def diff_runs(
             else f"{second}: has no column in common with {first}; compare runs on similar tables."
         )
     listed = [_rows(run, keys, shared) for run in runs]
-    # For each list, the same rows in the other run's table.
+    # For each list, find the same rows in the other run's table.
     others = [
         _rows(run, keys, shared, wanted=theirs["key"].to_list())
         for run, theirs in zip(runs, reversed(listed), strict=True)
@@ -95,7 +95,7 @@ def diff_runs(
     hashes = [_key_hashes(run, keys) for run in runs]
     is_apart = not np.isin(hashes[0], hashes[1]).any()
     if is_apart:
-        # If the tables share no row, no row is new or removed.
+        # If the tables have no common row, no row is new or removed.
         listed = [frame.clear() for frame in listed]
     describe = partial(_listed, shared=shared, hidden=hidden, key=key)
     settings_changed = _settings_changed(*(run.result for run in runs))
@@ -171,7 +171,7 @@ def _read(folder: Path) -> _Run:
 
 
 def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
-    """Return the scored table's names of input columns, without columns that it lacks.
+    """Return the names of input columns in the scored table, except of columns that it lacks.
 
     Input columns come first, in order. Writing may add an apostrophe or endings; reading strips
     spaces and numbers equal names.
@@ -212,7 +212,7 @@ def _rows(
     run: _Run, keys: Sequence[str], shared: Sequence[str], wanted: Collection[str] | None = None
 ) -> pl.DataFrame:
     marked, table = pl.lit(False), run.table
-    # Rows that are listed for an odd cell, but not flagged, have a reason column.
+    # Rows that are not flagged, but listed for an odd cell, have a reason column, too.
     is_flagged = _text(["flagged"]).str.to_lowercase().eq("true")
     if "accepted" in table.columns[len(run.columns) :]:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
