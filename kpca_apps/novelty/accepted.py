@@ -23,8 +23,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.tables.write import as_written
 
-# Significant digits in which numbers must agree; files of spreadsheets keep 15.
-DIGITS = 12
+DIGITS = 12  # significant digits in which numbers must agree; spreadsheet files store 15 digits
 # Largest share of rows that may be accepted: with more, too few are left to judge.
 MOST = 0.5
 MAX_NAMED = 5
@@ -37,14 +36,14 @@ OURS = frozenset(
 
 @dataclass(frozen=True)
 class Accepted:
-    """Rows of a table that a reader judged: fine, known to be odd, or wrong."""
+    """Rows of a table that a reader judged to be fine, known to be odd, or wrong."""
 
     is_accepted: BoolArray  # (n,), rows judged fine or known to be odd
     name: str  # name of the list
     notes: tuple[str, ...]  # notes on listed rows that match no row
-    is_known: BoolArray | None = None  # (n,), known to be odd: not learned from; None if all fine
-    is_wrong: BoolArray | None = None  # (n,), rows marked as wrong: they stay on top
-    marks: tuple[RowMark, ...] = ()  # sorted by row in each list
+    is_known: BoolArray | None = None  # (n,), known to be odd: no training rows; None if all fine
+    is_wrong: BoolArray | None = None  # (n,), rows marked as wrong, which rank first
+    marks: tuple[RowMark, ...] = ()  # in each list, sorted by row
 
     @property
     def is_fine(self) -> BoolArray:
@@ -77,14 +76,14 @@ class Accepted:
 class _Shared(NamedTuple):
     """How a column that both tables have is compared."""
 
-    name: str  # name in the table
+    name: str  # name of the column in the table
     format: ValueFormat | None  # format of numbers or dates; None for text
     in_lower: bool  # whether case is ignored
-    is_single: bool  # whether the table has numbers of 32 bits
+    is_single: bool  # whether the table stores the column as 32-bit floats
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec | None) -> _Shared:
-        """Choose the comparison by the plan, or by the data type if the plan ignores the column."""
+        """Choose the comparison by the plan, or by data type if the plan ignores the column."""
         format, kind = None if spec is None else spec.format, column.cells.dtype
         if format is None and kind.is_numeric():
             format = NumberFormat()
@@ -152,7 +151,7 @@ def find_accepted(
     compared = [_Shared.of(head.column(name), by_name.get(name)) for name in columns]
     wanted = dict[str, pl.Series]()
     for shared, own in zip(compared, columns.values(), strict=True):
-        # Spreadsheets may save dates and decimals as their locale writes them.
+        # Spreadsheets may save dates and decimal numbers in the notation of their locale.
         format = None if shared.format is None else own.written_as(shared.format)[0]
         wanted[str(len(wanted))] = shared.read(own, format)
     match = partial(_matched, columns=compared, wanted=pl.DataFrame(wanted))
@@ -174,7 +173,7 @@ def find_accepted(
 
 
 def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], list[str]]:
-    """Return the columns of `accept` by their names in the table, and names that it lacks.
+    """Return the columns of `accept` by their names in the table, and the columns the table lacks.
 
     Guarding apostrophes are removed. Columns with the name of an added column were written with an
     ending.

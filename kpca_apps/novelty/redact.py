@@ -36,7 +36,7 @@ Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Re
 
 HIDDEN, VALUES_HIDDEN = "(hidden)", "values hidden"
 CONTRADICTED_BY_HIDDEN = "Cells of its row that are hidden contradict it."
-# Findings about one column: the field with its name, and the replacements of hidden values.
+# Findings about one column: the field with the column's name, and replacements of hidden values.
 ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
     ColumnProfile: ("name", {"hidden": True, "distribution": None, "why": VALUES_HIDDEN}),
     Evaluation: ("label", {"positive": HIDDEN}),
@@ -59,7 +59,7 @@ ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
 
 
 class Note(str):
-    """A sentence that cites values; as a string it is the text without them.
+    """A sentence that cites values; as a string, the sentence without them.
 
     Code that treats a note as a string shows no value. `visible_notes` returns the full text if
     none of its columns is hidden.
@@ -223,7 +223,7 @@ def redact_source(source: SourceInfo, hidden: Collection[str]) -> SourceInfo:
     """Remove names of files if the column of files is hidden."""
     if source.file_column not in hidden:
         return source
-    # The first note is a number of files; all others name files.
+    # The first note states the number of files; all others name files.
     return replace(source, notes=source.notes[:1], left_out=())
 
 
