@@ -1,8 +1,4 @@
-"""Rules of a table of any size: found in a sample in memory, checked on all rows.
-
-Rules about single rows are checked part by part, rules that compare rows on all rows of their
-columns.
-"""
+"""Rules of a table of any size: found in a sample in memory, checked on all rows."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def _independent(
             kept.append(rule)
             if not rule.offset:
                 proportional.add(equation)
-    # Find columns that sums make proportional to each other, such as gross, net and tax.
+    # Find columns that are proportional because of the sums, such as gross, net and tax.
     for first, second in combinations(sorted({name for rule in kept for name in rule.columns}), 2):
         if proportional.ties(first, second):
             logs.add({first: 1.0, second: -1.0})

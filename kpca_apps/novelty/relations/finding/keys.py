@@ -123,10 +123,7 @@ def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
 
 
 def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Unique]:
-    """Find two columns that repeat, but together identify rows (country, year).
-
-    Of several pairs, return the one with fewest values.
-    """
+    """Find the two repeating columns with fewest values that together identify rows."""
     found: list[tuple[int, Unique]] = []
     usable = [
         name
