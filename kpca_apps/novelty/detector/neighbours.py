@@ -255,7 +255,7 @@ class Surroundings:
         return Expected(groups, values, ends, distances)
 
     def expected_of_all(self, row: FloatArray) -> Expected:
-        """Return the expected value of each group of a standardised row (d,) by all rows."""
+        """Return the expected value of each group of a standardised row (d,), over all rows."""
         n = len(self.groups)
         every = np.tile(self.everyone, (n, 1))
         return self.expected(row[None], np.zeros(n, dtype=np.int64), np.arange(n), every)

@@ -41,7 +41,7 @@ class Rule:
         return (1.0 - BY_CELLS) * self.setting
 
     def count(self, n_rows: int) -> int:
-        """Return the number of rows of a table that a choice flags."""
+        """Return the number of rows of a table that a choice (share or count) flags."""
         return int(self.setting) if self.name == "count" else top_count(n_rows, self.setting)
 
     def threshold(self, scores: FloatArray, calibration_scores: FloatArray | None = None) -> float:

@@ -1,7 +1,4 @@
-"""Choose the densest rows, to which a model is fitted, of a table with outliers.
-
-These are half of all rows, or more if density is even; the fit learns nothing from the others.
-"""
+"""Choose the densest rows, to which a model is fitted, of a table with outliers."""
 
 from __future__ import annotations
 

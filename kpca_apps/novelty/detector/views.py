@@ -71,7 +71,7 @@ class Uncached:
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Roles of the columns of the rows."""
+    """Which columns stay unscaled, and which columns come from one source."""
 
     as_is: IntArray  # columns that every view takes unscaled, increasing
     # Columns made from one source column weigh as much as one column, and are explained as one.
