@@ -350,10 +350,7 @@ class TableEncoder:
                 yield group.columns[-1]
 
     def matrix(self, table: Table) -> FloatArray:
-        """Encode the rows of a table, or of a part of it, as finite numbers (n, d).
-
-        Rows are encoded independently of each other.
-        """
+        """Encode rows of a table as finite numbers (n, d), independently of each other."""
         matrix = np.hstack([coder.encode(table.column(coder.spec.name)) for coder in self.coders])
         if np.isnan(matrix).any():
             values = np.delete(np.arange(matrix.shape[1]), self.as_is)

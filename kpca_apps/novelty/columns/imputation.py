@@ -134,10 +134,7 @@ class ConditionalMeanImputer:
 
 
 def _without_extreme(x: FloatArray) -> FloatArray:
-    """Clip values more than ten ranges outside the range of their column (n, d).
-
-    A single extreme cell would otherwise dominate the scale.
-    """
+    """Clip values over ten ranges outside their column's range (n, d): one could set its scale."""
     ordered, n_seen = np.sort(x, axis=0), (~np.isnan(x)).sum(axis=0)
     cut = np.where(n_seen >= _FEWEST_TO_CUT, np.maximum(n_seen // _CUT, 1), 0)
     low = np.take_along_axis(ordered, cut[None], axis=0)
