@@ -223,10 +223,7 @@ def _pieces(
 
 
 def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
-    """Score every row, shape (n,), by its own model and on the scale of that model.
-
-    For the table that the model was fitted on, the scores are known.
-    """
+    """Score every row, shape (n,), by the model of its group and on the scale of that model."""
     if len(pieces) == 1 and pieces[0].model.is_whole:
         model = pieces[0].model
         return model.training_scores if rows.is_own else scores_of(model.detector, rows)
@@ -492,7 +489,7 @@ def flag(
 
 
 def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
-    """State which rows a choice flags, and whether ties add or remove rows."""
+    """State which rows a choice (share or count) flags, and whether ties add or remove rows."""
     count = rule.count(n)
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
     rows = f"{count:,} row{'s' if count > 1 else ''}"

@@ -197,7 +197,7 @@ class NoveltyModel:
 
     @property
     def chosen_threshold(self) -> float | None:
-        """The threshold that a choice set on the training table and keeps for later tables."""
+        """The threshold that share or count set on the training table, kept for later tables."""
         return self.group_threshold if self.groups else self.detector.flags_above
 
     def validate(self) -> None:

@@ -57,11 +57,7 @@ def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnP
 
 
 def naming_column(rows: Encoded, requested: str | None) -> str | None:
-    """Find the column that identifies the rows: the one requested, or a suitable one.
-
-    The column must be a visible identifier that differs in every row of the sample, but no row
-    number.
-    """
+    """Find the column that identifies the rows: the requested one, or a visible identifier."""
     return requested or naming_identifier(rows.sample_table, rows.sample_index, rows.encoder.plan)
 
 
