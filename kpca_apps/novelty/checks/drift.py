@@ -30,10 +30,7 @@ EXPECTED = 5.0  # least expected count of a level for the chi-squared approximat
 def find_drift(
     encoder: TableEncoder, where: str, table: Table, *, clean: bool
 ) -> tuple[tuple[MovedColumn, ...], tuple[str, ...]]:
-    """Return the columns whose distribution differs from the training table's, and notes on them.
-
-    `where` names the training table, which may be a `clean` reference.
-    """
+    """Return the columns distributed unlike those of the training table, and notes on them."""
     before = encoder.summaries
     now = [ColumnSummary.of(table.column(spec.name), spec) for spec in encoder.plan.used]
     moved, notes = moved_columns(before, now), list[str]()
