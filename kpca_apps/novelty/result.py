@@ -1,7 +1,4 @@
-"""The result of a screening: frozen objects of numbers and text, without table or model.
-
-Reports, JSON files and terminal summaries use nothing else.
-"""
+"""The result of a screening: frozen objects of numbers and text, without table or model."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ BINS = 60  # bins of the histogram of all scores
 MAX_TICKS = 200  # largest number of flagged rows with stored scores
 MAX_STEPS = 400  # approximate number of ranks with stored scores
 WIDE = 30.0  # least ratio of highest to median score for a logarithmic axis
-REACH = 2.0  # range beyond the flagged rows, in distances of the threshold from the median
+REACH = 2.0  # histogram range above the threshold, in distances of the threshold from the median
 N_KINDS = 5  # number of kinds of reasons that come first
 # Kinds of odd cells: contradicted by other cells of the row, misspelt, a new level.
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"
