@@ -59,7 +59,7 @@ class FlagCounts:
         return cls(target, given, keys[many], counts[many], counts.sum(axis=0) / counts.sum())
 
     def judge(self, codes: Sequence[IntArray], own: BoolArray) -> _Judged:
-        """Return how rare each row's value is among similar rows; a row in `own` is left out."""
+        """Return how rare each row's value is among the other rows that are similar."""
         key, value = _hashes(codes, self.given), codes[self.target]
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         known = value < self.counts.shape[1]

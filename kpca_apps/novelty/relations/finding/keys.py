@@ -29,7 +29,7 @@ NAMING = ("identifier", "id")
 
 _DAY = 86400.0  # seconds
 _REPEATS = 0.5  # least share of rows with a repeated key
-_MOST_ALIKE = 4  # largest number of a key's rows with one exception; more show a second value
+_MOST_ALIKE = 4  # largest number of equal exceptions to a key; more are a second value
 _MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _NEIGHBOURS = 0.5  # largest share of neighbouring numbers with one value, for codes
