@@ -1,8 +1,6 @@
 """Find the rows of a table that another table lists as accepted.
 
-Each listed row accepts the rows that are equal in all shared columns: numbers, dates and texts are
-compared as such, and an empty cell equals a missing value. A row that changes later is no longer
-accepted.
+A listed row accepts the rows that equal it in all shared columns, until their cells change.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.tables.write import as_written
 
-# Significant digits in which numbers must agree; files of spreadsheets keep 15.
-DIGITS = 12
+DIGITS = 12  # significant digits in which numbers must agree; spreadsheet files store 15 digits
 # Largest share of rows that may be accepted: with more, too few are left to judge.
 MOST = 0.5
 MAX_NAMED = 5
@@ -39,14 +36,14 @@ OURS = frozenset(
 
 @dataclass(frozen=True)
 class Accepted:
-    """Rows of a table that a reader judged: fine, known to be odd, or wrong."""
+    """Rows of a table that a reader judged to be fine, known to be odd, or wrong."""
 
     is_accepted: BoolArray  # (n,), rows judged fine or known to be odd
-    name: str  # of the list
+    name: str  # name of the list
     notes: tuple[str, ...]  # notes on listed rows that match no row
-    is_known: BoolArray | None = None  # (n,), known to be odd: not learned from; None if all fine
-    is_wrong: BoolArray | None = None  # (n,), rows marked as wrong: they stay on top
-    marks: tuple[RowMark, ...] = ()  # sorted by row in each list
+    is_known: BoolArray | None = None  # (n,), known to be odd: no training rows; None if all fine
+    is_wrong: BoolArray | None = None  # (n,), rows marked as wrong, which rank first
+    marks: tuple[RowMark, ...] = ()  # in each list, sorted by row
 
     @property
     def is_fine(self) -> BoolArray:
@@ -79,14 +76,14 @@ class Accepted:
 class _Shared(NamedTuple):
     """How a column that both tables have is compared."""
 
-    name: str  # in the table
+    name: str  # name of the column in the table
     format: ValueFormat | None  # format of numbers or dates; None for text
     in_lower: bool  # whether case is ignored
-    is_single: bool  # whether the table has numbers of 32 bits
+    is_single: bool  # whether the table stores the column as 32-bit floats
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec | None) -> _Shared:
-        """Choose the comparison by the plan, or by the data type if the plan ignores the column."""
+        """Choose the comparison by the plan, or by data type if the plan ignores the column."""
         format, kind = None if spec is None else spec.format, column.cells.dtype
         if format is None and kind.is_numeric():
             format = NumberFormat()
@@ -134,9 +131,8 @@ def find_accepted(
 ) -> Accepted:
     """Find the rows of a table that equal a row of the table `accept`.
 
-    Columns are read by `specs`. A `hidden` column that is empty in `accept` is ignored: scored
-    tables omit its values. InputError if more than the share `most` of the table is accepted, or
-    all of it.
+    Columns are read by `specs`. A `hidden` column that is empty in `accept`, as in scored tables,
+    is ignored. InputError if more than the share `most` of the table is accepted, or all of it.
     """
     name, where = one_line(accept.source.name, 60), one_line(table.source.name, 60)
     written, ignored = _written(accept, table.columns)
@@ -155,7 +151,7 @@ def find_accepted(
     compared = [_Shared.of(head.column(name), by_name.get(name)) for name in columns]
     wanted = dict[str, pl.Series]()
     for shared, own in zip(compared, columns.values(), strict=True):
-        # Spreadsheets may save dates and decimals as their locale writes them.
+        # Spreadsheets may save dates and decimal numbers in the notation of their locale.
         format = None if shared.format is None else own.written_as(shared.format)[0]
         wanted[str(len(wanted))] = shared.read(own, format)
     match = partial(_matched, columns=compared, wanted=pl.DataFrame(wanted))
@@ -177,7 +173,7 @@ def find_accepted(
 
 
 def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], list[str]]:
-    """Return the columns of `accept` by their names in the table, and names that it lacks.
+    """Return the columns of `accept` by their names in the table, and the columns the table lacks.
 
     Guarding apostrophes are removed. Columns with the name of an added column were written with an
     ending.
@@ -207,7 +203,6 @@ def unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
 def _notes(
     accept: Table, where: str, counts: IntArray, ignored: Sequence[str], table: AnyTable
 ) -> list[str]:
-    """Return notes on accepted rows without a match, and on ignored columns."""
     name, notes = one_line(accept.source.name, 60), []
     idle = np.flatnonzero(counts == 0)
     if idle.size:

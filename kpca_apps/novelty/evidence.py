@@ -24,9 +24,9 @@ class Evidence(NamedTuple):
     seen: str  # text of the cell
     suggestion: str  # suggested value; may be empty
     expected: str  # suggested value or allowed range, in words
-    support: int  # number of rows it was learned from
+    support: int  # number of rows from which the expected value was learned
     sentence: str  # why the cell is odd
-    given: tuple[str, ...] = ()  # the other columns that contradict it
+    given: tuple[str, ...] = ()  # other columns that contradict the cell
     others: tuple[str, ...] = ()  # those of `given` that may be wrong instead
     rule: str = ""  # broken rule, in plain English
 
@@ -50,7 +50,7 @@ def as_table(lines: Iterable[Evidence]) -> pl.DataFrame:
 
 
 NO_EVIDENCE = as_table(())
-MAX_EVIDENCE = 100_000  # number of lines that are kept: the strongest
+MAX_EVIDENCE = 100_000  # largest number of lines; the strongest are kept
 # Cells that agree in these fields are one finding.
 _ALIKE = ("column", "kind", "seen", "sentence", "suggestion", "expected")
 
@@ -67,7 +67,7 @@ def in_findings(cells: pl.DataFrame) -> pl.DataFrame:
 def strongest_by_row(findings: pl.DataFrame) -> pl.DataFrame:
     """Return the least `log_p` of each row.
 
-    Consecutive rows of a finding are one fault, such as a stuck sensor, which counts for the first.
+    Consecutive rows of a finding are one fault, such as a stuck sensor; only the first counts.
     """
     cells = findings.with_row_index("finding").explode("row")
     continues = (pl.col("row").diff() == 1).over("finding").fill_null(False)

@@ -26,9 +26,8 @@ from kpca_apps.novelty.screening.profiles import naming_column
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Largest number of rows of one id that a message lists.
-MAX_PLACES = 20
-Line = NewType("Line", int)  # of the file, on which a row starts; a plain number is of a row
+MAX_PLACES = 20  # largest number of rows of one id that a message lists
+Line = NewType("Line", int)  # line of the file on which a row starts (a plain number is a row)
 
 
 def explain_row(
@@ -43,9 +42,9 @@ def explain_row(
 ) -> tuple[RankedRow, ScreeningResult]:
     """Return a row with its rank and all its reasons, and the result for the whole table.
 
-    `row` is its text in the column that names the rows (`naming_column`), else its number from 1,
-    or the line of the file on which it starts.
-    Unless `by_hidden`, hidden columns are not searched: a match would reveal a value.
+    `row` is its text in the column that identifies rows (`naming_column`), else its number from 1,
+    or the line of the file on which it starts. Unless `by_hidden`, hidden columns are not searched:
+    a match would reveal a value.
     """
     execution = execution or Execution()
     options = replace(options or inherit_options(model, table, execution), explain=0)
@@ -81,7 +80,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | Line) -> int:
         return int(found[0])
     if len(found) == 0:
         raise InputError(Note(f"{name}: no {what}", f"{name}: no {bare}", columns))
-    # Tell where these rows are, and how to name one of them.
+    # Tell where the rows are, and how to name a single row.
     first = found[:MAX_PLACES]
     # In a table of several files, a line number is ambiguous.
     taken, file_column = rows.take(first), rows.source.file_column
@@ -105,7 +104,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | Line) -> int:
 def _named_rows(
     rows: Encoded, id_column: str | None, row: str
 ) -> tuple[NDArray[np.int64], str, str]:
-    """Return positions by id or number, and the search in words, with and without cell values."""
+    """Return row indices by id or number, and the search in words, with and without values."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
     what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
     bare = what
@@ -122,7 +121,7 @@ def _named_rows(
 
 
 def _positions(rows: Encoded, column: str | None, text: str, line: int | None = None) -> IntArray:
-    """Return the positions of rows that start on a line, or with a text in a column."""
+    """Return the indices of rows that start on a line, or hold a text in a column."""
     is_meant = partial(_is_meant, column=column, text=text, line=line)
     parts = each_part(rows.table, "Looking for rows", is_meant, rows.execution)
     return np.flatnonzero(np.concatenate(list(parts)))

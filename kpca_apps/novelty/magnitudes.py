@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import FloatArray, Values
 
-# Largest relative rounding error of a few operations.
-ROUNDING = 8 * np.finfo(np.float64).eps
-# Smaller differences count as 0: their inverse nearly overflows.
-SMALLEST = 1e-300
+ROUNDING = 8 * np.finfo(np.float64).eps  # largest relative rounding error of a few operations
+SMALLEST = 1e-300  # smaller differences count as 0, as their inverse nearly overflows
 # Sums of squares and of differences of larger numbers may overflow.
 LARGEST_TO_SQUARE, LARGEST_TO_SUBTRACT = 1e150, 1e300
 
@@ -31,11 +29,11 @@ def varies(columns: FloatArray, size: float | None = None) -> NDArray[np.bool_]:
 def units(columns: FloatArray) -> FloatArray:
     """Return a power of two close to the largest absolute value of each column; NaN are ignored.
 
-    Division by it is exact and avoids overflow of squares.
+    Division by this power is exact and avoids overflow of squares.
     """
     low, high = (f.reduce(columns, axis=0, initial=np.nan) for f in (np.fmin, np.fmax))
     largest = np.nan_to_num(np.maximum(np.abs(low), np.abs(high)))
-    # Powers of two whose inverse is finite.
+    # Use powers of two with a finite inverse.
     exponent = np.clip(np.frexp(largest)[1], -1021, 1023)
     return np.where(largest > 0, np.ldexp(1.0, exponent), 1.0)
 

@@ -1,8 +1,8 @@
 """Marks of rows in a report (wrong, fine or known), matched to the rows of a table.
 
 The *key* of a row is a hash of its visible cells and the names of their columns, so marks do not
-depend on hidden values. If columns are hidden, different rows may have equal keys: then a mark
-applies to the row of its number, or to the only row with its key if a visible identifier names it.
+depend on hidden values. If columns are hidden, different rows may have equal keys. Then a mark
+applies to the row with its number, or to the only row with its key and a visible identifier.
 """
 
 from __future__ import annotations
@@ -41,24 +41,21 @@ Kind = Literal["wrong", "fine", "known"]
 KEY = "row_key"  # column of keys in a list of marks
 LARGEST = 64_000_000  # largest size of a page or a list, in bytes
 MOST_MARKS = 100_000
-_HEAD = 4096  # first bytes, which show whether a file in a store is a page
+_HEAD = 4096  # number of first bytes that show whether a file in a store is a page
 _LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
-_SIGN = b'<script type="application/json" id="marks">'  # what precedes the marks in a page
+_SIGN = b'<script type="application/json" id="marks">'  # text before the marks in a page
 _SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'
 _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
-# v (all columns visible) or h (some hidden), hash of the columns' names; hash of the row's cells.
+# A key: v (all columns visible) or h (some hidden), hash of the column names; hash of the cells.
 _KEY_FORM = "^[vh][0-9a-f]{8}-[0-9a-f]{16}$"
-# Number of bits of a number that other programs keep in their files.
-_BITS = 40
-# Hashed as texts: larger integers, and digits that are codes, as 0012 is not 12.
+_BITS = 40  # number of mantissa bits that other programs keep in their files
+# Larger integers are hashed as texts, as are digits that are codes: 0012 is not 12.
 _LONG = float(1 << _BITS)
 _CODE = r"^(?:-?[1-9][0-9]{12,}|0[0-9]+)$"
 _MISSING = 0x9E3779B97F4A7C15
 
 
 class _Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mark in a page."""
-
     key: Annotated[str, msgspec.Meta(pattern=_KEY_FORM)]
     mark: Kind
     row: Annotated[int, msgspec.Meta(ge=1)]
@@ -79,7 +76,7 @@ class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Marks:
     """The marks of a page or a list."""
 
-    name: str  # of the file
+    name: str  # name of the file
     marks: tuple[_Mark, ...]
     columns: tuple[str, ...] | None  # columns that the keys cover, if the file names them
 
@@ -104,7 +101,7 @@ def mixed(values: HashArray) -> HashArray:
 
 
 def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
-    """Hash cells of each row, whatever the order of columns and this package's version."""
+    """Hash the cells of each row, independently of the order of columns and the package version."""
     total = np.zeros(table.frame.height, dtype=np.uint64)
     for name in names:
         total += mixed(_cell_hashes(table.column(name)) ^ np.uint64(_text_hash(name)))
@@ -116,7 +113,7 @@ def _cell_hashes(column: Column) -> HashArray:
     if column.cells.dtype.is_numeric():
         numbers = np.asarray(column.cells.to_numpy(), dtype=np.float64)
         hashes = _number_hashes(numbers)
-        # Long identifiers differ in their last digits.
+        # Long identifiers may differ in their last digits only.
         is_long = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) >= _LONG))
         if is_long.size and column.cells.dtype.is_integer():
             hashes[is_long] = [_text_hash(str(column.cells[row])) for row in is_long.tolist()]
@@ -244,7 +241,7 @@ def _records(table: Table) -> Iterator[dict[str, str | None]]:
 def find_marked(
     marks: Marks, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
 ) -> Accepted:
-    """Find the marked rows of a table; InputError if the keys are of other visible columns."""
+    """Find the marked rows of a table; InputError if the keys cover other visible columns."""
     columns = _columns_of(marks, table, hidden)
     wanted = np.array([int(mark.key[-16:], 16) for mark in marks.marks], dtype=np.uint64)
     match = partial(_matches, columns=columns, wanted=np.unique(wanted), hidden=hidden)
@@ -258,7 +255,7 @@ def find_marked(
     order = np.argsort(keys, kind="stable")
     starts, stops = (np.searchsorted(keys[order], wanted, side=s) for s in ("left", "right"))
     found, idle = dict[int, RowMark](), []
-    # Of several marks of a row, use the last.
+    # If a row has several marks, use the last.
     last = {(m.key, m.row * m.key.startswith("h")): n for n, m in enumerate(marks.marks)}
     for number in sorted(last.values()):
         mark, start, stop = marks.marks[number], int(starts[number]), int(stops[number])
@@ -286,7 +283,7 @@ def find_marked(
 def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[str]:
     """Return the columns that row keys hash: those that the page names, or all visible ones."""
     visible = [name for name in table.columns if name not in hidden]
-    # Keys of hidden cells would allow guessing their values.
+    # Keys that cover hidden cells would allow guessing the values.
     if marks.columns is not None and {*marks.columns} <= {*visible}:
         visible = list(dict.fromkeys(marks.columns))
     start = _start(visible, is_part=False)[1:]
@@ -311,7 +308,6 @@ def _matches(
 
 
 def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:
-    """Yield a note on marks without a row."""
     if idle:
         places = [
             f"line {mark.line}" if mark.line else mark.id or f"row {mark.row}"

@@ -1,11 +1,9 @@
 """Remove the values of hidden columns from results.
 
-Findings are made from all values. `redact` then masks those of hidden columns in the result, before
-a report, a list, a file or a terminal receives it, by the column of each value. A sentence that
-cites values outside of such an object is a `Note` with an alternative text.
-
-Derived values are masked as well: expected values, profiles, levels of an axis. Names of columns,
-counts of missing cells, equal rows and weights of columns in a score are not values.
+`redact` masks the values of hidden columns, and values derived from them, before a report, a list,
+a file or a terminal receives the result. A sentence that cites values is a `Note` with an
+alternative text. Names of columns, counts of missing cells, equal rows and weights of columns in a
+score are not values.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Re
 
 HIDDEN, VALUES_HIDDEN = "(hidden)", "values hidden"
 CONTRADICTED_BY_HIDDEN = "Cells of its row that are hidden contradict it."
-# Findings about one column: the field with its name, and the replacements of hidden values.
+# Findings about one column: the field with the column's name, and replacements of hidden values.
 ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
     ColumnProfile: ("name", {"hidden": True, "distribution": None, "why": VALUES_HIDDEN}),
     Evaluation: ("label", {"positive": HIDDEN}),
@@ -61,10 +59,10 @@ ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
 
 
 class Note(str):
-    """A sentence that cites values; as a string it is the text without them.
+    """A sentence that cites values; as a string, the sentence without them.
 
-    Code that treats it as a string shows no value. `visible_notes` returns the full text if none of
-    its columns is hidden.
+    Code that treats a note as a string shows no value. `visible_notes` returns the full text if
+    none of its columns is hidden.
     """
 
     text: str
@@ -199,7 +197,6 @@ def masked(
 
 
 def _without(findings: tuple[Finding, ...], hidden: Collection[str]) -> tuple[Finding, ...]:
-    """Mask the values of findings about hidden columns."""
     kept = []
     for one in findings:
         column, instead = ABOUT_A_COLUMN[type(one)]
@@ -218,7 +215,6 @@ def _cell(cell: OddCell, hidden: Collection[str]) -> OddCell:
 def _texts(
     columns: tuple[str, ...], texts: tuple[str, ...], hidden: Collection[str]
 ) -> tuple[str, ...]:
-    """Mask the texts of hidden columns."""
     pairs = zip(columns, texts, strict=True)
     return tuple(HIDDEN if name in hidden else text for name, text in pairs)
 
@@ -227,7 +223,7 @@ def redact_source(source: SourceInfo, hidden: Collection[str]) -> SourceInfo:
     """Remove names of files if the column of files is hidden."""
     if source.file_column not in hidden:
         return source
-    # The first note is a number of files; all others name files.
+    # The first note states the number of files; all others name files.
     return replace(source, notes=source.notes[:1], left_out=())
 
 

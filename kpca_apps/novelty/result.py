@@ -1,7 +1,4 @@
-"""The result of a screening: frozen objects of numbers and text, without table or model.
-
-Reports, JSON files and terminal summaries use nothing else.
-"""
+"""The result of a screening: frozen objects of numbers and text, without table or model."""
 
 from __future__ import annotations
 
@@ -22,16 +19,16 @@ Settings = Mapping[str, Setting]
 
 COLUMN_BINS = 40
 BINS = 60  # bins of the histogram of all scores
-MAX_TICKS = 200  # largest number of flagged rows whose score is stored
-MAX_STEPS = 400  # number of ranks, about, whose score is stored
-WIDE = 30.0  # ratio of scores from which the axis is logarithmic: highest over median
-REACH = 2.0  # histogram range beyond the flagged rows, in steps from the median to them
-N_KINDS = 5  # number of kinds of reason that come first
-# Kinds of odd cell: contradicted by others of its row, misspelt, and a new level.
+MAX_TICKS = 200  # largest number of flagged rows with stored scores
+MAX_STEPS = 400  # approximate number of ranks with stored scores
+WIDE = 30.0  # least ratio of highest to median score for a logarithmic axis
+REACH = 2.0  # histogram range above the threshold, in distances of the threshold from the median
+N_KINDS = 5  # number of kinds of reasons that come first
+# Kinds of odd cells: contradicted by other cells of the row, misspelt, a new level.
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
-REVEALED = "is hidden, but follows from"  # part of a note for readers who may see all values
-# Most odd cells that a page shows: of all columns, and of one, as a bad column must not fill it.
+REVEALED = "is hidden, but follows from"  # words of a note for readers who may see all values
+# Largest number of odd cells on a page: in all columns, and in one, so that none fills the page.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 
 
@@ -64,7 +61,7 @@ class NumericProfile:
 
 @dataclass(frozen=True)
 class CategoryProfile:
-    """Most frequent levels of a categorical column, most frequent first (at most 12)."""
+    """The most frequent levels of a categorical column (at most 12), the most frequent first."""
 
     levels: tuple[str, ...]
     counts: tuple[int, ...]
@@ -73,18 +70,18 @@ class CategoryProfile:
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """The role that a table column was given, and its values."""
+    """Role and values of a column of the table."""
 
     name: str  #: as written in the table: any text, even hostile
     #: "numeric", "boolean", "categorical", "datetime", "text", "identifier", "constant",
     #: "duplicate", "empty", "excluded", "label" or "id".
     role: str
-    used: bool  #: whether the model sees it
+    used: bool  #: whether the model uses the column
     hidden: bool  #: whether its values are kept out of the result (--hide)
-    why: str  #: one clause: the rule that decided ("4 distinct strings")
+    why: str  #: the rule that decided the role, as a clause ("4 distinct strings")
     n_missing: int  #: number of cells without a value
     n_distinct: int  #: number of distinct values
-    reason_share: float = 0.0  #: its part in the reasons of explained flagged rows, 0..1
+    reason_share: float = 0.0  #: part of the column in the reasons of explained flagged rows, 0..1
     distribution: NumericProfile | CategoryProfile | None = None  #: None if unused, hidden or text
 
 
@@ -93,15 +90,15 @@ class Reason:
     """One column's part in making a row odd."""
 
     column: str  #: the column
-    #: Drop of the score when the expected value replaces the actual one, over the sum of these
-    #: drops for all columns listed, 0..1; a set's drop is divided evenly among its columns. 0 if no
+    #: Drop of the score when the expected value replaces the actual value, over the sum of the
+    #: drops of all listed columns, 0..1; a set's drop is divided evenly among its columns. 0 if no
     #: replacement lowers the score: then this column is the farthest from its expected value.
     share: float
     seen: str  #: the value in the row, as text to show
-    expected: str  #: the value suggested by the row's neighbours
+    expected: str  #: the value that the row's neighbours suggest
     #: The actual value: number, date in seconds or level; None if missing, free text or hidden.
     seen_value: float | str | None = None
-    expected_value: float | str | None = None  #: the same for the expected value
+    expected_value: float | str | None = None  #: the expected value in the same form
     #: Columns that are odd only as a set, including this one; their reasons are listed one after
     #: another. Empty if the column is odd by itself.
     together: tuple[str, ...] = ()
@@ -117,10 +114,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class TailShare:
-    """How rare a score is among the rows that a model was learned from."""
+    """How rare a score is among the training rows of a model."""
 
-    #: Share of rows that would score at least as high, 0..1; at least 1 / (n + 1), which is "< 1 in
-    #: n", if the model was learned from n rows.
+    #: Share of rows that would score at least as high, 0..1. With n training rows, at least 1 / (n
+    #: + 1), which is written "< 1 in n".
     share: float
     words: str  #: the share written as "1 in N"
 
@@ -140,10 +137,10 @@ class ScoreMark:
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """The scale on which readers see a score."""
+    """The scale of p-values or rarities on which readers see a score."""
 
     name: str  #: "p-value" with a clean reference, else "how rare"
-    statement: str  #: meaning of its values
+    statement: str  #: meaning of the values on the scale
     marks: tuple[ScoreMark, ...]  #: scores at round values of the scale, increasing
 
 
@@ -153,17 +150,17 @@ class RankedRow:
 
     rank: int  #: 1 = oddest
     row: int  #: position in the table, 1 = first row of data
-    line: int | None  #: line of the input file it starts on, 1 = first; None for binary formats
-    id: str | None  #: text of the column that names the rows
+    line: int | None  #: line of the input file, 1 = first; None for binary formats
+    id: str | None  #: text of the column that identifies rows
     score: float  #: higher = more novel
-    p_value: float | None  #: share of normal rows expected to score as high; None: no reference
-    flagged: bool  #: for its score or, with fdr, for one of its cells
-    reasons: tuple[Reason, ...] = ()  #: first the set that explains the row, then others by share
+    p_value: float | None  #: share of normal rows that would score as high; None without reference
+    flagged: bool  #: whether flagged: for its score or, with fdr, for one of its cells
+    reasons: tuple[Reason, ...] = ()  #: the set that explains the row, then other reasons by share
     explained: bool = False  #: whether all reasons were computed, not only the first
     hints: tuple[str, ...] = ()  #: sentences on what may be wrong with the row
-    cells: tuple[tuple[str, str], ...] = ()  #: name and text, as written, of shown cells
-    rarity: TailShare | None = None  #: how rare the score is; None with p-values and for truncation
-    #: The group it was judged in, as "species Adelie"; empty for the model of the whole table.
+    cells: tuple[tuple[str, str], ...] = ()  #: names and texts, as written, of the shown cells
+    rarity: TailShare | None = None  #: how rare the score is; None with p-values, or if truncated
+    #: Group in which the row was judged, as "species Adelie"; empty for the whole table's model.
     group: str = ""
     key: str = ""  #: hash of the visible cells, which finds a marked row again
     nearest: tuple[int, ...] = ()  #: row numbers of the most similar `lists.usual`, nearest first
@@ -181,58 +178,58 @@ class RankedRow:
 
     @property
     def kind_of_reason(self) -> tuple[tuple[str, str], ...]:
-        """Columns of the first reason, each with the side it deviates to; empty without reasons."""
+        """Columns of the first reason, each with its side; empty without reasons."""
         first = self.reason_sets[0] if self.reasons else ()
         return tuple(sorted((reason.column, reason.side) for reason in first))
 
 
 @dataclass(frozen=True)
 class UsualRow:
-    """A row that is not flagged, to compare with one that is."""
+    """A row that is not flagged, shown for comparison with flagged ones."""
 
     row: int  #: position in the table, 1 = first row of data
-    line: int | None  #: line of the input file it starts on
-    id: str | None  #: text of the column that names the rows
+    line: int | None  #: line of the input file where the row starts
+    id: str | None  #: text of the column that identifies rows
     cells: tuple[tuple[str, str], ...]  #: name and text of the cells, as written
 
 
 @dataclass(frozen=True)
 class FlaggedRow:
-    """A row to check: flagged, with the first reason for it, or with an odd cell."""
+    """A row to check: flagged, with the first reason, or with an odd cell."""
 
     rank: int  #: 1 = oddest
     row: int  #: position in the table, 1 = first row of data
     line: int | None  #: line of the input file it starts on, 1 = first; None for binary formats
-    id: str | None  #: text of the column that names the rows; None if there is none, or if hidden
-    #: The column of the first reason, or several that are odd together; empty if none differs, or
-    #: if reasons were not requested.
+    id: str | None  #: text of the column that identifies rows; None without a column, or if hidden
+    #: Columns of the first reason, several if odd together; empty if no value differs from the
+    #: expected value, or if reasons were not requested.
     columns: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()  #: the value in each of these columns, as text to show
-    expected: tuple[str, ...] = ()  #: for each, the value suggested by the row's neighbours
-    #: The share of this reason in the drop of the score when the values of all reasons are replaced
-    #: by the expected ones. 0 if no replacement lowers the score.
+    expected: tuple[str, ...] = ()  #: the value expected in each column by the row's neighbours
+    #: Share of this reason in the drop of the score when all reasons' columns get their expected
+    #: values. 0 if no replacement lowers the score.
     share: float | None = None
-    hint: str = ""  #: what may be wrong with it; for the oddest rows only
-    flagged: bool = True  #: False if only its cells in `columns` are odd by themselves
+    hint: str = ""  #: what may be wrong with the row; for the oddest rows only
+    flagged: bool = True  #: False if only cells in `columns` are odd, not the row as a whole
 
 
 @dataclass(frozen=True)
 class Pattern:
     """Rows that are odd for the same reason, by single cells or as a whole."""
 
-    #: Positions in the table, 1 = first row of data, oddest first. If rows are odd by a cell, all
-    #: of them; if they are odd as a whole, the listed ones.
+    #: Rows by number (1 = first row of data), the oddest first: all rows that are odd by a cell, or
+    #: the listed rows that are odd as a whole.
     rows: tuple[int, ...]
-    columns: tuple[str, ...]  #: columns of the reason
-    sentence: str  #: how the rows are odd and what they share, in one line
-    common: tuple[str, str] | None = None  #: another column, and its value in most of these rows
+    columns: tuple[str, ...]  #: columns of the common reason
+    sentence: str  #: one line on how the rows are odd and what they share
+    common: tuple[str, str] | None = None  #: another column and its value in most of the rows
 
 
 @dataclass(frozen=True)
 class OddCell:
-    """A cell that is odd by itself or contradicts others of its row; or several equal cells."""
+    """A cell that is odd by itself or contradicts other cells of its row; or several equal ones."""
 
-    column: str  #: the column it is in
+    column: str  #: column of the cell
     #: "far above" or "far below" all other values, "date" (the same for dates), "zero" (if 0 is far
     #: from all others), "sign" (lost or wrong), "placeholder" (a code for missing values), "stuck"
     #: (a sensor that repeats a value), "code" (a wrong check digit or length), "misspelt", "form"
@@ -240,30 +237,30 @@ class OddCell:
     #: (no number or no possible date), or "contradicted" (by other cells of its row, or by a rule).
     kind: str
     seen: str  #: as written in the table
-    sentence: str  #: why it is odd
+    sentence: str  #: why the cell is odd
     suggestion: str  #: suggested value; empty if unknown
     row: int  #: row of the first such cell in the table, 1 = first row of data
-    line: int | None  #: line of the input file that row starts on; None for binary formats
-    n_cells: int = 1  #: number of cells of the column with this text
-    more_rows: tuple[int, ...] = ()  #: rows of the other cells, in the order of the table
-    more_lines: tuple[int, ...] | None = None  #: lines these rows start on; None for binary formats
-    #: Columns whose cells in the row contradict it, even if it is odd by itself; else empty.
+    line: int | None  #: line of the input file where the row starts; None for binary formats
+    n_cells: int = 1  #: number of equal cells in the column
+    more_rows: tuple[int, ...] = ()  #: rows of the other equal cells, in the order of the table
+    more_lines: tuple[int, ...] | None = None  #: lines of these rows; None for binary formats
+    #: Columns whose cells in the row contradict the cell, even if it is odd by itself; else empty.
     given: tuple[str, ...] = ()
-    expected: str = ""  #: what these columns allow, in words if that is no single value
+    expected: str = ""  #: what these columns allow; in words, if not a single value
     others: tuple[str, ...] = ()  #: those of `given` that may be wrong instead
     rule: str = ""  #: rule that the row breaks, in plain English
-    #: Probability that a right row has such a cell, multiplied by the number of tests; too small if
-    #: right rows often are exceptions to the rule.
+    #: Probability that a correct row has such a cell, times the number of tests; too small if
+    #: correct rows often break the rule.
     p_value: float = 1.0
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Rows of all listed cells among these, 1 = first row of data."""
+        """Rows of all listed cells equal to this one, 1 = first row of data."""
         return (self.row, *self.more_rows)
 
     @property
     def where(self) -> str:
-        """The column, or all columns of which one is wrong: ``start or end``."""
+        """The column, or all columns of which one must be wrong: ``start or end``."""
         return " or ".join((self.column, *self.others))
 
 
@@ -287,15 +284,15 @@ def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:
 
 @dataclass(frozen=True)
 class FoundRule:
-    """A rule between columns, or on one, that holds in nearly all rows."""
+    """A rule on one column, or between columns, that holds in nearly all rows."""
 
     rule: str  #: in plain English: "start <= end"
     kind: str  #: "order", "linear", "determines" and so on, as in a file of rules
-    columns: tuple[str, ...]  #: it is about
-    n_rows: int  #: number of rows it applies to, of those checked: all, or a drawn sample
-    n_broken: int  #: number of these rows that break it
-    rows: tuple[int, ...] = ()  #: the first 1,000 rows that break it, 1 = first row of data
-    lines: tuple[int, ...] | None = None  #: lines of the input file these start on; None: no lines
+    columns: tuple[str, ...]  #: columns that the rule is about
+    n_rows: int  #: number of checked rows to which the rule applies: of all, or of a sample
+    n_broken: int  #: number of these rows that break the rule
+    rows: tuple[int, ...] = ()  #: the first 1,000 rows that break the rule, 1 = first row of data
+    lines: tuple[int, ...] | None = None  #: lines of these rows in the input file, if any
 
     @property
     def compares_rows(self) -> bool:
@@ -305,51 +302,51 @@ class FoundRule:
 
 @dataclass(frozen=True)
 class MovedColumn:
-    """A column whose distribution differs from the table it is compared with."""
+    """A column whose distribution differs from that in another table."""
 
-    column: str  #: the column that moved
+    column: str  #: name of the column
     what: str  #: "distribution" of numbers or dates, "levels" of categories, or "missing" cells
-    #: How far it moved, 0..1: the Kolmogorov-Smirnov or total variation distance, or the change of
-    #: the share of missing cells.
+    #: How far the column moved, 0..1: the Kolmogorov-Smirnov or total variation distance, or the
+    #: change of the share of missing cells.
     size: float
-    words: str  #: its distribution now and before; no values if these are hidden
+    words: str  #: distribution now and before; without values if hidden
 
 
 @dataclass(frozen=True)
 class ThresholdInfo:
-    """The threshold and how it was set."""
+    """The threshold for flagging, and how it was set."""
 
     rule: str  #: "share", "count", "alpha" or "fdr"
-    setting: float  #: the number given (or defaulted) for the rule
-    value: float  #: rows with a score above it are flagged; may be inf
+    setting: float  #: the number given for the rule, or its default
+    value: float  #: rows with higher scores are flagged; may be inf
     calibration: str | None  #: "leave-one-out", "split" (guaranteed) or None (a choice)
-    n_calibration: int  #: number of rows it was calibrated on; 0 for a choice
-    statement: str  #: one plain sentence on its meaning
+    n_calibration: int  #: number of rows used for calibration; 0 for a choice
+    statement: str  #: one plain sentence on the meaning of the threshold
     rarity: TailShare | None = None  #: how rare a score at the threshold is
 
 
 @dataclass(frozen=True)
 class GroupInfo:
-    """A group of rows that are judged among themselves."""
+    """A group of rows that is judged by itself."""
 
-    name: str  #: "species Adelie", say; empty for the rest, judged by the whole table's model
-    n_rows: int  #: number of its rows in the table screened
+    name: str  #: such as "species Adelie"; empty for rows judged by the whole table's model
+    n_rows: int  #: number of rows of the group in the screened table
     n_flagged: int
-    n_fitted: int  #: number of rows its model was fitted on
-    threshold: float  #: threshold of its rows, on the scale of its own model; may be inf
+    n_fitted: int  #: number of rows the group's model was fitted on
+    threshold: float  #: threshold on the scale of the group's model; may be inf
 
 
 @dataclass(frozen=True)
 class ComponentMap:
-    """Rows on the leading kernel components: p rows, a drawn sample and every ranked row."""
+    """Rows on the leading kernel components: p rows, a random sample and all ranked rows."""
 
     x: FloatArray  #: (p,), coordinates on component 1
     y: FloatArray  #: (p,), coordinates on component 2
-    rank: IntArray  #: (p,), rank of the row; 0 where it is not in the ranked list
+    rank: IntArray  #: (p,), rank of the row; 0 if the row is not in the ranked list
     flagged: BoolArray  #: (p,)
     n_rows: int  #: number of rows in the table
     variances: FloatArray  #: (k,), variances of components in feature space, largest first
-    gains: FloatArray  #: (k,), share of each component that is kept, 0..1 (0 or 1 by truncation)
+    gains: FloatArray  #: (k,), share of each component that is used, 0..1 (0 or 1 with truncation)
     explained: tuple[float, float]  #: share of the feature-space variance on components 1 and 2
 
 
@@ -358,8 +355,8 @@ class PlaneAxis:
     """One column of a `ColumnPlane`, in its own units."""
 
     name: str
-    #: (p,), numbers, seconds since 1970 UTC or, for categories, positions among the levels; NaN if
-    #: a cell has no value.
+    #: (p,), numbers, seconds since 1970 UTC or, for categories, indices of levels; NaN for cells
+    #: without a value.
     values: FloatArray
     is_date: bool = False
     levels: tuple[str, ...] = ()  #: levels of categories
@@ -367,12 +364,12 @@ class PlaneAxis:
 
 @dataclass(frozen=True)
 class ColumnPlane:
-    """Rows by the two columns with the largest part in reasons: a sample, and ranked rows."""
+    """Rows by the two columns with the largest part in reasons: a sample, and all ranked rows."""
 
     x: PlaneAxis
-    y: PlaneAxis | None  #: None if only one column can be drawn: then the score replaces it
+    y: PlaneAxis | None  #: None if only one column can be drawn, beside the score
     scores: FloatArray  #: (p,)
-    rank: IntArray  #: (p,), rank of the row; 0 where it is not in the ranked list
+    rank: IntArray  #: (p,), rank of the row; 0 if the row is not in the ranked list
     flagged: BoolArray  #: (p,)
     n_rows: int  #: number of rows in the table
 
@@ -386,54 +383,56 @@ class ScoreContours:
     x: FloatArray  #: (a,), grid lines in the column's units
     y: FloatArray  #: (b,)
     scores: FloatArray  #: (b, a), score at each crossing of grid lines
-    points_x: FloatArray  #: (p,), rows drawn: a sample, and all flagged
+    points_x: FloatArray  #: (p,), coordinates of the drawn rows: a sample, and all flagged rows
     points_y: FloatArray  #: (p,)
-    points_flagged: BoolArray  #: (p,), which of them are flagged
+    points_flagged: BoolArray  #: (p,), whether each drawn row is flagged
 
 
 @dataclass(frozen=True)
 class ScoreDistribution:
-    """The scores of all rows, thinned for drawing; every number kept is exact."""
+    """The scores of all rows, thinned for drawing; all numbers are exact."""
 
     n_rows: int
     n_flagged: int  #: number of rows flagged for their score
-    #: (b + 1,), edges of histogram bins, from the lowest score to the highest; if that is far out,
-    #: only to somewhat above the threshold, or most scores would be in one bin.
+    #: (b + 1,), edges of histogram bins, from the lowest score to the highest. If the highest is
+    #: far out, the bins end somewhat above the threshold, or most scores would be in one bin.
     edges: FloatArray
     counts: IntArray  #: (b,), number of rows in each bin
     n_beyond: int  #: number of rows above the last bin
-    logarithmic: bool  #: whether the bins widen from left to right by a constant factor
+    logarithmic: bool  #: whether each bin is wider than the bin before by a constant factor
     flagged_scores: FloatArray  #: scores of at most 200 flagged rows, evenly chosen along the list
-    ranks: IntArray  #: (k,), 1 = most novel: all of a short list, else some 400, densest at its top
+    ranks: IntArray  #: (k,), 1 = most novel: all, or about 400 if there are more, mostly low
     scores: FloatArray  #: (k,), scores of the rows at these ranks, decreasing
-    n_above: IntArray  #: (k,), number of rows that score higher than each
+    n_above: IntArray  #: (k,), number of rows with a higher score than each
 
     @classmethod
     def of(cls, scores: FloatArray, n_flagged: int) -> ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Include the rank of the first row not flagged if half, or twice, as many were.
+        # Include the rank of the first unflagged row if half as many, or twice as many, rows were
+        # flagged.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
         kept = ordered[n - places]
         low, high = float(ordered[0]), float(ordered[-1])
         logarithmic = False
-        if high - low <= 1e-12 * max(abs(high), 1e-300):  # if equal, bins still need a width
+        if high - low <= 1e-12 * max(abs(high), 1e-300):  # equal scores still need a bin width
             room = 0.5 * abs(high) or 0.5
             edges = np.linspace(low - room, high + room, BINS + 1)
         else:
             logarithmic = bool(low > 0 and high > WIDE * np.median(ordered))
             scale, back = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
             if 0 < n_flagged < n:
-                # The lowest score of a flagged row marks the threshold.
+                # The lowest score among flagged rows marks the threshold.
                 least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
-                # Else most rows are flagged, or no score is between the median and the threshold.
+                # Otherwise, most rows are flagged, or no score is between the median and the
+                # threshold.
                 if least - middle > 1e-9 * (scale(high) - middle):
                     high = min(high, float(back(least + REACH * (least - middle))))
             edges = back(np.linspace(scale(low), scale(high), BINS + 1))
-        # Rounding of the edges must leave no score outside.
+        # Rounding of the edges must not exclude a score.
         edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
         return cls(
             n_rows=n,
@@ -451,26 +450,26 @@ class ScoreDistribution:
 
 @dataclass(frozen=True)
 class Curves:
-    """One method evaluated against labels."""
+    """One method, evaluated by labels."""
 
-    name: str  #: the method, as a reader would call it
+    name: str  #: name of the method for readers
     ours: bool  #: whether it is the detector of this toolkit
     auroc: float  #: area under the ROC curve
     auprc: float  #: area under the precision-recall curve (average precision)
     false_positive_rate: FloatArray  #: (p,), the ROC curve, thinned to at most 400 points
     true_positive_rate: FloatArray  #: (p,)
-    recall: FloatArray  #: (r,), the precision-recall curve, thinned likewise
+    recall: FloatArray  #: (r,), the precision-recall curve, thinned to at most 400 points
     precision: FloatArray  #: (r,)
-    seconds: float = 0.0  #: time to fit and score; as a timing, not in result.json or the report
+    seconds: float = 0.0  #: time to fit and score (s); omitted from result.json and the report
     note: str = ""  #: note for readers ("fitted on 5,000 drawn rows")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Methods evaluated against the known labels of one table in one setting."""
+    """Methods evaluated by the known labels of one table, in one setting."""
 
     label: str  #: the label column
-    positive: str  #: its value that means outlier
+    positive: str  #: value of outliers in the label column
     n_positive: int  #: number of rows with that value
     n_rows: int  #: number of rows evaluated
     setting: str  #: one sentence: what the methods were fitted on, and which rows are scored
@@ -479,12 +478,12 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class RepeatedRows:
-    """Rows that are equal, or nearly equal, in all columns the model uses."""
+    """Rows that are equal, or nearly equal, in all columns that the model uses."""
 
-    rows: tuple[int, ...]  #: the first 8 of the rows, 1 = first row of data
-    lines: tuple[int, ...] | None  #: lines of the input file they start on; None for binary formats
+    rows: tuple[int, ...]  #: the first 8 rows, 1 = first row of data
+    lines: tuple[int, ...] | None  #: lines of the input file of these rows; None for binary formats
     n_rows: int  #: number of rows
-    columns: tuple[str, ...] = ()  #: the first 8 in which they differ as written; empty if equal
+    columns: tuple[str, ...] = ()  #: the first 8 columns in which the rows differ; empty if equal
     cells: tuple[tuple[str, ...], ...] = ()  #: texts of each of `rows` in `columns`
 
 
@@ -492,18 +491,19 @@ class RepeatedRows:
 class DuplicateRows:
     """Rows that repeat others."""
 
-    n_repeats: int = 0  #: number of rows equal, as written, to an earlier one in all columns used
-    n_groups: int = 0  #: number of different rows among those repeated
+    n_repeats: int = 0  #: number of rows equal, as written, to an earlier row in all used columns
+    n_groups: int = 0  #: number of different rows that are repeated
     #: Groups of equal rows that chance does not explain, at most 20, in the order of the table.
     equal: tuple[RepeatedRows, ...] = ()
-    #: Number of groups of near repeats: rows equal except in one cell, or except in case, spaces or
-    #: rounding. Without groups that chance explains, and those that differ in a `common` column.
+    #: Number of groups of near repeats: rows equal except in one cell, or in case, spaces or
+    #: rounding. Groups that chance explains, or that differ in a `common` column, do not count.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  #: the first 20 of these groups
-    #: Columns, and how many rows differ in each alone: so many that the table is made that way.
+    #: Columns, and the number of rows that differ in this column only: so many that the table is
+    #: made that way.
     common: tuple[tuple[str, int], ...] = ()
-    n_compared: int = 0  #: number of rows among which near repeats were sought: all, or a sample
-    statement: str = ""  #: a summary in a few plain sentences; empty if no row repeats another
+    n_compared: int = 0  #: number of rows compared in search of near repeats: all, or a sample
+    statement: str = ""  #: summary in a few plain sentences; empty if no row repeats another
 
 
 MARKS_FORMAT = 1  # version of the marks in a page
@@ -513,21 +513,21 @@ MARKS_FORMAT = 1  # version of the marks in a page
 class RowMark:
     """A reader's mark on a row of the table."""
 
-    row: int  #: position in the table, 1 = first row of data
+    row: int  #: row number in the table, 1 = first row of data
     mark: Literal["wrong", "fine", "known"]
-    key: str  #: identifies the row again: a hash of its visible cells
-    line: int | None = None  #: line of the file it was marked in
-    id: str = ""  #: the name it was marked under
-    note: str = ""  #: the reader's own words
+    key: str  #: hash of the row's visible cells, by which the row is found again
+    line: int | None = None  #: line of the file in which the row was marked
+    id: str = ""  #: id of the row when it was marked
+    note: str = ""  #: note in the reader's words
 
 
 @dataclass(frozen=True)
 class AcceptedRows:
     """Rows that were judged fine before: they are scored, but neither flagged nor listed."""
 
-    source: str  #: the file that names them
+    source: str  #: the file that lists the accepted rows
     n_rows: int  #: number of accepted rows in the table screened
-    statement: str  #: one plain sentence
+    statement: str  #: one plain sentence on the accepted rows
 
 
 @dataclass(frozen=True)
@@ -539,9 +539,9 @@ class RowScores:
 
     scores: FloatArray  #: (n,), higher = more novel
     p_values: FloatArray | None  #: (n,), calibrated; None without a reference
-    rarities: FloatArray | None  #: (n,), `TailShare.share`; None with a reference or truncation
-    #: (n,), 1 = most novel, by score and evidence against single cells; no two rows share a rank,
-    #: and accepted rows rank last.
+    rarities: FloatArray | None  #: (n,), `TailShare.share`; None with a reference or if truncated
+    #: (n,), 1 = most novel, by score and by evidence against single cells; ranks are unique, and
+    #: accepted rows rank last.
     ranks: IntArray
     is_flagged: BoolArray  #: (n,), rows above the threshold or, with fdr, listed for a cell
     is_accepted: BoolArray | None = None  #: (n,), rows accepted by the user; None if there are none
@@ -552,38 +552,38 @@ class RowScores:
 class RowLists:
     """Flagged, accepted and marked rows, and the names of rows."""
 
-    #: By rank: the first rows that are flagged or have a cell that is odd by itself.
+    #: The first rows, by rank, that are flagged or have a cell that is odd by itself.
     flagged: tuple[FlaggedRow, ...] = ()
-    usual: tuple[UsualRow, ...] = ()  #: unflagged rows shown beside ranked ones, in table order
+    usual: tuple[UsualRow, ...] = ()  #: unflagged rows shown beside ranked rows, in table order
     accepted: AcceptedRows | None = None  #: None if the user accepted no rows
     marks: tuple[RowMark, ...] = ()  #: rows of the table that a reader marked before
-    id_column: str | None = None  #: the column that names the rows
-    #: Names of the rows shown among odd cells and repeated rows, by row number from 1.
+    id_column: str | None = None  #: the column that identifies rows
+    #: Ids of the rows shown among odd cells and repeated rows, by row number from 1.
     ids: Mapping[int, str] = field(default_factory=dict)
     files: Mapping[int, str] = field(default_factory=dict)  #: files of these rows, if several
-    keys: Mapping[int, str] = field(default_factory=dict)  #: hashes that identify the rows again
+    keys: Mapping[int, str] = field(default_factory=dict)  #: hashes to find these rows again
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Findings in the table beside the scores of its rows."""
+    """Findings in the table besides the scores of its rows."""
 
-    #: Cells that are odd by themselves, or contradicted by other cells or by a rule, the clearest
-    #: first: at most 100,000, and 20,000 for each column.
+    #: Cells that are odd by themselves, or contradicted by other cells or by a rule; the clearest
+    #: first, at most 100,000, and 20,000 for each column.
     odd_cells: tuple[OddCell, ...] = ()
     n_odd_cells: int = 0  #: number of odd cells of the table, listed or not
-    #: Rules of the table or, if a model was given, of its training table, checked on this table.
+    #: Rules of the table, or of the training table of the given model, checked on this table.
     rules: tuple[FoundRule, ...] = ()
     #: Rows that are odd for the same reason: by single cells, the strongest evidence first, then as
     #: a whole, most rows first.
     patterns: tuple[Pattern, ...] = ()
     duplicates: DuplicateRows = DuplicateRows()  #: rows that repeat others
-    moved: tuple[MovedColumn, ...] = ()  #: columns that moved against the table of the model
+    moved: tuple[MovedColumn, ...] = ()  #: columns distributed unlike the training table's
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Points of the figures."""
+    """The points drawn in the figures."""
 
     map: ComponentMap  #: rows on the first two components, scree and gains
     contours: ScoreContours | None = None  #: scores on a grid, for tables of two numeric columns
@@ -595,8 +595,8 @@ class RunInfo:
     """How a result was made, with warnings about it."""
 
     settings: Settings  #: every resolved parameter, including the seed
-    versions: Mapping[str, str]  #: versions of this package and of libraries the numbers depend on
-    warnings: tuple[str, ...] = ()  #: sentences a reader must know
+    versions: Mapping[str, str]  #: versions of this package and of the libraries used
+    warnings: tuple[str, ...] = ()  #: sentences that a reader must know
     command: str = ""  #: the command line that reproduces the result
 
 
@@ -604,14 +604,14 @@ class RunInfo:
 class ScreeningRun(RunInfo):
     """How a table was screened, and what to do next."""
 
-    n_doubts: int = 0  #: number of warnings, the first, that cast doubt on the list
+    n_doubts: int = 0  #: number of warnings that cast doubt on the list; they come first
     next_steps: tuple[tuple[str, str], ...] = ()  #: what to do next: a sentence and a command
-    flagged_file: str = ""  #: the file that lists the flagged rows, in the folder of the run
-    by: tuple[str, ...] = ()  #: columns in whose groups the rows are judged
+    flagged_file: str = ""  #: name of the file of flagged rows in the folder of the run
+    by: tuple[str, ...] = ()  #: columns that form the groups within which rows are judged
 
     @property
     def odd_cells_file(self) -> str:
-        """The file that lists all odd cells, in the folder of the run; empty if there are none."""
+        """Name of the file of all odd cells in the folder of the run; empty if there are none."""
         if not self.flagged_file:
             return ""
         return "odd_cells.csv" if self.flagged_file.endswith(".csv") else self.flagged_file
@@ -622,17 +622,17 @@ class ScreeningResult:
     """The complete result of screening or scoring a table."""
 
     source: SourceInfo  #: the table screened
-    reference: SourceInfo | None  #: the clean reference fitted on; None: the table itself
+    reference: SourceInfo | None  #: the clean reference of the fit; None for the table itself
     columns: tuple[ColumnProfile, ...]  #: every column of the table in input order
     rows: RowScores  #: scores, ranks and flags of all rows
     threshold: ThresholdInfo  #: threshold of the scores above which rows are flagged
-    ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or more where more are explained
+    ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or all that are explained
     lists: RowLists  #: flagged, accepted and marked rows
     findings: Findings  #: odd cells, rules, patterns, duplicates and moved columns
     pictures: Pictures  #: points of the figures
     run: ScreeningRun  #: settings, warnings, command and next steps
-    groups: tuple[GroupInfo, ...] = ()  #: groups judged apart, largest first; the rest last
-    evaluations: tuple[Evaluation, ...] = ()  #: our scores and others by known labels, if given
+    groups: tuple[GroupInfo, ...] = ()  #: groups with own models, largest first; then the rest
+    evaluations: tuple[Evaluation, ...] = ()  #: evaluations by known labels, if given
 
     @property
     def hidden_columns(self) -> frozenset[str]:
@@ -656,7 +656,7 @@ class ScreeningResult:
             kind = pattern_of.get(row.row, row.kind_of_reason or str(row.rank))
             of_kind.setdefault((row.rank <= self.n_listed, kind), []).append(row)
         kinds = [tuple(rows) for rows in of_kind.values()]
-        # Two rows may be odd in the same way by chance.
+        # Two rows may be odd in the same way by chance: they are not larger than one.
         largest = sorted(
             kinds[1:], key=lambda rows: (rows[0].rank > self.n_listed, -max(len(rows), 2))
         )
@@ -664,18 +664,18 @@ class ScreeningResult:
         return tuple(sorted(kinds, key=lambda rows: (rows[0].rank not in first, rows[0].rank)))
 
     def standing(self, row: RankedRow) -> str:
-        """State why a row is on the list, or that it is not."""
+        """Return why a row is on the list, or that it is not listed."""
         is_listed = row.rank <= self.n_listed
         return "flagged" if row.flagged else "odd cell" if is_listed else "not flagged"
 
     @property
     def oddest_of_each_kind(self) -> tuple[RankedRow, ...]:
-        """The oddest row of each kind of reason, in their order."""
+        """The oddest row of each kind of reason, in the order of the kinds."""
         return tuple(rows[0] for rows in self.kinds_of_reason)
 
     @cached_property
     def distribution(self) -> ScoreDistribution:
-        """Distribution of the scores of rows that may be flagged, for reports."""
+        """Distribution of the scores of rows that may be flagged."""
         scores, is_accepted = self.rows.scores, self.rows.is_accepted
         scores = scores if is_accepted is None else scores[~is_accepted]
         return ScoreDistribution.of(scores, int((scores > self.threshold.value).sum()))
@@ -692,18 +692,18 @@ class ScreeningResult:
 
     @property
     def n_listed(self) -> int:
-        """Number of rows flagged, or listed for one of their cells: the first by rank."""
+        """Number of rows flagged or listed for an odd cell, which are the first by rank."""
         return max(self.n_flagged, len(self.lists.flagged))
 
     @cached_property
     def n_flagged(self) -> int:
-        """Number of rows above the threshold or, with fdr, listed for one of their cells."""
+        """Number of rows above the threshold or, with fdr, listed for a cell."""
         return int(self.rows.is_flagged.sum())
 
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """The detector and its baselines on one labelled table (`kpca novelty compare`)."""
+    """Our detector and baselines on one labelled table (`kpca novelty compare`)."""
 
     source: SourceInfo
     evaluations: tuple[Evaluation, ...]
@@ -715,11 +715,11 @@ class ComparisonResult:
 class RunSummary:
     """One of two screenings that are compared."""
 
-    name: str  #: name of its folder
+    name: str  #: name of the screening's folder
     table: str  #: name of the table
     n_rows: int
     n_flagged: int
-    sentence: str  #: its findings in one sentence
+    sentence: str  #: one sentence on its findings
 
 
 @dataclass(frozen=True)
@@ -727,20 +727,20 @@ class ScreenedTable:
     """One of several tables, screened by itself (`kpca novelty screen --each`)."""
 
     name: str  #: of the table
-    folder: str  #: folder of its results, beside the index; empty if it could not be screened
+    folder: str  #: name of the result folder beside the index; empty after an error
     n_rows: int = 0
     n_flagged: int = 0
     n_odd_cells: int = 0  #: number of cells that are odd by themselves
     oddest: str = ""  #: the oddest row, and its reason
-    rarity: str = ""  #: how rare its score is: "1 in N", or a p-value
-    rarity_share: float | None = None  #: the same as a share, 0..1
-    before: RunSummary | None = None  #: the previous run; None if there was none
+    rarity: str = ""  #: rarity of the oddest row's score: "1 in N", or a p-value
+    rarity_share: float | None = None  #: the rarity as a share, 0..1
+    before: RunSummary | None = None  #: the previous screening of the table; None if there is none
     n_new: int = 0  #: number of rows that are newly listed
     n_removed: int = 0  #: number of rows that are no longer flagged
     moved: tuple[MovedColumn, ...] = ()  #: columns whose distribution moved
-    hidden_columns: tuple[str, ...] = ()  #: columns that a run hides: not compared
+    hidden_columns: tuple[str, ...] = ()  #: columns not compared because a run hides them
     not_compared: str = ""  #: why the previous run was not compared, if there was one
-    error: str = ""  #: why it could not be screened
+    error: str = ""  #: why the table could not be screened; empty if it was
 
 
 @dataclass(frozen=True)
@@ -763,16 +763,15 @@ class ScreenedTables:
 
 @dataclass(frozen=True)
 class ListedRow:
-    """A row on one or both of two lists."""
+    """A row on the list of the old or the new screening, or on both."""
 
-    name: str  #: its identifier, or its number
-    before: int | None  #: rank in the old list; None if it is not on it
-    now: int | None  #: rank in the new list; None if it is not on it
-    #: For a row on one list only: whether the other table has the row.
-    in_both: bool
-    reason: str  #: why it is, or was, on the list: columns with actual and expected values
-    changed: tuple[tuple[str, str, str], ...] = ()  #: columns with values before and now
-    accepted: bool = False  #: whether it is not on the other list because it was accepted there
+    name: str  #: identifier of the row, or its number
+    before: int | None  #: rank in the old list; None if not listed
+    now: int | None  #: rank in the new list; None if not listed
+    in_both: bool  #: whether a row on one list only is in both tables
+    reason: str  #: why the row is or was listed: columns with actual and expected values
+    changed: tuple[tuple[str, str, str], ...] = ()  #: changed columns, with values before and now
+    accepted: bool = False  #: whether the row is missing from the other list as accepted
 
     @property
     def elsewhere(self) -> str:
@@ -789,14 +788,14 @@ class ScreeningDiff:
     old: RunSummary
     new: RunSummary
     matched_by: str  #: what identifies rows in both tables
-    appeared: tuple[ListedRow, ...]  #: rows newly listed; the oddest first
-    removed: tuple[ListedRow, ...]  #: rows listed before, but not now
-    stayed: tuple[ListedRow, ...]  #: rows listed in both
+    appeared: tuple[ListedRow, ...]  #: newly listed rows; the oddest first
+    removed: tuple[ListedRow, ...]  #: rows listed before, but no longer
+    stayed: tuple[ListedRow, ...]  #: rows listed before and now
     moved: tuple[MovedColumn, ...]  #: columns whose distribution moved
     added_columns: tuple[str, ...]
     removed_columns: tuple[str, ...]
-    hidden_columns: tuple[str, ...]  #: columns of both tables that a run hides: not compared
+    hidden_columns: tuple[str, ...]  #: columns of both tables not compared because a run hides them
     kinds: tuple[tuple[str, int, int], ...]  #: kinds of oddness with numbers of rows, old and new
-    is_apart: bool  #: whether the tables share no row, so that none is compared
+    is_apart: bool  #: whether the tables share no row, so that rows are not compared
     settings_changed: tuple[tuple[str, str, str], ...]  #: settings and versions that differ
     run: RunInfo

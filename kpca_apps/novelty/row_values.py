@@ -30,6 +30,6 @@ def blocks_of(n: int) -> Iterator[slice]:
 def release_pages(*arrays: NDArray[Any] | None) -> None:
     """Release the memory pages of arrays mapped from files; reading loads them again."""
     for array in arrays:
-        # Copies have the same class but no file.
+        # Copies have the same class, but no file.
         if (mapped := getattr(array, "_mmap", None)) is not None:
             drop_pages(mapped)

@@ -48,14 +48,14 @@ def screen(
     with without_values(hidden):
         learned = table if reference is None else reference
         planned = plan_fit(learned, options, clean, execution)
-        # Accepted rows are read by the formats of the training table.
+        # Read accepted rows in the formats of the training table.
         specs = planned.plan.specs
         accepted = find_judged(accept, table, specs, execution, most=MOST, hidden=hidden)
         if reference is None:
             model, rows = fit_planned(planned, execution, accepted)
             judged = rows
         else:
-            # Accepted rows of another table extend the reference.
+            # Accepted rows that are not from the reference extend it.
             is_other = table.source.fingerprint != reference.source.fingerprint
             if accepted is not None and accepted.is_fine.any() and is_other:
                 formats = {spec.name: spec.format for spec in planned.plan.used}
@@ -74,7 +74,7 @@ def screen(
 def _options_of_reference(
     options: ScreeningOptions, table: AnyTable, reference: AnyTable
 ) -> ScreeningOptions:
-    """Return the options for a reference, without columns that it does not have."""
+    """Return the options for a reference, without columns that the reference lacks."""
     extra, columns = {*table.columns} - {*reference.columns}, options.columns
     lists: dict[str, Any] = {
         name: tuple(column for column in getattr(columns, name) if column not in extra)
@@ -115,7 +115,7 @@ def score(
 def inherit_options(
     model: NoveltyModel, table: AnyTable, execution: Execution | None = None, **changes: Any
 ) -> ScreeningOptions:
-    """Return the options of a model for another table, without a label or an id that it lacks.
+    """Return a model's options for another table, without a label or id that the table lacks.
 
     `changes` are fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``; ``None`` is
     ignored. A rule replaces the model's; `hide` adds to the model's hidden columns.
@@ -124,7 +124,7 @@ def inherit_options(
     base, columns, names = model.options, model.options.columns, table.columns
     label = changed.pop("label", columns.label if columns.label in names else None)
     id_column = changed.pop("id", columns.id if columns.id in names else None)
-    # A column that the model excluded need not be in the table.
+    # A column excluded by the model may be missing from the table.
     of_rows = resolve_columns(
         ColumnOptions(label=label, id=id_column, hide=changed.pop("hide", ())),
         table,
@@ -163,7 +163,7 @@ def rows_to_score(
         return replace(spec, hidden=spec.hidden or spec.name in hide)
 
     names = {spec.name for spec in specs}
-    # Columns that the model does not know are listed but not scored.
+    # Columns unknown to the model are listed but not scored.
     unknown = [
         ColumnSpec(name, "id", "given as the identifier of rows")
         if name == id
@@ -200,6 +200,5 @@ def rows_to_score(
 
 
 def _for_dates(model: NoveltyModel, moved: Mapping[str, MovedDates]) -> NoveltyModel:
-    """Return the model with an encoder that shifts the dates of these columns, and no others."""
     groups = (replace(of, encoder=of.encoder.with_moved_dates(moved)) for of in model.groups)
     return replace(model, encoder=model.encoder.with_moved_dates(moved), groups=tuple(groups))

@@ -40,9 +40,8 @@ from kpca_apps.tables.write import (
 )
 from kpca_apps.tables.write_excel import Sheet, SheetColumn, cells_of, workbook_bytes
 
-# Number of columns that the list of flagged rows adds.
-N_ADDED = 8
-# Comments on cells of a workbook's header.
+N_ADDED = 8  # number of columns added to the list of flagged rows
+# Comments on the header cells of a workbook.
 ABOUT = {
     "flagged": "FALSE where the row as a whole is usual and only the coloured cells are odd by "
     "themselves.",
@@ -88,7 +87,7 @@ def write_tables(
 
 
 def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
-    """Return the style of a text file; other files and rare delimiters have the default style."""
+    """Return the style of the input if a text file with a common delimiter, else the default."""
     cut = source.delimiter
     if cut is None or not cut.isascii() or cut == ONE_COLUMN:
         return PLAIN
@@ -99,13 +98,11 @@ def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
 
 @dataclass(frozen=True)
 class _ScoredPart:
-    """A part of a table and the results of its rows."""
-
     part: TablePart
     found: Added
     n_rows: int
-    hidden: frozenset[str]  # columns written empty
-    kept: IntArray  # positions, in the part, of the rows to return
+    hidden: frozenset[str]  # columns whose cells are left empty
+    kept: IntArray  # indices, within the part, of the rows to return
 
     def __str__(self) -> str:
         return str(self.part)
@@ -155,7 +152,6 @@ def _scored_parts(
 
 
 def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Table]:
-    """Write the rows of a part; return the bytes, and the rows to keep."""
     table = task.part.read()
     rows, header = _without(table, task.hidden), task.part.number == 0
     written = scored_part(rows, task.found, kind, header=header, style=style)
@@ -163,7 +159,6 @@ def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Ta
 
 
 def _without(rows: Table, hidden: frozenset[str]) -> Table:
-    """Empty the cells of hidden columns."""
     return replace(rows, frame=frame_without(rows.frame, rows.frame.columns, hidden))
 
 
@@ -183,7 +178,7 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
         own = part.frame.select(shown).rename(_names_beside(shown, added))
         others = pl.DataFrame(added)
         frames = (others.select("row"), own, others.drop("row"))
-        # A frame without columns has no rows either.
+        # A frame without columns also has no rows.
         yield pl.concat([frame for frame in frames if frame.width], how="horizontal")
         start = stop
 
@@ -234,7 +229,6 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
 
 
 def _reason_columns(listed: Sequence[FlaggedRow]) -> dict[str, pl.Series]:
-    """Return the first reasons of rows as columns."""
     texts = {"reason_column": "columns", "seen": "seen", "expected": "expected"}
     joined = {
         name: pl.Series(
@@ -256,7 +250,7 @@ def _write_listed(
     execution: Execution | None,
     style: CsvStyle,
 ) -> tuple[str, ...]:
-    """Write the listed rows of a table (`rows`): those flagged, and those with an odd cell."""
+    """Write the listed rows of a table (`rows`): flagged rows, and rows with an odd cell."""
     listed = result.lists.flagged
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
     # The id comes first, after rank and row.
@@ -271,7 +265,7 @@ def _write_listed(
         "hint": pl.Series([row.hint or None for row in listed], dtype=pl.String),
     }
     names, notes = input_names(shown, added)
-    # Pairs of a column and its name in the input; the name of an added column is empty.
+    # Pairs of a column and its name in the input, which is empty for added columns.
     found = [(Column(cells.alias(name)), "") for name, cells in added.items()]
     own = [(Column(rows.frame[old].alias(new)), old) for new, old in zip(names, shown, strict=True)]
     columns = [*found[:2], *own[: n_leading - 2], *found[2:], *own[n_leading - 2 :]]
@@ -298,7 +292,7 @@ def _workbook(
     odd_cells: Mapping[str, pl.Series],
     n_frozen: int,
 ) -> tuple[bytes, int]:
-    """Write flagged rows and odd cells as two sheets; return the number of shortened texts, too.
+    """Write flagged rows and odd cells as two sheets; also return the number of shortened texts.
 
     `columns` pairs the columns of the first sheet with their names in the input, if any.
     """
@@ -328,7 +322,7 @@ def odd_cell_columns(
 ) -> dict[str, pl.Series]:
     """Return the columns of the list of odd cells, one cell per row, clearest first.
 
-    They are file, line, row, id, column, reads (the text of the cell), suggestion and why.
+    The columns are file, line, row, id, column, reads (the text of the cell), suggestion and why.
     """
     cells = [cell for cell in result.findings.odd_cells for _ in cell.rows]
     rows = [row for cell in result.findings.odd_cells for row in cell.rows]

@@ -1,1 +1,1 @@
-"""Checks of cells by their columns, and of columns that moved."""
+"""Checks of single cells, and of columns whose distribution differs from the training table's."""

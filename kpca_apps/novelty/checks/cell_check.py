@@ -18,13 +18,13 @@ class FoundValue(NamedTuple):
 
     kind: str  # see `OddCell`
     seen: str  # the text of the cell
-    clearness: float  # decimal digits of its rarity; depends on the value and its column alone
+    clearness: float  # rarity in decimal digits, by the value and its column alone
     cells: IntArray  # positions in the part, increasing
     value: float = np.nan  # the number that was read, if any
 
 
 class OddValue(NamedTuple):
-    """An odd value of a column of the whole table."""
+    """An odd value of a column, found in the whole table."""
 
     kind: str
     seen: str
@@ -33,7 +33,7 @@ class OddValue(NamedTuple):
 
 
 class CellCheck(Protocol):
-    """What a check learned from a column; workers receive it, so it holds no table."""
+    """What a check learned from a column: sent to workers, so without the table."""
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterable[FoundValue]:
         """Yield each odd value of a column, or of a part of it, once."""

@@ -1,7 +1,4 @@
-"""Find codes with a wrong check digit or an unusual length in columns of codes.
-
-No value is suggested for them.
-"""
+"""Find codes with a wrong check digit or an unusual length; suggest no corrected code."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from kpca_apps.tables.values import Column
 # One wrong code in ten has a valid check digit by chance, so codes of a rare length are wrong, too.
 # An IBAN of a rare length is not: its length depends on the country.
 RARE_LENGTH = 0.005
-ODD_CODE, CLEARNESS = "code", 6.0  # as clear as a cell that is not a number
+ODD_CODE, CLEARNESS = "code", 6.0  # as for a cell that is not a number
 AS_FLOAT = r"^[0-9](?:[.,][0-9]+)?[eE]\+?[0-9]+$"
 
 

@@ -20,7 +20,7 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import date_text
 
-RATE = 0.01  # rate of false reports if the tables do not differ
+RATE = 0.01  # rate of false reports between tables that do not differ
 # Least change to report: Kolmogorov-Smirnov or total variation distance; share of missing cells.
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
 MIN_CELLS = 30  # least number of cells in each table
@@ -30,10 +30,7 @@ EXPECTED = 5.0  # least expected count of a level for the chi-squared approximat
 def find_drift(
     encoder: TableEncoder, where: str, table: Table, *, clean: bool
 ) -> tuple[tuple[MovedColumn, ...], tuple[str, ...]]:
-    """Return the columns that moved since the fit, and notes on them.
-
-    `where` names the training table, which may be a `clean` reference.
-    """
+    """Return the columns distributed unlike those of the training table, and notes on them."""
     before = encoder.summaries
     now = [ColumnSummary.of(table.column(spec.name), spec) for spec in encoder.plan.used]
     moved, notes = moved_columns(before, now), list[str]()
@@ -57,7 +54,7 @@ def find_drift(
 def moved_columns(
     before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]
 ) -> tuple[MovedColumn, ...]:
-    """Return the columns of both tables that moved, the largest change first."""
+    """Return the columns of both tables whose distributions differ, the largest change first."""
     of_name = {summary.name: summary for summary in before}
     tried: list[tuple[float, float, MovedColumn]] = []
     for summary in after:
@@ -71,13 +68,12 @@ def moved_columns(
         if moved.size >= least:
             found.append(moved)
     found.sort(key=lambda one: (-one.size, one.column))
-    # Keep the largest change of each column.
     largest = {moved.column: moved for moved in reversed(found)}
     return tuple(moved for moved in found if largest[moved.column] is moved)
 
 
 def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
-    """Yield a note on each column that rises or falls by row and has left its old range."""
+    """Yield a note on each column that rises or falls by row and has left its training range."""
     for old, new in zip(before, after, strict=True):
         if not (old.runs_on and old.quantiles and new.quantiles):
             continue
@@ -98,7 +94,7 @@ def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> 
 
 
 def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float, MovedColumn]]:
-    """Return p-value, least size to report and description of each change in a column."""
+    """Return the p-value, least size to report and description of each change in a column."""
     if min(old.n_cells, new.n_cells) < MIN_CELLS:
         return []
     changes = []
@@ -112,7 +108,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
     if old.quantiles and new.quantiles:
         (first, last), (since, until) = new.span, (old.quantiles[0], old.quantiles[-1])
         if new.is_date and since <= first <= last <= until:
-            return changes  # the earlier table covers this period
+            return changes  # the training table covers this period
         size, p_value = _kolmogorov(old, new)
         moved = MovedColumn(new.name, "distribution", size, _shift(old, new))
         changes.append((p_value, LEAST_DISTANCE, moved))
@@ -131,7 +127,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
 def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
     """Return the Kolmogorov-Smirnov distance of two columns' quantiles, and its p-value.
 
-    The test subtracts the largest error that the quantiles leave.
+    The distance is tested less the largest error of the quantiles.
     """
     places = np.union1d(old.quantiles, new.quantiles)
     below = [
@@ -147,7 +143,7 @@ def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
 def _level_counts(old: ColumnSummary, new: ColumnSummary) -> FloatArray:
     """Return counts (2, k + 1): a row per table, a column per level, the last for all others."""
     counts = [dict(zip(one.levels, one.counts, strict=True)) for one in (old, new)]
-    # A level that one summary does not name may be among the levels it does not count.
+    # A level missing from one summary may be among the levels that the summary does not count.
     is_whole = [sum(one.counts) == one.n_values for one in (old, new)]
     names = [
         name
@@ -170,7 +166,6 @@ def _chi_squared(table: FloatArray) -> float:
 
 
 def _shift(old: ColumnSummary, new: ColumnSummary) -> str:
-    """Describe a shift of numbers by the medians or, if they are equal, by the middle halves."""
     quarters = np.array([0.25, 0.5, 0.75])
     q25, medians, q75 = zip(
         *(np.quantile(one.quantiles, quarters, method="inverted_cdf") for one in (old, new)),
@@ -189,7 +184,6 @@ def _write(value: float, column: ColumnSummary) -> str:
 
 
 def _level_words(old: ColumnSummary, new: ColumnSummary) -> str:
-    """Describe the largest change of the frequency of a level."""
     shares = [
         {name: count / one.n_values for name, count in zip(one.levels, one.counts, strict=True)}
         for one in (old, new)

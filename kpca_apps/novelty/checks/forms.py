@@ -1,10 +1,9 @@
 """Find texts that lack what nearly all other texts of their column have.
 
-Examples: a URL without its prefix, an e-mail address without "@", "12.:30-13:30" among times, a
-digit or "tbd" among words. A form is punctuation that nearly all texts contain equally often,
-letters, or a few shapes if nearly all texts contain digits. Digits replace letters if they are
-frequent: among film titles, "1941" is as valid as "2001: A Space Odyssey". At most one cell in 300
-may lack the form.
+Examples: a URL without its prefix, an e-mail address without "@", a digit or "tbd" among words. A
+form is punctuation that nearly all texts contain equally often, letters, or a few shapes if nearly
+all texts contain digits. Frequent digits count as letters: among film titles, "1941" is as valid as
+"2001: A Space Odyssey". At most one cell in 300 may lack the form.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import DIGIT, LETTER, Column, shapes_of
 
-RARE = 300  # one cell in this many may be odd; columns with fewer cells are not checked
+RARE = 300  # at most one cell in this many may be odd; columns with fewer cells are not checked
 N_SAMPLED = 100  # number of distinct texts whose punctuation is tested
 ALL = 0.98  # least share of cells with digits for which shapes are tested
-USUAL = 0.02  # least share of cells that have a usual shape
-WORD = 4.0  # least mean length for placeholders to be sought; in shorter texts, x and n are codes
+USUAL = 0.02  # least share of the column's cells for a usual shape
+WORD = 4.0  # least mean length of texts with placeholders; in shorter texts, x and n are codes
 # Texts typed for "not known yet" that are not read as missing values.
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
 )
-CLEARNESS = 3.0  # less clear than a lost sign
+CLEARNESS = 3.0  # below a lost sign
 FORM, STAND_IN = "form", "placeholder"
 
 
@@ -86,10 +85,10 @@ def learn_forms(
 class FormRule:
     """The common form of a column of texts."""
 
-    signs: dict[str, int]  # how often each sign occurs in a text
-    word: str  # regular expression that each text matches; empty: any text
+    signs: dict[str, int]  # number of occurrences of each sign in a text
+    word: str  # regular expression that each text must match; empty for any text
     stand_ins: tuple[str, ...]  # placeholders to report, in lower case
-    shapes: tuple[str, ...]  # usual shapes, A for letters, 9 for digits; empty: any
+    shapes: tuple[str, ...]  # usual shapes, A for letters, 9 for digits; empty for any shape
     usual: frozenset[str] = frozenset()  # texts that lack the form but recur
 
     def breaks(self, texts: pl.Series) -> pl.Series:

@@ -1,7 +1,7 @@
 """Find numbers and dates that are odd for their column, whatever the rest of the row.
 
-- Far above or below: beyond the tail of the column's own values, at a distance that fewer than 1 of
-  100 such tables would show, with no value half as near.
+- Far above or below: beyond the tail of the column's own values, so far that fewer than 1 of 100
+  such tables would have such a value, and isolated.
 - Sign: an ordinary size with the unusual sign.
 - Code for a missing value: a number such as 999 or -1 in several cells, beyond the tail of the
   rest. One cell with -99 or -999 is enough, also in a small column above 0.
@@ -35,11 +35,11 @@ ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder", "unread
 _ABOVE, _BELOW, _ZERO, _SIGN, _CODE, _UNREADABLE = range(1, 7)
 UNREADABLE = ODDITIES[_UNREADABLE]
 BEYOND = ("far above", "far below", "date")  # kinds of values beyond a limit
-# Clearness of some kinds, in decimal digits; that of the others is computed from the distance.
+# Clearness (decimal digits of rarity) of some kinds; other kinds have it from the distance.
 CLEARNESS = {"placeholder": 8.0, UNREADABLE: 6.0, "sign": 4.0, "zero": 4.0}
-WITHOUT_TAIL = 2.0  # clearness if no tail is fitted; less than with any fitted tail
+WITHOUT_TAIL = 2.0  # clearness if no tail is fitted, below that of all fitted tails
 _LIMIT = "|".join(pattern for pattern, _ in MARKS["a comparison sign"])
-# Letters that are typed instead of digits that look alike.
+# Letters typed instead of similar digits.
 _LETTERS = "OoQDlI|SsBZz"
 LOOKALIKES = str.maketrans(_LETTERS, "000011155822")
 LIKE_NUMBER = f"^[{_LETTERS}.,+-]+$"
@@ -56,16 +56,16 @@ SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
 # Among negative numbers, a sure code is below all others by this many times their range.
 CODE_WIDTHS = 3.0
-# If more cells (or a larger share) are beyond a limit, they belong to the column.
+# More cells, or a larger share of cells, beyond a limit are normal values of the column.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 # Largest number of cells that may have lost their sign, or largest share if that is more.
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
-# In a column of counts with a smaller minimum, 0 is ordinary.
-SMALLEST_COUNT = 5
-# With few distinct values, the limit is WIDTHS ranges beyond the values that occur repeatedly.
+SMALLEST_COUNT = 5  # in a column of counts, 0 is ordinary if the smallest count is below this
+# For few distinct values, the limit is WIDTHS ranges beyond the values that occur repeatedly.
 MIN_FEW, WIDTHS = 100, 2.0
-# Least gap between logarithms, half a decimal place: tails of narrow columns are heavier at first.
+# Least gap between logarithms, half a decimal place, as tails of narrow columns are heavier at
+# first.
 SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
@@ -75,7 +75,7 @@ NO_UNIT = re.compile(r"[eE][+-]?\d+|[\d\s.,'()+-]")  # characters of a number wi
 def learn_numbers(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: KnownNumbers | None = None
 ) -> NumberRule | None:
-    """Learn which numbers or dates a column allows, completed by what is `known` of a reference."""
+    """Learn which numbers or dates a column allows, with what a reference shows (`known`)."""
     if spec.format is None or spec.has_levels:
         return None
     values = table.column(spec.name).read(spec.format).ordered
@@ -91,13 +91,13 @@ class Side:
     turn: int  # 1: upper end; -1: lower end, where values are compared with opposite signs
     logs: bool  # whether logarithms of positive values are compared
     ordinary: float  # farthest ordinary value
-    limit: float  # values beyond are odd
+    limit: float  # largest value (turned) that is not odd
     tail: Tail | None  # None if the column has few distinct values
     of_reference: bool = False  # whether this side was learned from a reference
 
     @classmethod
     def fit(cls, values: FloatArray, turn: int, logs: bool, times: float) -> Side | None:
-        """Find the upper or lower end of a column's values (n,); ``None`` if it is not clear."""
+        """Find the upper or lower end of a column's values (n,); ``None`` if no limit is clear."""
         turned = turn * (np.log(values) if logs else values)
         # Logarithms of a Pareto tail have an exponential tail; values near 0 follow no such law.
         shapes = EXPONENTIAL if logs and turn > 0 else SHAPES
@@ -116,14 +116,14 @@ class Side:
         return side if np.isfinite(side.limit) and n_far <= most_beyond(len(values)) else None
 
     def turned(self, values: FloatArray) -> FloatArray:
-        """Transform values (n,) for comparison with `ordinary` and `limit`."""
+        """Transform values (n,) to the scale of `ordinary` and `limit`."""
         if not self.logs:
             return self.turn * values
         positive = values > 0
         return np.where(positive, self.turn * np.log(np.where(positive, values, 1.0)), np.nan)
 
     def clearness(self, value: float) -> float:
-        """Return minus the decimal logarithm of the expected number of values as far out."""
+        """Return -log10 of the expected number of values at least as far out as a value."""
         if self.tail is None:
             return WITHOUT_TAIL
         expected = float(self.tail.expected(self.turned(np.array([value])))[0])
@@ -140,8 +140,8 @@ class SignRule:
     """The sign of nearly all numbers of a column, apart from 0."""
 
     sign: int  # 1 or -1
-    smallest: float  # a number of the other sign is odd from this absolute value
-    largest: float  # up to this one
+    smallest: float  # least absolute value at which a number of the other sign is odd
+    largest: float  # largest such absolute value
 
     @classmethod
     def fit(cls, values: FloatArray) -> SignRule | None:
@@ -155,7 +155,8 @@ class SignRule:
                 continue
             nearest, middle = float(kept.min()), float(np.median(kept))
             low, high = np.quantile(sizes, [0.1, 0.999])
-            # Values of the other sign near 0 may be ordinary; those with a lost sign lie apart.
+            # Values of the other sign near 0 may be ordinary; values that lost their sign lie far
+            # from 0.
             gap = 0.5 * (middle - nearest) - nearest
             return cls(sign, max(float(low), gap), float(high))
         return None
@@ -163,14 +164,14 @@ class SignRule:
 
 @dataclass(frozen=True)
 class NumberRule:
-    """What the numbers (or dates, in seconds) of a column allow."""
+    """What numbers (or dates, in seconds) a column allows."""
 
     sides: tuple[Side, ...]
     sign: SignRule | None
     codes: tuple[float, ...]  # codes for missing values in the column
     middle: tuple[float, float]  # quantiles .01 and .99; suggested values lie between them
     whole: bool  # whether nearly all values are integers
-    zero: bool  # whether the values are positive and far from 0
+    zero: bool  # whether the values are positive and far from 0, so that 0 is odd
     is_date: bool
 
     @classmethod
@@ -212,7 +213,7 @@ class NumberRule:
         return kinds
 
     def side_beyond(self, value: float) -> Side:
-        """Return the side that a value exceeds most clearly."""
+        """Return the end of the column that a value exceeds most clearly."""
         one = np.array([value])
         beyond = [side for side in self.sides if side.turned(one)[0] > side.limit]
         return max(beyond, key=lambda side: side.clearness(value))
@@ -228,9 +229,9 @@ class NumberRule:
         for place in odd.tolist():
             seen = cells[place].strip() if is_text else column.text(place)
             if kinds[place] == _BELOW and seen.startswith(("<", "\u2264")):
-                continue  # the value is below a limit of detection
+                continue  # "<5": below a limit of detection
             if kinds[place] == _CODE and re.search(_LIMIT, seen):
-                continue  # a limit such as ">999", in several cells
+                continue  # ">999" in several cells: a limit, not a code
             found.setdefault((ODDITIES[kinds[place]], seen), []).append(place)
         for (kind, seen), places in found.items():
             value = float(readings.values[places[0]])
@@ -276,7 +277,7 @@ class NumberRule:
         return sentence, notation.write_exactly(meant, format)
 
     def _readable(self, seen: str, format: ValueFormat) -> str:
-        """Return the only spelling that reads as a usual number, or an empty text."""
+        """Return the only respelling of a text that reads as a usual number, or an empty text."""
         if not isinstance(format, NumberFormat):
             return ""
         spaced, swapped = "".join(seen.split()), seen.translate(str.maketrans(".,", ",."))
@@ -290,9 +291,8 @@ class NumberRule:
     def meant(self, value: float) -> float | None:
         """Return the suggested value of a far number; ``None`` if there is none or several.
 
-        Candidates for a year are a century away, then one wrong digit away; for other numbers a
-        shifted decimal point or a digit typed once instead of twice. They must be usual in the
-        column.
+        Candidates for a year are a century, then one wrong digit away; for other numbers a shifted
+        decimal point or a digit typed once instead of twice. They must be usual in the column.
         """
         low, high = self.middle
         if self.is_date:
@@ -325,7 +325,7 @@ class KnownNumbers:
 
     @classmethod
     def learn(cls, table: Table, spec: ColumnSpec) -> KnownNumbers | None:
-        """Learn from a column of numbers; ``None`` for others, and for numbers in row order."""
+        """Learn from a column of numbers; ``None`` for other columns and running numbers."""
         if not isinstance(spec.format, NumberFormat) or spec.has_levels or spec.runs_on:
             return None
         rule = NumberRule.fit(table.column(spec.name).read(spec.format).ordered, 1.0)
@@ -342,7 +342,7 @@ class KnownNumbers:
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
         """Add what only the reference shows to the rule of a column with values (n,).
 
-        A limit that many cells exceed is dropped: the column has moved.
+        A limit that many cells exceed is dropped: the column has drifted.
         """
         few, sides = most_beyond(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:
@@ -360,7 +360,6 @@ class KnownNumbers:
 
 
 def _unread(format: ValueFormat) -> str:
-    """Explain why a cell cannot be read."""
     if isinstance(format, DateFormat):
         return "Not a possible date."
     if format.clock:
@@ -369,7 +368,7 @@ def _unread(format: ValueFormat) -> str:
 
 
 def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[float, ...]]:
-    """Return the values without codes for missing values, and these codes."""
+    """Return the values without the codes for missing values, and the codes."""
     codes: list[float] = []
     for _ in range(MAX_CODES):
         for turn in (1, -1):
@@ -384,7 +383,7 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
             outside = side is not None and turn * code > side.limit
             if is_sure:
                 lost_sign = n_cells == 1 and 0 <= rest.min() <= -code <= rest.max()
-                # Whether the code is negative among numbers from 0, or far below all others.
+                # Test whether the code is negative among numbers from 0, or far below all others.
                 smallest = float(rest.min())
                 below = smallest >= 0 or code < smallest - CODE_WIDTHS * float(np.ptp(rest))
                 is_code = not lost_sign and (outside or below)
@@ -397,9 +396,9 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
 
 
 def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
-    """Return the farthest value on one side that several cells hold, or that is a sure code."""
+    """Return the farthest value on one side that occurs in several cells or is a sure code."""
     farthest = np.sort(turn * values)[::-1].tolist()
-    # A few values that occur once may lie beyond the repeated one.
+    # A few values that occur once may lie beyond the repeated value.
     for value, following in pairwise(farthest[: MAX_FAR_CELLS + 2]):
         if value == following or turn * value in SURE_CODES:
             return float(turn * value)
@@ -450,7 +449,6 @@ def _other_digits(year: float) -> set[float]:
 
 
 def _in_years(seconds: float, others: Callable[[float], set[float]]) -> set[float]:
-    """Return the same day in other years, in seconds."""
     start = datetime(1970, 1, 1)
     try:
         moment = start + timedelta(seconds=seconds)

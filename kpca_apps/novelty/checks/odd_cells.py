@@ -1,8 +1,7 @@
 """Collect odd and unreadable cells of a table, part by part.
 
-A check of cells is a function that learns what a column allows, in its own file and listed in
-`CHECKS`. The clearness of a cell depends on no other row: dropped cells never return, so the parts
-of a table add up to the whole.
+Each check learns what a column allows (`CHECKS`). The clearness of a cell depends on no other row,
+so the parts of a table add up to the whole.
 """
 
 from __future__ import annotations
@@ -39,18 +38,15 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import PART_OF_DATE, WITH_NUMBER, Column
 
-# What the checks learned from one column.
-CellRule = tuple[CellCheck, ...]
+CellRule = tuple[CellCheck, ...]  # the checks learned from one column
 
 # `learn(table, spec, plan, n_rows, known)` learns from a column of a table, or of rows sampled from
-# `n_rows`; `known` is what a reference shows. None: the check does not apply. The first check that
-# finds a cell explains it.
+# `n_rows`; `known` is what a reference shows. It returns None if the check does not apply.
 Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
 CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling, learn_words, learn_forms)
 # Fields of an odd cell that are columns of the evidence.
 SHARED = ("column", "kind", "seen", "sentence", "suggestion", "expected", "rule", "n_cells")
-# Limit on the odd cells of a column: the clearest are kept.
-MAX_CELLS = 20_000
+MAX_CELLS = 20_000  # largest number of odd cells kept for a column: the clearest
 
 
 def cell_rules(
@@ -61,7 +57,7 @@ def cell_rules(
 ) -> tuple[CellRule, ...]:
     """Learn the checks of each checked column, from a table of `n_rows` rows or a sample of it.
 
-    `known` maps columns of numbers to what a reference allows. Codes get no other check.
+    `known` maps columns of numbers to what a reference allows. Columns of codes get no other check.
     """
     is_series = is_time_series(table, plan, n_rows)
     checks = [check for check in CHECKS if is_series or check is not learn_stuck]
@@ -80,21 +76,21 @@ def checked(plan: ColumnPlan, table: Table) -> tuple[ColumnSpec, ...]:
     return (*plan.used, *naming)
 
 
-# Schema of the odd values of checked columns, with the first or all of their cells.
+# Schema of the odd values of the checked columns; row and line list the first or all cells.
 ODD: dict[str, Any] = {
-    **dict.fromkeys(("column", "check"), pl.Int64),  # positions of the column and of its check
+    **dict.fromkeys(("column", "check"), pl.Int64),  # index of the column and of its check
     **dict.fromkeys(("kind", "seen"), pl.String),
     **dict.fromkeys(("clearness", "value"), pl.Float64),  # see `FoundValue`
     "n_cells": pl.Int64,
-    **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # numbers from 1, in table order
+    **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # counted from 1, in table order
 }
 NONE_ODD = pl.DataFrame(schema=ODD)
 
 
 def _merged(odd: pl.DataFrame) -> pl.DataFrame:
-    """Merge equal values, given in table order, and keep the clearest cells of each column.
+    """Merge equal odd values, given in table order, and keep the clearest cells of each column.
 
-    Values are sorted independently of their rows, which would differ among parts.
+    Values are sorted without regard to their rows, whose order would differ among parts.
     """
     alike = odd.group_by("column", "check", "kind", "seen", maintain_order=True).agg(
         pl.first("clearness", "value"), pl.sum("n_cells"), pl.col("row", "line").explode()
@@ -133,8 +129,8 @@ def table_of_evidence(
     n_cells = faults.n_odd - int(faults.odd.filter(is_token)["n_cells"].sum())
     by = ["clearness", pl.col("row").list.first()]
     found = faults.odd.filter(~is_token).sort(by, descending=[True, False], maintain_order=True)
-    # Clearness is minus log10 of the number of such values expected in a column: divide that number
-    # by the rows, and multiply it by the columns checked.
+    # Clearness is -log10 of the number of such values expected in a column. The p-value of a cell
+    # is that number, divided by the rows and multiplied by the columns checked.
     looks = np.log(max(len(columns), 1) / max(n_rows, 1))
     lines = list[tuple[Any, ...]]()
     for of in _clearest(found, MAX_EVIDENCE, pl.lit(0)).iter_rows(named=True):
@@ -149,7 +145,8 @@ def table_of_evidence(
     schema = SCHEMA | {"line": pl.Int64, "n_cells": pl.Int64, "has_levels": pl.Boolean}
     own = pl.DataFrame(lines, schema=schema | each, orient="row").explode(*each)
     at = ["column", "row"]
-    # For each contradicted cell, keep the strongest evidence, if any with a suggestion, and a rule.
+    # For each contradicted cell, keep the strongest evidence, preferably with a suggestion, and a
+    # rule.
     other = faults.contradicted.with_columns(
         n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False), rule=pl.col("rule").max().over(at)
     ).sort(pl.col("suggestion") == "", "log_p", "row", maintain_order=True)
@@ -193,7 +190,7 @@ def listed_cells(evidence: pl.DataFrame, *, in_lines: bool) -> tuple[OddCell, ..
     )
 
 
-# Words of a note that every table with missing cells has.
+# Words in the note that every table with missing cells gets.
 FILLED = "filled with what the other columns suggest"
 
 
@@ -202,14 +199,14 @@ class ColumnFaults:
     """Counts of the cells without a value in a column, or in a part of it."""
 
     n_cells: int
-    n_missing: int  # empty, or with a text for missing values
+    n_missing: int  # number of cells that are empty or hold a text for missing values
     n_unreadable: int
     first_place: int = 0  # line or row (from 1) of the first unreadable cell; 0: none
-    first: str = ""  # the text of that cell
+    first: str = ""  # the text of the first unreadable cell
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec, places: IntArray) -> ColumnFaults:
-        """Count the faults of a column with the line or row of each cell."""
+        """Count the faults of a column; `places` (n,) are the cells' lines or rows."""
         readings = column.read(spec.format)
         n_missing, rows = int(readings.missing.sum()), np.flatnonzero(readings.unreadable)
         if not rows.size:
@@ -218,7 +215,6 @@ class ColumnFaults:
         return cls(len(column), n_missing, rows.size, *first)
 
     def __add__(self, other: ColumnFaults) -> ColumnFaults:
-        """Add the faults of a later part."""
         return ColumnFaults(
             self.n_cells + other.n_cells,
             self.n_missing + other.n_missing,
@@ -238,7 +234,7 @@ class CellFaults:
     n_odd: int  # number of all odd cells, kept or not
     contradicted: (
         pl.DataFrame
-    )  # the strongest 100,000 pieces of evidence from rules between columns
+    )  # the 100,000 strongest pieces of evidence from rules between columns
 
     @classmethod
     def of(
@@ -286,7 +282,6 @@ class CellFaults:
         return cls(used, tuple(n_missing), _merged(odd) if found else odd, n_odd, contradicted)
 
     def __add__(self, other: CellFaults) -> CellFaults:
-        """Add the faults of a later part."""
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
         n_missing = tuple(a + b for a, b in zip(self.n_missing, other.n_missing, strict=True))
         odd = _merged(pl.concat([self.odd, other.odd]))
@@ -300,8 +295,8 @@ class CellFaults:
     ) -> Iterator[str]:
         """Yield notes on unreadable and missing cells of the table `name`.
 
-        `drawn` if the columns were learned from a sample of it. InputError if most cells of a
-        column cannot be read.
+        `drawn`: whether the columns were learned from a sample of the table. InputError if most
+        cells of a column cannot be read.
         """
         filled, n_filled = [], 0
         for spec, column in zip(plan.used, self.used, strict=True):
@@ -326,9 +321,9 @@ class CellFaults:
 
 
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
-    """Return a note on the unreadable cells of a column; InputError if most cells are."""
+    """Return a note on a column's unreadable cells; InputError if most cells are unreadable."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
-    # Say "possible date", since an impossible date looks like a date.
+    # Say "possible date", since an impossible date still looks like a date.
     noun = noun if noun == "number" else f"possible {noun}"
     first = f" ({quoted(faults.first)})"
     if 2 * n > faults.n_cells - faults.n_missing:

@@ -1,10 +1,9 @@
 """Find rare levels of a category that are misspellings of a common level.
 
 A misspelling is one edit away (a letter deleted, inserted or replaced, or two adjacent letters
-exchanged), or differs in case and spaces only. Codes such as A1 and A2 are one edit apart by
-design: edits of digits, of short words, and all edits in columns whose common levels are that
-close are ignored. In codes, letters typed for similar digits, lost leading zeros and a lost point
-count.
+exchanged), or differs in case and spaces only. Edits of digits, of short words, and in columns of
+codes that differ by one edit (A1, A2) are ignored. In codes, letters typed for similar digits, lost
+leading zeros and a lost decimal point are misspellings.
 """
 
 from __future__ import annotations
@@ -30,15 +29,14 @@ from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-RARE_SHARE = 0.001  # a level is rare up to this share of the cells, or up to RARE_CELLS
-# Least ratio of counts for levels that differ in case and spaces only, and for rare codes.
+RARE_SHARE = 0.001  # largest share of cells of a rare level; or RARE_CELLS, if that is more
+# Least ratio of counts between levels that differ in case and spaces only, and for rare codes.
 TIMES_RARER_FOLDED = 5
-# Least number of cells, and of characters, of a code that may have been meant.
+# Least number of cells, and of characters, of a suggested code.
 LEAST_OF_CODE, MIN_CODE_LETTERS = 10, 3
 MIN_LETTERS, MAX_LETTERS = 4, 60
-# Words in capitals up to this length are codes: EURO, KJFK.
-CODE_LETTERS = 5
-# If this share of the common levels has a neighbour one edit away, they are codes.
+CODE_LETTERS = 5  # words in capitals up to this length are codes: EURO, KJFK
+# If a larger share of the common levels has a neighbour one edit away, they are codes.
 CLOSE_SHARE = 0.1
 MAX_COMMON = 1_000
 
@@ -56,7 +54,7 @@ def learn_spelling(
 class SpellingRule:
     """The common levels of a column, indexed to recognise misspellings."""
 
-    rare: float  # levels in more cells are not misspelt
+    rare: float  # number of cells above which a level is not misspelt
     counts: Mapping[str, int]  # number of cells of each level that occurs more than once
     nearby: Mapping[str, Sequence[str]]  # common levels by their texts with one letter deleted
     folded: Mapping[str, str]  # the most frequent level by its `folded` text
@@ -96,7 +94,7 @@ class SpellingRule:
         return cls(rare, seen, dict(nearby), by_letters, by_code)
 
     def meant(self, level: str) -> list[str]:
-        """Return the common levels that may have been meant, most frequent first."""
+        """Return the common levels that a level may misspell, most frequent first."""
         count = self.counts.get(level, 1)
         same = self.folded.get(folded(level))
         if same is not None and same != level:
@@ -149,7 +147,6 @@ def _shortened(level: str) -> set[str]:
 def _matches(
     level: str, nearby: Mapping[str, Iterable[str]], counts: Mapping[str, int]
 ) -> list[str]:
-    """Return the levels that are one edit away from a level, most frequent first."""
     found = {other for key in _shortened(level) for other in nearby.get(key, ())}
     near = [other for other in found if edits(level, other, 1) == 1]
     return sorted(near, key=lambda other: (-counts[other], other))

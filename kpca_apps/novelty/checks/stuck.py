@@ -1,9 +1,8 @@
 """Find stuck sensors: runs of equal readings that are too long for their column.
 
 Run lengths are geometric, with a rate estimated from the other runs of the column. An odd run has a
-probability below 1 in 1000 in the table, and is three times as long as any other run: dry spells
-vary more than a single rate allows. Runs at the smallest
-or largest value of a column, such as 0 at night, are never odd.
+probability below 1 in 1000 in the table, and is three times as long as any other run. Runs at the
+smallest or largest value of a column, such as 0 at night, are never odd.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 STUCK = "stuck"
 MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
-# Prior, which matters if the column has few runs: of four runs of two readings, one continues.
+# Weight of the prior for columns with few runs: of four runs of two readings, one continues.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # clearer than a lost sign, less clear than a code for a missing value
+CLEARNESS = 5.0  # between a lost sign and a code for a missing value
 
 
 def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
@@ -67,13 +66,13 @@ def learn_stuck(
 class StuckRule:
     """The longest ordinary run of equal readings in a column, and the shortest odd one."""
 
-    low: float  # smallest reading
-    high: float  # largest reading
+    low: float  # smallest reading of the column
+    high: float  # largest reading of the column
     usual: int = 1  # length of the longest ordinary run
     least: int = 0  # length of the shortest odd run
 
     def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
-        """Learn from the increasing lengths of the runs in n rows, and the reading of each run."""
+        """Learn from the runs in n rows: their increasing lengths, and the reading of each run."""
         # Runs that together fill MOST_STUCK of the rows, or return to a level (as on weekends), are
         # ordinary.
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
@@ -120,7 +119,7 @@ class StuckRule:
 
 
 def _chance(others: IntArray, length: int) -> float:
-    """Return the expected number of runs of at least this length, given the other runs."""
+    """Return the number of runs at least this long that the other runs lead to expect."""
     n_longer = float(np.sum(others - 2))
     # A run of length m continues m - 2 times and ends once.
     p_continues = (n_longer + 1.0) / (n_longer + len(others) + PRIOR_RUNS)

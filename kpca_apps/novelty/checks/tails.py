@@ -3,9 +3,9 @@
 The tail is fitted to the largest tenth of the values. The largest tenth of these are censored: they
 count as "beyond a point" whatever their size, because an error must not define what is ordinary.
 Scales and shapes are averaged, weighted by their likelihood and, for shapes, by a prior over
-columns. The lightest shape is exponential, so that bounded columns have room beyond their bound.
-A value lies beyond the tail if fewer than 1 of 100 columns would have such a gap between it and the
-ordinary values, by the weighted tails. In columns with light tails it is far fewer.
+columns. The lightest shape is exponential, so that bounded columns have room beyond their bound. A
+value lies beyond the tail if fewer than 1 of 100 columns would have such a gap between it and the
+ordinary values.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 
 from kpca_apps.system.arrays import FloatArray
 
-# Number of values in the tail: a tenth of all, but at least 60, and at most 1,000 or half of those
-# above the median (`FEW_UPPER` of them if that is more).
+# Number of values in the tail: a tenth of all, but at least 60, and at most 1,000 or half of the
+# values above the median (`FEW_UPPER` of them if that is more).
 TAIL_SHARE, USUAL_TAIL, FEW_UPPER, MAX_TAIL = 0.1, 60, 15, 1_000
 MIN_TAIL, MIN_STEPS = 6, 5
 # Share of the tail that is censored.
@@ -29,15 +29,14 @@ CENSORED_SHARE, MIN_CENSORED, MAX_CENSORED_SHARE = 0.1, 3, 1 / 3
 # have a false cell, of most none; with Pareto exponent 1, up to 5.
 PRIOR_SHAPE, PRIOR_SPREAD = 0.3, 0.2
 SHAPES = np.concatenate([[1e-6], np.linspace(0.1, 2.0, 20)])
-# Logarithms of a Pareto tail have an exponential tail.
-EXPONENTIAL = SHAPES[:1]
+EXPONENTIAL = SHAPES[:1]  # if values have a Pareto tail, their logarithms have an exponential tail
 # Scales in units of the median exceedance.
 SCALES = np.geomspace(0.15, 8.0, 24)
 BINS = 64
 LEAST_WEIGHT = 1e-6
-# Probability of a gap by chance beyond each of the three largest values; .01 in total.
+# Probability of a chance gap beyond each of the three largest values; .01 in total.
 MAX_EXPECTED = 0.01 / 3
-# An odd value is isolated: this many times as far from the start of the tail as the last ordinary
+# An odd value lies at least this many times as far from the start of the tail as the last ordinary
 # value.
 GAP = 1.5
 # Gaps tried for the limit, in units of the tail's width; each is 5 % wider than the one before.
@@ -49,10 +48,10 @@ class Tail:
     """A fitted upper tail."""
 
     start: float  # lower end of the tail
-    times: float  # number of values in the whole table over the number fitted
+    times: float  # ratio of the number of values in the whole table to the number fitted
     shapes: FloatArray  # (g,), shapes of the generalised Pareto tails
-    scales: FloatArray  # (g,), their scales
-    weights: FloatArray  # (g,), their weights, with sum 1
+    scales: FloatArray  # (g,), scales of the tails
+    weights: FloatArray  # (g,), weights of the tails, with sum 1
     ordinary: float  # largest value that belongs to the tail
     limit: float = np.inf  # larger values are odd
 
@@ -77,7 +76,7 @@ class Tail:
         count = int(min(max(TAIL_SHARE * n, USUAL_TAIL), most, MAX_TAIL))
         start = float(ordered[n - count - 1]) if n else 0.0
         above = ordered[ordered > start]
-        # A few values repeated many times do not show where the next would lie.
+        # A few values repeated many times do not show where other values would lie.
         if len(above) < MIN_TAIL or len(np.unique(above)) < MIN_STEPS:
             return None
         excess = above - start
@@ -104,7 +103,7 @@ class Tail:
         return self.times * (survival @ self.weights)
 
     def _gap(self, least: float, values: FloatArray) -> float:
-        """Return the distance from `ordinary` to the first of sorted `values` behind a gap."""
+        """Return the distance from `ordinary` to the first of sorted `values` beyond a gap."""
         gaps = values - self.ordinary
         wide = values[gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))]
         first = bisect_left(

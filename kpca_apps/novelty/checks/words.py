@@ -26,7 +26,7 @@ from kpca_apps.tables.values import Column
 # Languages with long word lists; the first that fits is the column's.
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûü"
-# Shorter words, often names, have too many neighbours; longer ones are sequences or data.
+# Shorter words, often names, have too many similar words; longer ones are sequences or data.
 MIN_LETTERS, MAX_LETTERS = 7, 30
 # A column is in a language if this share of its words have at least the frequency KNOWN in it.
 KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
@@ -35,9 +35,9 @@ KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
 # right; of six corrections of words with frequencies from 10^-6.8 to 10^-6.5, none was.
 RARE, COMMON, TIMES_RARER = 10**-6.8, 1e-6, 100
 N_SAMPLED = 2_000  # number of distinct texts whose words determine the language
-MOST_TEXTS = 50_000  # limit on distinct texts: more would take minutes
+MOST_TEXTS = 50_000  # largest number of distinct texts: more would take minutes
 MAX_TEXTS_SHARE = 0.01  # a word in a larger share of the texts is not misspelt
-CLEARNESS = 3.5  # clearer than a text without the form of its column
+CLEARNESS = 3.5  # above a text without the form of its column
 # Letters between spaces or punctuation; parts of addresses, paths and compounds do not match.
 WORD = re.compile(r"(?<![^\s(\[\"“,;:!?])[^\W\d_]{3,}(?![^\s)\]\"”,;:!?])")
 

@@ -1,1 +1,1 @@
-"""Tables become rows of numbers: roles of columns, coders, gaps, passes over rows."""
+"""Tables become rows of numbers: roles of columns, encoders, missing values, passes over rows."""

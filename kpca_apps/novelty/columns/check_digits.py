@@ -14,7 +14,7 @@ import polars as pl
 from kpca_apps.system.arrays import BoolArray, IntArray
 
 MIN_CODES, N_SAMPLED = 15, 2_000
-SHORTEST = 8  # least number of digits of a numeric code
+SHORTEST = 8  # least number of digits of a code
 HOLDS = 0.9  # least share of codes with valid check digits
 
 
@@ -39,13 +39,13 @@ def _isbn(digits: IntArray) -> BoolArray:
 
 def _mod_97(digits: IntArray) -> BoolArray:
     rest = np.zeros(len(digits), dtype=np.int64)
-    for place in np.roll(digits, -4, axis=1).T:  # the country and the check digits go last
+    for place in np.roll(digits, -4, axis=1).T:  # move the country and the check digits to the end
         rest = (rest * np.where(place > 9, 100, 10) + place) % 97
     return np.asarray(rest == 1)
 
 
 # For each scheme: the pattern of a code without spaces and hyphens, and the test of the digits (n,
-# k) of n codes, in which A is 10. Polars' `\d` matches any Unicode digit.
+# k) of n codes; letters count as numbers from A = 10. Polars' `\d` matches any Unicode digit.
 SCHEMES: dict[str, tuple[str, Callable[[IntArray], BoolArray]]] = {
     "EAN": (r"^[0-9]{8,14}$", _mod_10),  # a UPC may have lost leading zeros
     "Luhn": (r"^[0-9]{8,19}$", _luhn),
@@ -74,7 +74,7 @@ def check_digits_of(texts: pl.Series) -> str:
 
 
 def without_marks(texts: pl.Series) -> pl.Series:
-    """Convert codes to upper case without spaces, hyphens and the ".0" of a float."""
+    """Convert codes to upper case; remove spaces, hyphens and the ".0" of a float."""
     plain = texts.str.replace_all(r"[\s\p{Pd}\x{2212}]", "").str.to_uppercase()
     return plain.str.replace(r"^([0-9]+)\.0$", "$1")
 

@@ -23,27 +23,27 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
-# Text of an expected value that is a level without an indicator of its own.
+# Text of an expected level that has no indicator of its own.
 RARER = "a rarer value"
 _MAX_LEVELS = 50
 _LARGEST_STEP = 1e300
-_LARGEST_SCALE = 1e3  # `fit` computes at most (2 / 1e-3)^(1/4) / sqrt(2)
+_LARGEST_SCALE = 1e3  # `fit` gives at most (2 / 1e-3)^(1/4) / sqrt(2)
 
 
 @dataclass(frozen=True)
 class ValueCoder:
     """Encoder of numbers, dates or free text as one or more values per row.
 
-    In a reference, a running column keeps its periodic features only, or a column of zeros if
-    there are none.
+    In a reference, a column that rises or falls row by row (`runs_on`) keeps its periodic features
+    only, or becomes a column of zeros if it has none.
     """
 
     spec: ColumnSpec
-    features: tuple[int, ...]  # indices of the used features of the kind of column
+    features: tuple[int, ...]  # indices of the features used, among those of the kind of column
     gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
     repeats: bool = False  # whether only periodic features are kept
-    # All values of the column if these are few distinct numbers; else empty.
+    # All values of the column if it has few distinct numbers; else empty.
     steps: tuple[Annotated[float, Meta(ge=-_LARGEST_STEP, le=_LARGEST_STEP)], ...] = ()
 
     def validate(self) -> None:
@@ -64,7 +64,7 @@ class ValueCoder:
         values = _features(column, spec)
         seen, size = values[~np.isnan(values[:, 0])], None
         if is_date:
-            # Times of day have rounding errors as large as those of days since 1970.
+            # Times of day have the absolute rounding errors of days since 1970.
             seconds = column.read(spec.format).ordered
             size = float(np.abs(seconds).max(initial=0.0)) / _DAY
         kept = varies(seen, size)
@@ -94,9 +94,9 @@ class ValueCoder:
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected value as a cell, and return a number to draw.
+        """Write an expected value as a cell; return its text, and a number to draw.
 
-        The texts of different numbers differ: it may get more digits than `seen` needs.
+        The text has enough digits to differ from the text of `seen`, if the numbers differ.
         """
         if self.gap and values[-1] > 0.5:
             return MISSING, None
@@ -133,8 +133,8 @@ class MovedDates(ValueCoder):
     ) -> MovedDates | None:
         """Find the shift; ``None`` unless most dates lie outside the training range.
 
-        It is a number of whole weeks, to keep weekdays, and equal to a shift of `others` if that
-        fits, to keep differences between columns.
+        The shift is a number of whole weeks, to keep weekdays, and equals a shift of `others` if
+        that fits, to keep differences between columns.
         """
         if not (then.is_date and then.quantiles and now.quantiles) or coder.repeats:
             return None
@@ -192,9 +192,9 @@ class LevelCoder:
     levels: tuple[str, ...]  # "other" and, if has_missing, "missing" follow these
     has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
     scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # value of an indicator: sqrt(d2 / 2)
-    spellings: tuple[str, ...]  # most frequent of each level; Boolean `levels` are lower case
+    spellings: tuple[str, ...]  # the most frequent per level; Boolean `levels` are lower case
 
-    features: ClassVar[tuple[int, ...]] = ()  # no values to standardise
+    features: ClassVar[tuple[int, ...]] = ()  # none to be standardised
 
     def validate(self) -> None:
         """Raise ValueError for inconsistent levels."""
@@ -239,7 +239,7 @@ class LevelCoder:
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected level as a cell, and return its name to draw."""
+        """Write an expected level as a cell; return its text, and its name to draw."""
         j = int(np.argmax(values))
         if j < len(self.levels):
             return self.spellings[j], self.levels[j]
@@ -255,12 +255,12 @@ class ColumnGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """A fitted encoder of a table and of later tables."""
+    """Encoder of a table, also applied to later tables."""
 
     plan: ColumnPlan
-    coders: tuple[ValueCoder | LevelCoder, ...]  # one for each used column, in the plan's order
+    coders: tuple[ValueCoder | LevelCoder, ...]  # encoders of the used columns, in the plan's order
     imputer: ConditionalMeanImputer
-    summaries: tuple[ColumnSummary, ...]  # of each used column in the training table
+    summaries: tuple[ColumnSummary, ...]  # summaries of the used columns of the training table
 
     def validate(self) -> None:
         """Raise ValueError for inconsistent parts."""
@@ -303,7 +303,7 @@ class TableEncoder:
         return found
 
     def with_moved_dates(self, moved: Mapping[str, MovedDates]) -> Self:
-        """Return an encoder that shifts the dates of these columns, and no others."""
+        """Return an encoder that shifts the dates of the columns in `moved` only."""
 
         def shifted(coder: ValueCoder | LevelCoder) -> ValueCoder | LevelCoder:
             if not isinstance(coder, ValueCoder) or coder.repeats:
@@ -336,7 +336,7 @@ class TableEncoder:
     def state_columns(self, but: Collection[str]) -> Iterator[int]:
         """Yield matrix columns that show whether cells are equal, for all columns except `but`.
 
-        These are values of numbers and dates, and indicators other than of pooled levels.
+        These are the values of numbers and dates, and all indicators except those of pooled levels.
         """
         for coder, group in zip(self.coders, self.groups, strict=True):
             if coder.spec.name in but:
@@ -350,10 +350,7 @@ class TableEncoder:
                 yield group.columns[-1]
 
     def matrix(self, table: Table) -> FloatArray:
-        """Encode the rows of a table, or of a part of it, as finite numbers (n, d).
-
-        Rows are encoded independently of each other.
-        """
+        """Encode rows of a table as finite numbers (n, d), independently of each other."""
         matrix = np.hstack([coder.encode(table.column(coder.spec.name)) for coder in self.coders])
         if np.isnan(matrix).any():
             values = np.delete(np.arange(matrix.shape[1]), self.as_is)
@@ -369,18 +366,18 @@ class TableEncoder:
             return MISSING, None
         if readings.unreadable[row]:
             return f"{text} (not a {KINDS[spec.role].noun})", None
-        if spec.has_levels:  # the coder may not know the level
+        if spec.has_levels:  # the encoder may not know the level
             levels = spec.levels(column)
             return text, levels.texts[int(levels.codes[row])]
         return text, None if spec.format is None else float(readings.values[row])
 
 
-# In a running column of dates, which rise or fall with the row number, a late date is no evidence;
-# its weekday or time of day may be.
+# In a column of dates that rise or fall with the row number, a late date is no evidence; its
+# weekday or time of day may be.
 
 _DAY = 86400.0  # seconds
 _PERIODS = (np.inf, 1.0, 1.0, 7.0, 7.0)  # period of each feature of a date, in days
-# A table must span this many periods to show that a feature of dates is periodic.
+# A feature of dates is periodic only if the table spans this many periods.
 SEEN_TWICE = 1.5
 _WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 
@@ -395,9 +392,8 @@ def _day_and_time(features: FloatArray) -> str:
     return ", ".join(words)
 
 
-# With this many quantiles, the error of a Kolmogorov-Smirnov distance is 1 / 65.
-N_QUANTILES = 65
-MOST_LEVELS = 50  # levels counted by name
+N_QUANTILES = 65  # with this many quantiles, the error of a Kolmogorov-Smirnov distance is 1 / 65
+MOST_LEVELS = 50  # number of levels counted by name
 
 
 @dataclass(frozen=True)
@@ -411,7 +407,7 @@ class ColumnSummary:
     levels: tuple[str, ...] = ()  # the most frequent levels of a category
     counts: tuple[int, ...] = ()  # number of cells of each level
     is_date: bool = False
-    runs_on: bool = False  # see `ColumnSpec`
+    runs_on: bool = False  # whether values rise or fall by row
 
     def validate(self) -> None:
         """Raise ValueError for an inconsistent summary."""
@@ -450,7 +446,7 @@ class ColumnSummary:
         return float(inside[0]), float(inside[-1])
 
     def is_far(self, value: float) -> bool:
-        """Return whether a number, or its log, is farther from all values than their range."""
+        """Return whether a number or its log is outside the range by more than its width."""
         if not self.quantiles:
             return False
         low, high = self.quantiles[0], self.quantiles[-1]

@@ -3,8 +3,7 @@
 The model is a Gaussian with robust moments: z-scores clipped at 4, and the covariance of observed
 pairs shrunk towards the identity. With fewer rows than columns, missing values start at the mean,
 and the precision is a multiple of the identity minus a matrix of low rank. A filled value depends
-on its row and the fitted moments only, not on the batch. Linear algebra runs on one thread, so that
-results do not depend on the number of cores.
+on its row and the fitted moments only, not on the batch.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 _CLIP = 4.0  # limits the influence of outliers on filled values
-# A range leaves out 1 of 200 values at each end; at least 1, if there are 20 values or more.
+# The range leaves out 1 of 200 values at each end, at least 1 from 20 values on.
 _CUT, _FEWEST_TO_CUT = 200, 20
 _EXTREME = 10.0
 _SHRINK = 0.05
 _SWEEPS = 2
-# Rank of a low-rank precision, and number of columns up to which it is a full matrix (2 MB).
+# Rank of a low-rank precision; largest number of columns for a full matrix (2 MB).
 _MOST_RANKS, _MOST_IN_FULL = 128, 512
 _FLOOR = 1e-3  # least eigenvalue: covariances of observed pairs may be indefinite
-_MATRICES = 4  # number of matrices, as large as the precision, in memory at once
-_BLOCK = 4_000_000  # numbers in a block of linear systems (32 MB)
+_MATRICES = 4  # number of matrices as large as the precision in memory at once
+_BLOCK = 4_000_000  # number of numbers in a block of linear systems (32 MB)
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class LowRankPrecision:
     """
 
     rest: Annotated[float, Meta(ge=_SHRINK, le=1)]
-    # One row for each leading direction.
+    # One row per leading direction.
     factor: Annotated[FloatArray, "r d", Meta(gt=-(_SHRINK**-0.5), lt=_SHRINK**-0.5)]
 
     @one_blas_thread()
@@ -79,7 +78,7 @@ class ConditionalMeanImputer:
     """
 
     mean: Annotated[FloatArray, "d"]  # mean of the observed values, with extreme ones clipped
-    scale: Annotated[FloatArray, "d", Meta(gt=0)]  # standard deviation of the same, 1 if constant
+    scale: Annotated[FloatArray, "d", Meta(gt=0)]  # standard deviation of the clipped values, or 1
     # Inverse of the shrunk covariance of the clipped z-scores.
     precision: Annotated[FloatArray, "d d"] | LowRankPrecision
 
@@ -135,10 +134,7 @@ class ConditionalMeanImputer:
 
 
 def _without_extreme(x: FloatArray) -> FloatArray:
-    """Clip values more than ten ranges away from the others of their column (n, d).
-
-    A single extreme cell would otherwise dominate the scale.
-    """
+    """Clip values over ten ranges outside their column's range (n, d): one could set its scale."""
     ordered, n_seen = np.sort(x, axis=0), (~np.isnan(x)).sum(axis=0)
     cut = np.where(n_seen >= _FEWEST_TO_CUT, np.maximum(n_seen // _CUT, 1), 0)
     low = np.take_along_axis(ordered, cut[None], axis=0)
@@ -149,7 +145,6 @@ def _without_extreme(x: FloatArray) -> FloatArray:
 
 
 def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
-    """Return the inverse of the shrunk covariance of complete rows."""
     n, d = z.shape
     if n >= d and d <= _MOST_IN_FULL:
         return _precision(z.T @ z / n)
@@ -160,7 +155,7 @@ def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
         squares, right = np.linalg.eigh(z.T @ z)
         variances = (1 - _SHRINK) * np.maximum(squares[::-1], 0.0) / n + _SHRINK
         vectors = right.T[::-1]
-    # The directions that are not leading share the rest of the trace.
+    # All other directions share the rest of the trace equally.
     others = variances[_MOST_RANKS:]
     n_others = d - min(len(variances), _MOST_RANKS)
     rest = _SHRINK + float((others - _SHRINK).sum()) / n_others
@@ -170,7 +165,6 @@ def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
 
 
 def _precision(covariance: FloatArray) -> FloatArray:
-    """Return the inverse of the shrunk covariance with floored eigenvalues."""
     shrunk = (1 - _SHRINK) * covariance + _SHRINK * np.eye(len(covariance))
     values, vectors = np.linalg.eigh(shrunk)
     inverse: FloatArray = (vectors / np.maximum(values, _FLOOR)) @ vectors.T
@@ -188,7 +182,7 @@ def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) 
     n_gaps = gaps.sum(axis=1)
     for m in np.unique(n_gaps[n_gaps > 0]):
         rows_of_m = np.flatnonzero(n_gaps == m)
-        # Numbers per row: m by m in the system, or m columns of the factor.
+        # Numbers per row: an m by m system, or m columns of the factor.
         width = len(precision.factor) if isinstance(precision, LowRankPrecision) else m
         size = max(1, _BLOCK // int(m * width))
         for start in range(0, rows_of_m.size, size):

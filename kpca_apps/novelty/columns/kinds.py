@@ -1,8 +1,7 @@
 """The kinds of columns: how cells become numbers, and how numbers are written as cells.
 
-To add a kind, add an entry to `KINDS` and a rule to `plan.py`; nothing else in this package names a
-kind. `Notation` learns how most cells of a column are written; a format (`tables/values.py`) reads
-them in any spelling.
+`Notation` learns how most cells of a column are written; a format (`tables/values.py`) reads them
+in any spelling.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ _UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:
 _DAY = 86400.0  # seconds
 # A column of integers has at least this many cells, and at least this share of integers.
 _MIN_WHOLE, _WHOLE = 20, 0.99
-# A column of steps has few distinct values: many cells for each, and almost none seen once.
+# A column of steps has few distinct values, each in many cells; almost none occurs once.
 _CELLS_A_STEP, _ONCE, _ONCE_SHARE = 20, 2, 0.005
-MOST_DIGITS = 12  # digits in which numbers may differ; later digits are rounding
-ALL_DIGITS = 15  # digits that every float keeps
+MOST_DIGITS = 12  # number of digits in which numbers may differ; later digits are rounding
+ALL_DIGITS = 15  # number of digits that every float keeps
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Notation:
     before: str = ""  # unit before a number, with its space: "$"
     after: str = ""  # unit behind a number: " %"
     order: str = "ymd"  # order of the parts of a date: "ymd", "dmy" or "mdy"
-    mark: str = "-"  # mark between the parts of a date
+    mark: str = "-"  # separator of the parts of a date
     padded: bool = True  # days and months have two digits
     short_year: bool = False  # years have two digits
     whole: bool = False  # nearly all numbers are integers, or no date has a time of day
@@ -107,7 +106,7 @@ class Notation:
             mark := _commonest(levels, _YEAR_FIRST)
         ):
             return cls(mark=mark, padded=padded, seconds=seconds)
-        # Dates with names of months get the default notation, which needs no language.
+        # Dates with month names get the default notation, which needs no language.
         return cls(seconds=seconds)
 
     def write(self, value: float, format: ValueFormat, beside: float | None = None) -> str:
@@ -138,7 +137,7 @@ class Notation:
         time = time if self.seconds else time[:5]
         parts = day.split("-")
         if len(parts) != 3 or not all(part.isdigit() for part in parts):
-            return text  # the year is outside of the calendar
+            return text  # the year is outside the calendar
         year, *rest = parts
         if not self.padded:
             rest = [str(int(part)) for part in rest]
@@ -146,7 +145,6 @@ class Notation:
         return self.mark.join(written[part] for part in self.order) + space + time
 
     def _number(self, value: float, digits: str, format: NumberFormat) -> str:
-        """Add sign, unit and separators to the digits of a number."""
         if "e" not in digits:
             whole, _, part = digits.partition(".")
             if format.thousands:
@@ -164,7 +162,8 @@ class Notation:
         gap = 0.0 if beside is None else abs(value - beside)
         if gap <= 10**-MOST_DIGITS * abs(value):
             return digits
-        # Rounding may move the value by a tenth of the difference; an integer, by all of it.
+        # Rounding may move the value by a tenth of the difference, an integer by the whole
+        # difference.
         rounding = abs(float(digits) - abs(value)) * (1 if self.whole else 10)
         if rounding <= gap and math.copysign(float(digits), value) != beside:
             return digits
@@ -182,7 +181,7 @@ class Notation:
         hour, minute = divmod(minutes, 60)
         after = self.after
         if after:
-            # Replace the letter of "a.m." or "p.m." only.
+            # Replace only the first letter of "a.m." or "p.m.".
             is_upper, half = after.strip().isupper(), "p" if hour % 24 >= 12 else "a"
             after = re.sub("[AaPp]", half.upper() if is_upper else half, after, count=1)
             hour = hour % 12 or 12
@@ -209,7 +208,7 @@ def _n_cells(levels: Levels, pattern: str) -> int:
 
 
 def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
-    """Return the text that a pattern captures most often, which may be empty.
+    """Return the text that a pattern captures most often; it may be empty.
 
     With `digits`, captures are compared by their number of digits, and returned as zeros.
     """
@@ -231,13 +230,13 @@ class ColumnKind:
     format: type[ValueFormat] | None = None  # format of cells; None for text
     noun: str = ""  # word for a readable cell in messages
     n_features: int = 0
-    # Computes the features (n, n_features) of n cells, NaN for missing: first the value; each
-    # further feature is dropped if it is constant.
+    # Function that computes the features (n, n_features) of n cells, NaN for missing. The first
+    # feature is the value; a further feature is dropped if it is constant.
     features: Callable[[Column, ValueFormat | None], FloatArray] | None = None
-    unit: float = 1.0  # size of the first feature's unit, in units of the format
-    # Describes the features of a text in words; dropped features are NaN.
+    unit: float = 1.0  # unit of the first feature, in units of the format
+    # Function that describes the features of a text in words; dropped features are NaN.
     describe: Callable[[FloatArray], str] | None = None
-    # Levels are two words for true and false, in any case, and none is rare.
+    # Whether levels are two words for true and false, in any case, neither of which is rare.
     is_truth: bool = False
 
 
@@ -249,7 +248,7 @@ def _date_features(column: Column, format: ValueFormat | None) -> FloatArray:
     """Return days since 1970, and sine and cosine of the time of day and of the weekday."""
     seconds = column.read(format).values
     days = seconds / _DAY
-    hour = 2 * np.pi * (seconds % _DAY) / _DAY  # equal times of day get equal bits
+    hour = 2 * np.pi * (seconds % _DAY) / _DAY  # equal times of day give equal bits
     weekday = 2 * np.pi * (np.floor(days) % 7) / 7
     return np.column_stack([days, np.sin(hour), np.cos(hour), np.sin(weekday), np.cos(weekday)])
 

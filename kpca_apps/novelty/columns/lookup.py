@@ -23,7 +23,7 @@ from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, is_named_a
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
-Keys = Mapping[str, Collection[str]]  # keys by which each column can be named
+Keys = Mapping[str, Collection[str]]  # names by which each column can be requested
 
 _RECORD = r"[\[{]"
 _AMOUNT = r"^[+-]?\d[\d.,' ]*[.,]\d{1,2}$"
@@ -139,7 +139,7 @@ def _field_name(written: str) -> str:
 
 
 def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | None:
-    """Return the column that names rows: the primary key, or an identifier without repeats."""
+    """Return the column that identifies rows: a primary key, or an identifier without repeats."""
     if (key := table.source.key_column) is not None and key not in plan.hidden:
         return key
     names = []
@@ -149,7 +149,7 @@ def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | 
         texts = table.column(spec.name).texts
         if texts.null_count() or texts.n_unique() < texts.len():
             continue
-        # Amounts with mixed decimal marks are read as text, but do not name rows.
+        # Amounts with mixed decimal marks are read as text, but do not identify rows.
         if 2 * texts.str.contains(_AMOUNT).sum() > texts.len():
             continue
         counted = texts.str.to_integer(strict=False)

@@ -47,10 +47,10 @@ class Execution:
     workers : Workers
         By default threads of this process.
     progress : callable
-        ``progress(what, n_rows)`` returns a context manager for a pass over a table. It yields a
-        function that takes the number of rows processed since the last call.
+        ``progress(what, n_rows)`` returns a context manager for a pass over a table. The manager
+        yields a function that takes the number of rows processed since the last call.
     finished : FinishedParts, optional
-        Cache of results of parts on disk, with which an interrupted run resumes; for Dask.
+        Cache of results of parts on disk, with which an interrupted run resumes (for Dask).
 
     Examples
     --------
@@ -81,13 +81,13 @@ class Execution:
         Parameters
         ----------
         what : str
-            The pass, for `progress`.
+            Name of the pass, for `progress`.
         function : callable
-            Picklable for processes and Dask.
+            Function of a task; picklable for processes and Dask.
         tasks : iterable
             Each processes one ``part`` of a table of ``n_rows``.
         n_rows : int
-            Rows of all tasks.
+            Number of rows of all tasks.
         *shared, kept
             See `Workers.map_partitions`.
         finished : FinishedPass, optional
@@ -137,9 +137,9 @@ class Execution:
         table : PartedTable
             The table.
         kind : type
-            Of the results.
+            Type of the results.
         *depends_on
-            Picklable values.
+            Picklable values on which the results depend.
 
         Returns
         -------
@@ -158,8 +158,7 @@ AnyTable = Table | PartedTable
 GroupKey = tuple[str | None, ...]
 Groups = tuple[list[GroupKey], IntArray]  # groups, and the index (n,) of each row's group
 NO_GROUPS: Groups = ([], np.empty(0, dtype=np.int64))
-# Largest number of groups; an identifier would make more.
-MOST_KEYS = 100_000
+MOST_KEYS = 100_000  # largest number of groups, exceeded by grouping by an identifier
 
 
 @dataclass(frozen=True)
@@ -247,12 +246,12 @@ def take_rows(
         return table.take(positions)
     inside, back = np.unique(positions, return_inverse=True)
     pieces = list(each_part(some_rows(table, inside), what, _itself, execution))
-    pieces = pieces or [table.parts[0].read().take(inside)]  # no row is wanted, only the columns
+    pieces = pieces or [table.parts[0].read().take(inside)]  # no row is wanted, only columns
     return joined_rows(pieces, back, table.source)
 
 
 def joined_rows(pieces: Sequence[Table], order: IntArray, source: SourceInfo) -> Table:
-    """Concatenate at least one piece of a table and reorder its rows."""
+    """Concatenate the pieces of a table (at least one) and reorder the rows."""
     lines = None
     if pieces[0].lines is not None:
         lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[order]
@@ -267,7 +266,7 @@ def _itself(table: Table) -> Table:
 def draw_sample(table: AnyTable, seed: int, execution: Execution) -> Sample:
     """Draw the rows from which columns, scalings and landmarks are learned.
 
-    Up to 100,000 rows, all rows are the sample.
+    A table of up to 100,000 rows is its own sample.
     """
     table = in_parts(table)
     if isinstance(table, Table):

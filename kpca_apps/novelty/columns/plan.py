@@ -65,44 +65,42 @@ UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "lab
 
 _MIN_ROWS = 3
 _MOSTLY = 0.5  # a column of text with a larger share of numbers gets a note
-_MANY_WORDS = 3.0  # least mean number of words of prose
+_MANY_WORDS = 3.0  # least mean number of words in prose
 _ONE_WORD = 1.5  # mean number of words below which texts are codes
 _DATES = {
     *("date", "dates", "datum", "dato", "fecha", "dob", "birthdate"),
     *("datetime", "timestamp", "zeitstempel"),
 }
 _MOST_OTHERS = 0.4  # largest share of words and partial dates in a column of dates
-_MOST_DAYS = 130 * 366  # largest range of dates written as numbers: the oldest person's life
+_MOST_DAYS = 130 * 366  # largest range (days) of dates written as numbers: a long human life
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _MOST_UNITS = 5  # in a note
-# Range in seconds within which dates rarely mix centuries.
-_OF_ONE_CENTURY = 15 * 365.25 * 86_400
+_OF_ONE_CENTURY = 15 * 365.25 * 86_400  # largest range of dates (s) that rarely mix centuries
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
     """Declarations of the user about columns, which override every rule."""
 
-    # Column of known labels, used to evaluate the model only.
-    label: str | None = None
-    # Column that only names rows in the report; by default an identifier without repeats.
+    label: str | None = None  # column of known labels, used only to evaluate the model
+    # Column that only identifies rows in the report; by default an identifier without repeats.
     id: str | None = None
     exclude: tuple[str, ...] = ()  # columns not used by the model
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()  # columns used, but without values in the report
-    # Whether the day precedes the month in a column whose cells do not tell.
+    # Whether the day precedes the month if a column's cells leave that open.
     dayfirst: bool | None = None
-    by: tuple[str, ...] = ()  # columns whose equal texts form groups; rows are judged within these
+    by: tuple[str, ...] = ()  # columns whose equal texts form the groups in which rows are judged
 
 
-BY = "rows are judged by its groups"  # why a column has categories
-UNKNOWN = "not in the reference"  # why a column is not scored
+BY = "rows are judged by its groups"  # reason why a column has categories
+UNKNOWN = "not in the reference"  # reason why a column is not scored
 
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """The role of a column, and how it is read."""
+    """The role of a column, and how its cells are read."""
 
     name: str
     role: str  # see `ColumnProfile`
@@ -111,8 +109,8 @@ class ColumnSpec:
     n_distinct: Annotated[int, Meta(ge=0)] = 0  # number of distinct values
     hidden: bool = False  # whether the report omits its values
     format: ValueFormat | None = None  # format of its cells; None for text
-    notes: tuple[str, ...] = ()  # notes on choices that the user may override
-    runs_on: bool = False  # whether its values rise or fall from row to row (`runs_on`)
+    notes: tuple[str, ...] = ()  # notes on decisions that the user may override
+    runs_on: bool = False  # whether its values rise or fall from row to row
 
     def validate(self) -> None:
         """Raise ValueError for an inconsistent specification."""
@@ -130,7 +128,7 @@ class ColumnSpec:
 
     @property
     def has_levels(self) -> bool:
-        """Whether the model uses the levels of the column."""
+        """Whether the model uses the column's levels."""
         return self.used and KINDS[self.role].features is None
 
     @property
@@ -208,7 +206,7 @@ def infer_plan(
     judged = partial(_spec, options=options, where=where, key=table.source.key_column)
     specs = [judged(column, prefer_comma=False, known=()) for column in columns]
     declared = {*options.numeric, *options.categorical, *options.by}
-    # If one column needs a decimal comma, ambiguous columns are read with decimal commas, too.
+    # If one column needs decimal commas, read ambiguous columns with decimal commas, too.
     prefer_comma = any(
         isinstance(spec.format, NumberFormat)
         and spec.format.decimal == ","
@@ -241,7 +239,7 @@ def infer_plan(
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
     if for_model and not any(spec.used for spec in specs):
-        # Identifiers that are not integers have a form, which can be checked.
+        # Identifiers with letters or signs have a form, which can be checked.
         n_formed = [(column.texts.str.contains(r"[^\d\s-]|\d-").sum() or 0) for column in columns]
         specs = [
             replace(spec, role="text", why=ALONE)
@@ -262,7 +260,7 @@ def infer_plan(
 def _shared_marks(columns: list[Column], specs: list[ColumnSpec]) -> tuple[str, ...]:
     """Return the marks ("<5") and the texts for missing values of all columns of numbers.
 
-    Texts that are rare in each column may be frequent in all of them.
+    A text that is rare in each column may be frequent over all columns.
     """
     marks, slips = dict[str, None](), Counter[str]()
     for column, spec in zip(columns, specs, strict=True):
@@ -336,7 +334,7 @@ def _spec(
 def inferred_spec(
     column: Column, dayfirst: bool | None, prefer_comma: bool, known: tuple[str, ...] = ()
 ) -> ColumnSpec:
-    """Specify a column without a declaration by the rules at the head of this file."""
+    """Specify a column without a declaration by the rules in the module docstring."""
     name, cells = column.name, column.cells
     if cells.null_count() == cells.len():
         return ColumnSpec(name, "empty", "no value at all", cells.len())
@@ -383,7 +381,6 @@ def _names_dates(name: str) -> bool:
 
 
 def _note_of_text(column: Column, read: float, noun: str) -> str:
-    """Return a note on a column of text in which most cells are numbers or dates."""
     name = column.name
     overrides = "; --numeric overrides this" if noun == "number" else ""
     return (
@@ -395,7 +392,6 @@ def _note_of_text(column: Column, read: float, noun: str) -> str:
 def _mixed_marks(
     column: Column, format: NumberFormat | None, readings: Readings
 ) -> tuple[str, ...]:
-    """Return a note on a column with both decimal points and decimal commas."""
     if format is None:
         return ()
     rows = 1 + np.flatnonzero(column.reads_otherwise(format))
@@ -413,7 +409,7 @@ def _mixed_marks(
 def _are_dates(column: Column, dates: DateFormat) -> bool:
     """Return whether cells are dates, except a few words or partial dates ("XX/05/2024")."""
     texts, counts = column.levels.texts, column.levels.counts
-    # Impossible dates count as dates.
+    # Impossible dates (2024-02-30) count as dates, too.
     is_other = ~read_dates(texts, dates)[1]
     if counts[is_other].sum() > _MOST_OTHERS * counts.sum():
         return False
@@ -433,12 +429,11 @@ def _as_numbers(
 
 
 def _mixed_units(column: Column) -> tuple[str, ...]:
-    """Return a note on a column of numbers with different units."""
     words = unit_words(column.levels.texts, column.levels.counts)
-    lower = [word for word in words if word != word.upper()]  # capitals may be codes: 1A, 2B
+    lower = [word for word in words if word != word.upper()]  # capital letters may be code: 1A, 2B
     if not 1 < len(lower) == len(words) <= _MOST_UNITS:
         return ()
-    # Letters of school classes and houses, as in 7a and 7b, are no units.
+    # The letters a, b, c behind numbers are school classes or houses (7a, 7b), not units.
     if sorted(words) == [*ascii_lowercase[: len(words)]]:
         return ()
     if sum(words.values()) < READS_AS * column.levels.counts.sum():
@@ -449,7 +444,7 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
 
 
 def least_level_count(n_cells: int) -> int:
-    """Return the least count of a level that is not pooled: 5, or if less, 5 % but at least 2.
+    """Return the least count of a level that gets an indicator: 5, or if less, 5 % but at least 2.
 
     >>> least_level_count(10_000), least_level_count(60), least_level_count(4)
     (5, 3, 2)
@@ -465,7 +460,7 @@ def _valued(
     why: str,
     declared: bool = False,
 ) -> ColumnSpec:
-    """Specify a column of numbers or dates, which may be constant, empty or an identifier."""
+    """Specify a column read as numbers or dates; may turn out constant, empty or an identifier."""
     name, values = column.name, readings.ordered
     distinct, n_distinct = np.unique(values), column.n_distinct(format)
     if described := format.describe():
@@ -476,7 +471,7 @@ def _valued(
     marked = _marked_notes(column, format)
     if isinstance(format, NumberFormat) and not declared:
         if reason := why_identifier(column, values, format):
-            # The note lets the user correct a mistake.
+            # The note lets the user override a wrong decision.
             note = f"Column {quoted(name)} is left out of the model as an identifier ({reason})"
             if varies(distinct):
                 note += f"; --numeric {shlex.quote(one_line(name))} keeps it in"
@@ -546,7 +541,6 @@ def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
 
 
 def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[str, ...]:
-    """Return notes on ambiguous formats."""
     if isinstance(format, DateFormat):
         years = f"Column {quoted(name)}: years of two digits are read as 1969 to 2068."
         notes = [years] if format.short_years and np.ptp(values) > _OF_ONE_CENTURY else []
@@ -574,11 +568,8 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
     return tuple(notes)
 
 
-# Columns that identify rows instead of measuring something.
-#
-# Distinct values alone are no proof: the populations of sixty towns differ, too. Values were
-# assigned, not measured, if one of these holds:
-#
+# Columns that identify rows instead of measuring something. Distinct values alone are no proof: the
+# populations of sixty towns differ, too. Values were assigned, not measured, if one of these holds:
 # 1. they are integers in steps of 1;
 # 2. they are written as codes: zero-padded to one width, with more digits than a measurement, or
 #    with valid check digits;
@@ -587,21 +578,20 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
 #    are equal as lie one step apart (or two, three, four steps): the birthday argument with the
 #    density that the column shows, so that a few huge values do not matter. If ten times as many
 #    repeats are expected as observed, repeats were avoided.
-#
 # Times and ranks rarely repeat but describe their row: rule 4 does not apply to them.
 
 
 DISTINCT = 0.95
 """Least share of distinct values of an identifier: a few rows may be duplicates."""
 COUNTING = "whole numbers in steps of 1"
-"""The only certain reason."""
+"""The only certain reason, so the only one without a note."""
 PADDED = "written with leading zeros"
 
-_NEARLY = 0.95  # least share of cells, or of steps, that must follow a rule
-_MIN_NUMBERS = 10  # fewer consecutive integers occur by chance
+_NEARLY = 0.95  # least share of cells, or of steps between values, that must follow a rule
+_MIN_NUMBERS = 10  # least number of integers; fewer are consecutive by chance
 _STEPS = 4  # largest distance, in steps, of the pairs that estimate the density
 _FEWER = 10.0  # least ratio of expected to observed repeats in an identifier
-_LONG = 16  # number of digits: more than measurements have and floats keep
+_LONG = 16  # least number of digits of a code: more than measurements have and floats keep
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
 _MEASURES = {
     *("year", "yr", "month", "week", "date", "day", "hour", "minute", "second"),
@@ -612,7 +602,7 @@ _MEASURES = {
 def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> str:
     """Return why a column of numbers is an identifier, as a clause; empty if it may be a measure.
 
-    `values` (n,) are its numbers without missing ones.
+    `values` (n,) are the column's numbers without missing ones.
     """
     if format.thousands or any(format.units) or format.word or format.clock:
         return ""
@@ -651,7 +641,7 @@ def is_named_as_identifier(name: str) -> bool:
 def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
     """Return whether nearly all texts contain digits and have punctuation in the same places.
 
-    `counts` (k,) are the cells of each text (k,).
+    `counts` (k,) are the numbers of cells with each text (k,).
 
     >>> has_one_shape(pl.Series(["DE89 3704 0044", "FR76 3000 6000"]), np.ones(2, int))
     True
@@ -681,7 +671,7 @@ def _why_long(column: Column, distinct: FloatArray, format: NumberFormat) -> str
 
 
 def _lost(n_floats: int, n_distinct: int) -> str:
-    """State how many integers remain distinct as floats; empty if all do."""
+    """State how many distinct integers remain distinct as floats; empty if all do."""
     if n_floats == n_distinct:
         return ""
     return f"as floats, {n_distinct:,} different ones become {n_floats:,}"
@@ -701,7 +691,7 @@ def _is_padded(texts: pl.Series) -> bool:
 
 
 def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
-    """Return why integers identify rows: chance would repeat far more. Empty if it would not."""
+    """Return why integers identify rows: chance would repeat more. Empty if chance would not."""
     steps = np.diff(distinct).astype(np.int64)
     unit = float(np.gcd.reduce(steps))
     ordered = np.sort(values - distinct[0]) / unit
@@ -716,19 +706,19 @@ def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
 
 
 def name_words(name: str) -> list[str]:
-    """Return the words of a name in lower case; ``orderNo`` has two."""
+    """Return the words of a name in lower case; ``orderNo`` gives two."""
     apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     return [word.lower() for word in re.findall(r"[^\W\d_]+", apart)]
 
 
-# Running columns: dates of a log, and counters.
+# Columns that rise or fall by row: dates of a log, and counters.
 
 
 MIN_VALUES = 30
-# Least rank correlation of running dates with the row number; a few percent may be wrong or late.
+# Least rank correlation of dates with the row number; a few percent of them may be wrong or late.
 IN_ORDER = 0.95
-# A counter has even steps: their interquartile range is at most .7 medians. Steps between sorted
-# numbers of any smooth distribution are exponential: ln 3 / ln 2 = 1.58 medians.
+# A counter has even steps: their interquartile range is at most .7 times their median. Steps
+# between sorted numbers of any smooth distribution are exponential: ln 3 / ln 2 = 1.58 medians.
 EVENLY, FORWARD = 0.7, 0.98
 
 

@@ -1,4 +1,4 @@
-"""Baselines: Hoffmann's method, the methods that he compared it with, and two current ones.
+"""Baselines: Hoffmann's method, the methods he compared with his own, and two current methods.
 
 References
 ----------
@@ -22,18 +22,17 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.hoffmann import NAME
 from kpca_apps.system.arrays import FloatArray
 
-# Largest number of training rows of methods with quadratic cost.
-MAX_FIT_ROWS = 5_000
+MAX_FIT_ROWS = 5_000  # largest number of training rows for methods with quadratic cost
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A method to compare with."""
+    """A method to compare our detector with."""
 
     name: str
     settings: str  # parameters of the method in words
-    # ``scores(fit_rows, scored_rows, seed)``: higher = more novel. If both are the same object,
-    # rows are scored as training rows.
+    # ``scores(fit_rows, scored_rows, seed)``: higher = more novel. If both rows are the same
+    # object, they are scored as training rows.
     scores: Callable[[FloatArray, FloatArray, int], FloatArray]
     quadratic: bool = True  # whether the cost is quadratic in the number of training rows
 

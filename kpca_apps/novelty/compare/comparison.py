@@ -28,7 +28,7 @@ from kpca_apps.novelty.screening.profiles import column_profiles
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Labels that mean outlier, in lower case.
+# Labels of outliers, in lower case.
 POSITIVE_WORDS = frozenset(
     {
         *("1", "1.0", "true", "t", "yes", "y", "outlier", "outliers", "anomaly", "anomalous"),
@@ -36,8 +36,7 @@ POSITIVE_WORDS = frozenset(
         *("defective", "faulty", "fault", "failure", "positive", "pos", "bad", "noise"),
     }
 )
-# A label column with more values has no classes, so the outlier class cannot be guessed.
-MAX_GUESSED = 10
+MAX_GUESSED = 10  # largest number of label values among which the outlier class is guessed
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Labels:
 
     column: str  # the label column
     positive: str  # the value that outliers have in that column
-    note: Note | None  # note on the choice of that value; None if the user gave it
+    note: Note | None  # note on the choice of `positive`; None if the user chose it
     is_outlier: BoolArray  # (n,), rows with the value of outliers
     known: BoolArray  # (n,), rows with a label; others are not evaluated
 
@@ -90,8 +89,8 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
 def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]:
     """Guess the value of outliers from counts of values; also return the reason for it.
 
-    It is the only word such as "outlier", "yes" or "1", else the rarest value. ConfigError for many
-    values and for numbers.
+    The guess is the only word such as "outlier", "yes" or "1", else the rarest value. ConfigError
+    for many values and for numbers.
     """
     try:
         measured = sorted(map(float, values)) != [0.0, 1.0]
@@ -120,9 +119,8 @@ def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]
 
 
 OURS = {"blocks": "Kernel PCA by blocks", "hoffmann": NAME}
-# Least number of normal rows, for a training half and a test half.
-MIN_NORMAL = 6
-MAX_POINTS = 400  # of a curve
+MIN_NORMAL = 6  # least number of normal rows, which are split into a training half and a test half
+MAX_POINTS = 400  # largest number of points of a curve
 
 
 def compare_table(
@@ -298,7 +296,6 @@ def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _on_normal_half(
     table: Table, labels: Labels, normal: IntArray, options: ScreeningOptions
 ) -> Evaluation:
-    """Fit on a random half of the normal rows and evaluate all other rows."""
     drawn = np.random.default_rng(options.seed).permutation(normal)
     fit_rows = np.sort(drawn[: len(drawn) // 2])
     others = np.setdiff1d(np.arange(table.frame.height), fit_rows)

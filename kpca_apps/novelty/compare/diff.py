@@ -1,8 +1,7 @@
 """Compare two screenings: rows that are new on the list or removed from it, and moved columns.
 
-Both are folders of finished runs, with the columns in `result.json` and all rows in the scored
-table. Rows are matched by an identifier, or by their cells if no column identifies them in both
-tables.
+Both are folders of finished runs. Rows are matched by an identifier, or by their cells if no column
+identifies them in both tables.
 """
 
 from __future__ import annotations
@@ -33,34 +32,30 @@ from kpca_apps.tables.write import as_written
 
 KIND = "novelty screening"
 SCORED = ("scored.csv", "scored.parquet")
-MOST_ROWS = 1_000  # rows described in each list
-MOST_CHANGED = 10  # changed cells described in a row
-# Settings that depend on the table, so that they are not compared.
+MOST_ROWS = 1_000  # largest number of rows described in each list
+MOST_CHANGED = 10  # largest number of changed cells described in a row
+# Settings that depend on the table and are therefore not compared.
 OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
 CELL = 60
-HEADER = 1 << 20  # characters that contain the header of a scored table
+HEADER = 1 << 20  # number of characters that surely contain the header of a scored table
 
 
 @dataclass(frozen=True)
 class _Run:
-    """The folder of a finished run."""
-
     folder: Path
     result: Mapping[str, Any]
     table: AnyTable  # the scored table
 
     @cached_property
     def columns(self) -> dict[str, Mapping[str, Any]]:
-        """Entries of `result.json` by column of the input."""
         return {str(column["name"]): column for column in self.result["columns"]}
 
     @cached_property
     def written(self) -> dict[str, str]:
-        """Names of the input columns in the scored table."""
         return written_names(self.columns, self.table)
 
     def summary(self, hidden: Collection[str] = ()) -> RunSummary:
-        """Summarise the run, without a sentence on findings if another run hides more columns."""
+        """Summarise the run; leave out its findings if the other run hides more columns."""
         n_rows, n_flagged = int(self.result["n_rows"]), int(self.result["n_flagged"])
         sentence = str(self.result["sentence"])
         if not {*hidden} <= {name for name, one in self.columns.items() if one["hidden"]}:
@@ -92,7 +87,7 @@ def diff_runs(
             else f"{second}: has no column in common with {first}; compare runs on similar tables."
         )
     listed = [_rows(run, keys, shared) for run in runs]
-    # For each list, the same rows in the other run's table.
+    # For each list, find the same rows in the other run's table.
     others = [
         _rows(run, keys, shared, wanted=theirs["key"].to_list())
         for run, theirs in zip(runs, reversed(listed), strict=True)
@@ -100,7 +95,7 @@ def diff_runs(
     hashes = [_key_hashes(run, keys) for run in runs]
     is_apart = not np.isin(hashes[0], hashes[1]).any()
     if is_apart:
-        # If the tables share no row, no row is new or removed.
+        # If the tables have no common row, no row is new or removed.
         listed = [frame.clear() for frame in listed]
     describe = partial(_listed, shared=shared, hidden=hidden, key=key)
     settings_changed = _settings_changed(*(run.result for run in runs))
@@ -176,9 +171,9 @@ def _read(folder: Path) -> _Run:
 
 
 def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
-    """Return the scored table's names of input columns, without columns that it lacks.
+    """Return the names of input columns in the scored table, except of columns that it lacks.
 
-    They are its first columns, in order. Writing may add an apostrophe or endings; reading strips
+    Input columns come first, in order. Writing may add an apostrophe or endings; reading strips
     spaces and numbers equal names.
     """
     pairs = zip(columns, scored.columns, strict=False)
@@ -216,9 +211,8 @@ def _identifier(
 def _rows(
     run: _Run, keys: Sequence[str], shared: Sequence[str], wanted: Collection[str] | None = None
 ) -> pl.DataFrame:
-    """Return the listed rows of a run by rank, or the rows with `wanted` keys."""
     marked, table = pl.lit(False), run.table
-    # Rows that are listed for an odd cell, but not flagged, have a reason column.
+    # Rows that are not flagged, but listed for an odd cell, have a reason column, too.
     is_flagged = _text(["flagged"]).str.to_lowercase().eq("true")
     if "accepted" in table.columns[len(run.columns) :]:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
@@ -239,14 +233,12 @@ def _rows(
 
 
 def _key_hashes(run: _Run, keys: Sequence[str]) -> HashArray:
-    """Return the hash of each row's key."""
     names = [run.written[name] for name in keys]
     parts = (part.frame.select(key=_text(names))["key"] for part in in_parts(run.table).tables())
     return np.concatenate([as_written(key).hash(seed=0).to_numpy() for key in parts])
 
 
 def _text(names: Sequence[str]) -> pl.Expr:
-    """Join the cells of columns as one text."""
     # `pl.col` would read some names as patterns.
     columns = map(pl.selectors.by_name, names)
     cells = [column.cast(pl.String).fill_null("").str.strip_chars() for column in columns]
@@ -258,7 +250,6 @@ def _lists(
     others: Sequence[pl.DataFrame],
     describe: Callable[..., ListedRow],
 ) -> dict[str, tuple[ListedRow, ...]]:
-    """Sort the rows of both lists into new, removed and remaining rows."""
     before, now = ({row["key"]: row for row in frame.to_dicts()} for frame in others)
     lists: dict[str, list[ListedRow]] = {"appeared": [], "removed": [], "stayed": []}
     for row in listed[1].to_dicts():
@@ -281,7 +272,6 @@ def _listed(
     hidden: Collection[str],
     key: str | None,
 ) -> ListedRow:
-    """Describe a listed row from its records in the old and the new run."""
     changed = []
     for name in shared if was is not None and become is not None else ():
         assert was is not None and become is not None
@@ -328,7 +318,6 @@ def _kinds_changed(
 
 
 def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
-    """Compare the columns of both tables by the plan of the new table."""
     samples = [draw_sample(run.table, 0, work).table for run in runs]
     roles = {name: str(column["role"]) for name, column in runs[1].columns.items()}
     used = [name for name in shared if runs[1].columns[name]["used"]]
@@ -354,7 +343,6 @@ def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
 def _settings_changed(
     old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> tuple[tuple[str, str, str], ...]:
-    """Return differences in settings, versions, and excluded or hidden columns as texts."""
     groups = "settings", "versions"
     found, pairs = [], [(old["run"][group], new["run"][group]) for group in groups]
     pairs.append((_columns_chosen(old), _columns_chosen(new)))
@@ -368,7 +356,6 @@ def _settings_changed(
 
 
 def _columns_chosen(result: Mapping[str, Any]) -> dict[str, str]:
-    """Return the excluded and the hidden columns of a run."""
     columns = result["columns"]
     return {
         "excluded columns": ", ".join(c["name"] for c in columns if c["role"] == "excluded"),
@@ -382,7 +369,6 @@ def _warnings(
     hidden: Sequence[str],
     settings_changed: Sequence[tuple[str, str, str]],
 ) -> Iterator[str]:
-    """Yield warnings about the comparison."""
     if settings_changed:
         names = ", ".join(name for name, *_ in settings_changed[:5])
         yield (

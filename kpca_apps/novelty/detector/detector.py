@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-# Reading a model file, which names its kernel, needs the registered kernels of the engine.
+# Reading a model file, which names its kernel, needs the engine's registered kernels.
 from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.rows import ArrayRows
@@ -26,8 +26,7 @@ from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, Uncached, 
 from kpca_apps.options import CalibrationName, MethodName, check_limits
 from kpca_apps.system.arrays import FloatArray, IntArray
 
-# Approximate number of reference rows that a valid model must be able to score.
-SCORED = 100
+SCORED = 100  # approximate number of reference rows scored to validate a model
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,12 @@ class Parameters:
 
     @property
     def truncates(self) -> bool:
-        """Whether each component is kept or dropped; then leave-one-out has no closed form."""
+        """Whether components are truncated, so that leave-one-out has no closed form."""
         return self.method == "hoffmann"
 
     @property
     def calibrated_on(self) -> Literal["leave-one-out", "split"] | None:
-        """What the threshold is calibrated on; ``None`` if no rate can be known."""
+        """What the threshold is calibrated on; ``None`` if it is a choice."""
         if self.contaminated:
             return None
         if self.calibration == "auto":
@@ -64,10 +63,10 @@ class Parameters:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows of the reference that expected values come from, unscaled."""
+    """Unscaled reference rows from which expected values are computed."""
 
     rows: Annotated[FloatArray, "s d"]
-    as_is: Annotated[IntArray, "a", Meta(ge=0)]  # indicator columns
+    as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns that are indicators
     index: Annotated[IntArray, "s"]  # positions of the rows among the training rows
 
 
@@ -75,8 +74,8 @@ class StoredRows:
 class Detector(Uncached):
     """A fitted detector, without the scores of its training rows.
 
-    It includes rows of the reference, from which expected values come; so does a model file. Its
-    landmarks are stored unscaled, since all views of them are several times as large.
+    It and its model file hold reference rows, from which expected values are computed. Landmarks
+    are stored unscaled, since all views of them are several times as large.
     """
 
     stored_as: ClassVar[str] = "DetectorState"  # name of the class in model files
@@ -86,7 +85,7 @@ class Detector(Uncached):
     n_samples_fit: Annotated[int, Meta(ge=2)]
     landmark_miss: Annotated[float, Meta(ge=0)] | None
     calibration: str | None
-    threshold: float | None  # None: infinite
+    threshold: float | None  # None stands for infinity
     ridge: Annotated[float, Meta(ge=0)] | None  # rho of a Tikhonov filter
     precision: Literal["float32", "float64"]
     warnings: tuple[str, ...]
@@ -94,14 +93,14 @@ class Detector(Uncached):
     views: ViewScales | RawColumns | StandardisedColumns
     neighbours: StoredRows
     landmarks: Annotated[IntArray, "l", Meta(ge=0)]  # positions among the training rows
-    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if the threshold is a choice
+    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if the threshold is no rate
     combined: CombinedScore | None
     rarity: Rarity | None
     subspace: KernelSubspace  # with unscaled rows as points
 
     @property
     def flags_above(self) -> float:
-        """Score above which rows are novel; infinite if too few rows calibrate it."""
+        """Score above which rows are novel; infinite if too few rows calibrate the threshold."""
         return np.inf if self.threshold is None else self.threshold
 
     @cached_property
@@ -118,13 +117,13 @@ class Detector(Uncached):
 
     @cached_property
     def feature_variance(self) -> float:
-        """Total variance in feature space, mean k(x, x) - |mu|^2, over the rows that are stored."""
+        """Total variance in feature space, mean k(x, x) - |mu|^2, over the stored rows."""
         kept = self.views.transform(self.neighbours.rows)
         return float(self.viewed.kernel.diagonal(kept).mean() - self.viewed.mean_norm)
 
     @cached_property
     def derived(self) -> dict[str, Any]:
-        """Cache, by name, for values that callers compute from the detector alone."""
+        """Cache, by name, of values that callers compute from the detector alone."""
         return {}
 
     @cached_property
@@ -140,7 +139,7 @@ class Detector(Uncached):
 
     def scores(self, X: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
         """Return the novelty scores of new rows (r, d)."""
-        # Kernels of huge numbers overflow. Scores that are not finite are reported below.
+        # Kernels of huge numbers overflow; scores that are not finite are reported below.
         with np.errstate(over="ignore", invalid="ignore"):
             scores = ArrayRows(X, n_jobs=n_jobs).map(self.row_scores())
         if not np.isfinite(scores).all():
@@ -181,7 +180,7 @@ class Detector(Uncached):
 
     @cached_property
     def _typical_score(self) -> float:
-        """Score below which nine of ten rows of the reference lie."""
+        """Score below which nine of ten reference rows lie."""
         rows = self.reference
         some = slice(None, None, 1 + (len(rows.index) - 1) // TYPICAL_ROWS)
         return float(np.quantile(self._scores_without(rows.rows[some], rows.index[some]), TYPICAL))
@@ -189,7 +188,7 @@ class Detector(Uncached):
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Score rows, without the landmark that is training row `own`, if any (-1: new row)."""
+        """Score rows; leave out the landmark that is training row `own` (-1 for new rows)."""
         scores = self.scores(X, n_jobs=n_jobs)
         is_landmark = np.isin(own, self.landmarks)
         if self.ridge is not None and is_landmark.any():
@@ -204,11 +203,11 @@ class Detector(Uncached):
         return scores
 
     def validate(self) -> None:
-        """Raise for states that no fit gives, before later steps fail."""
+        """Raise for states that no fit gives, before later steps fail on them."""
         calibration, truncates = self.parameters.calibrated_on, self.parameters.truncates
         views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
         if isinstance(views, RawColumns):
-            # A fit may subtract column means, which a user's kernel does not.
+            # A fit may subtract column means, which a user's kernel does not do.
             sees_all = len(views.mean) == d and views.kernel == about_origin(self.subspace.kernel)
         else:
             used += [views.varying, views.as_is]

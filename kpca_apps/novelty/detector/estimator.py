@@ -43,36 +43,36 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     Parameters
     ----------
     contaminated : bool, default=True
-        Whether the training rows may hold outliers. If so, method "blocks" is fitted on those with
-        the highest kernel density, half of all or more where most are about as dense; if not, on
-        all. The wrong choice costs 4 to 9 points of AUROC.
+        Whether the training rows may hold outliers. If so, method "blocks" is fitted on the rows
+        with the highest kernel density: half of all, or more if most are about as dense. If not, it
+        is fitted on all rows. The wrong choice costs 4 to 9 points of AUROC.
     share : float in (0, 1), default=0.01
-        Contaminated: share of training rows to flag, at least one row, and with the last of them
-        all that score alike to eight digits; fewer where these would be all the rest of the table.
-        A choice, not a rate.
+        If contaminated: share of training rows to flag, at least one row. Rows that tie with the
+        last of them to eight digits are flagged, too, unless that would flag all the rest of the
+        table. A choice, not an error rate.
     alpha : float in (0, 1), default=0.05
-        Clean: share of new normal rows that may be flagged falsely.
+        If clean: share of new normal rows that may be flagged falsely.
     method : {"blocks", "hoffmann"}, default="blocks"
         ``"hoffmann"`` is the paper's: one RBF kernel on standardised columns, fitted to all rows,
         leading components kept whole, and the error alone as the score.
     kernel : Kernel, callable or None, default=None
-        A kernel of your own on the columns as they come, with the error alone as the score. A
-        function of two rows stands for `kpca_apps.engine.kernels.FromFunction` of it.
+        Your own kernel on unscaled columns, with the error alone as the score. A function of two
+        rows stands for `kpca_apps.engine.kernels.FromFunction` of it.
     sigma : float or None, default=None
-        Of method "hoffmann": width of its kernel exp(-r^2 / (2 sigma^2)), in standard deviations of
+        Method "hoffmann": width of its kernel exp(-r^2 / (2 sigma^2)), in standard deviations of
         the columns. By default 2 sigma^2 is the median squared distance between rows.
     components : int, float in (0, 1) or None, default=None
-        Of method "hoffmann": the number of components kept, or the share of the variance that they
-        hold, 0.8 by default. 0 is his spherical potential (a Parzen density estimate).
+        Method "hoffmann": number of components, or the share of the variance that they hold, 0.8 by
+        default. 0 is Hoffmann's spherical potential (a Parzen density estimate).
     ridge : float or None, default=None
-        Of method "blocks": the Tikhonov filter's, as a share of the variance in feature space, from
-        1e-12 to 1e12. Default 0.1 if contaminated, else 0.1 / n.
+        Method "blocks": ridge of the Tikhonov filter, as a share of the variance in feature space,
+        from 1e-12 to 1e12. Default 0.1 if contaminated, else 0.1 / n.
     n_landmarks : int or None, default=None
-        Rows that span the model. Default 300 if contaminated, else 700. Method "hoffmann" uses all
-        rows, up to 5,000 for a number of components and 2,000 for a share, else 1,000.
+        Number of rows that span the model. Default 300 if contaminated, else 700. Method "hoffmann"
+        uses all, up to 5,000 for a number of components and 2,000 for a share, else 1,000.
     calibration : {"auto", "leave-one-out", "split"}, default="auto"
-        Clean: what the threshold is calibrated on. ``"split"`` holds half the rows back and has a
-        finite-sample guarantee; leave-one-out uses all rows and holds approximately. Auto is
+        If clean: what the threshold is calibrated on. ``"split"`` holds half the rows back and has
+        a finite-sample guarantee; leave-one-out uses all rows and holds approximately. Auto is
         leave-one-out for method "blocks", split for "hoffmann", which has no closed form.
     as_is : array-like of int or None, default=None
         Columns that are taken unscaled, such as indicators of categories.
@@ -80,7 +80,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Columns made of one source, such as a date's day and hour: together they weigh as much as
         one column, and they are explained as one. Default: each column alone.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on their number.
+        Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seeds landmarks, bandwidths and splits. None stands for a fixed seed: a fit repeated
         without a seed gives the same detector.
@@ -93,20 +93,19 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Score of each training row, higher = more novel: as if left out with method "blocks",
         in-sample for rows that "hoffmann" was fitted on.
     novelty_p_values_ : (n,) array or None
-        Calibrated p-values of the training rows; ``None`` if contaminated, NaN for rows whose
-        score is in-sample (those "hoffmann" was fitted on). They go with `threshold_`: a row is
-        at most `alpha` where it exceeds the threshold. A row that calibrates counts itself, so
-        that its p-value is 2 / (c + 1) at least; among the other rows alone its rank is
-        ((c + 1) p - 1) / c.
+        Calibrated p-values of the training rows; ``None`` if contaminated, NaN for rows whose score
+        is in-sample (those "hoffmann" was fitted on). A p-value is at most `alpha` if the score
+        exceeds `threshold_`. A calibrating row counts itself, so its p-value p is at least 2 / (c +
+        1); its rank among the other rows alone is ((c + 1) p - 1) / c.
     training_labels_ : (n,) int array
         +1 / -1 from `novelty_scores_`. Training rows are judged by these, never by `predict`.
     threshold_ : float
-        Rows that score above it are novel, and no others. Contaminated: the highest score that is
-        not flagged. Infinite if too few rows can calibrate `alpha`.
+        Rows that score above are novel, and no others. Contaminated: the highest score that is not
+        flagged. Infinite if too few rows can calibrate `alpha`.
     offset_ : float
-        Minus `threshold_`, as in scikit-learn. Where that is infinite, minus a score that no row
-        exceeds (of errors alone: no row as long in feature space as the landmarks):
-        `decision_function` stays finite and keeps the order of the scores.
+        Minus `threshold_`, as in scikit-learn. If that is infinite, minus a score that no row
+        exceeds, so that `decision_function` is finite and ordered as the scores. (Scores of errors
+        alone: only rows longer in feature space than the landmarks may exceed it.)
     calibration_ : str or None
         ``"leave-one-out"``, ``"split"``, or ``None`` where the threshold is a choice.
     calibration_scores_ : (c,) array
@@ -118,10 +117,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     subspace_ : KernelSubspace
         The fitted kernel PCA.
     combined_ : CombinedScore or None
-        What makes a score of errors and cells; ``None`` where the score is the error alone.
+        Combines errors and cells into a score; ``None`` if the score is the error alone.
     precision_ : {"float64", "float32"}
-        Of kernel values when rows are scored: float32 for more than 2,000 training rows where it
-        gave the scores to 1e-3 of each on some of them.
+        Of kernel values when rows are scored: float32 for more than 2,000 training rows if it
+        reproduces the scores of some of them to 1e-3.
     warnings_ : tuple of str
         What a reader of the scores must know.
     n_samples_fit_, n_features_in_ : int
@@ -132,9 +131,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     Notes
     -----
-    Rows of float32 are computed with and judged in float64; `score_samples` and
-    `decision_function` then return float32, rounded at the end. All else is float64 always, for
-    rounding would move scores across `threshold_`: judge rows by `predict`, or `novelty_scores`.
+    float32 rows are computed and judged in float64; `score_samples` and `decision_function` then
+    return float32, rounded at the end. All other results are float64, because rounding would move
+    scores across `threshold_`: judge rows by `predict`, or `novelty_scores`.
 
     References
     ----------
@@ -219,8 +218,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         y : None
             Ignored.
         normal : (n,) array of bool, optional
-            Rows known to be normal in a table that may hold outliers: the model is always fitted
-            on them, however sparse they lie, and they are never flagged; `share` is of the others.
+            Rows known to be normal in a table that may hold outliers: the model is always fitted on
+            them, however sparse they are, and they are never flagged; `share` counts the others.
             Scales of columns stay those of the dense rows.
 
         Returns
@@ -230,14 +229,14 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For NaN or infinity, fewer than 3 rows, no varying column, parameters that do not go
-            together, or `normal` rows that are all of them, or of a clean reference.
+            For NaN or infinity, fewer than 3 rows, no varying column, contradictory parameters, if
+            all rows are `normal`, or if `normal` is given for a clean reference.
         """
         table: FloatArray = checked_rows(self, X, ensure_min_samples=3)
         sample = sample_positions(len(table), self.random_state)
         self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs), normal)
         for sentence in self._warnings_of_rule():
-            # The stack level skips scikit-learn's decorator.
+            # The stack level skips the decorator of scikit-learn.
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 
@@ -254,13 +253,13 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         source : RowSource
-            The rows. Scalings, landmarks and calibration come from its sample, which up to
-            100,000 rows is all of them; means, covariances and trimming from all rows.
+            The rows. Scalings, landmarks and calibration come from its sample (all rows, up to
+            100,000); means, covariances and trimming from all rows.
         normal : (n,) array of bool, optional
-            As `fit`.
+            As in `fit`.
         large_groups : LargeGroups, optional
-            Rows of a table that may hold outliers that are too many to be odd, although they lie
-            apart: those of each group are learned from like others, and ranked among themselves.
+            Groups of rows too large to be odd, although they lie apart, in a table that may hold
+            outliers. Their rows are training rows like others, and are ranked within their group.
 
         Returns
         -------
@@ -269,7 +268,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            As `fit`.
+            As in `fit`.
         """
         validate_data(self, source.sample, dtype=np.float64, ensure_min_samples=3)
         return self._fit(source, normal, large_groups)
@@ -314,7 +313,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if self.calibration_ is not None:
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
             if detector.parameters.truncates:
-                # In-sample errors of truncation say nothing of the scores of new rows.
+                # In-sample errors of a truncated model say nothing about the scores of new rows.
                 self.novelty_p_values_[found.in_use] = np.nan
         self.combined_, self.rarity_ = detector.combined, detector.rarity
         self.landmark_miss_, self.precision_ = detector.landmark_miss, detector.precision
@@ -327,7 +326,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return self.detector_.viewed
 
     def _warnings_of_rule(self) -> Iterator[str]:
-        """Warn about parameters that have no effect here, or that flag no rows."""
+        """Warn about parameters that have no effect, or with which no row is flagged."""
         if not np.isfinite(self.threshold_):
             n = len(self.calibration_scores_)
             yield (
@@ -376,7 +375,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (r,)
-            The scores, as `novelty_scores_` has those of the training rows.
+            The scores, comparable with `novelty_scores_` of the training rows.
         """
         rows = self._check_rows(X)
         return self.detector_.scores(rows, n_jobs=self.n_jobs)
@@ -399,7 +398,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> IntArray:
         """+1 for rows like the training ones, -1 for novel rows, shape (r,).
 
-        New rows only: training rows are judged by `training_labels_`.
+        For new rows only: training rows are judged by `training_labels_`.
 
         Parameters
         ----------
@@ -425,7 +424,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         y : Ignored
             For scikit-learn's pipelines.
         normal : array-like of bool of shape (n,), optional
-            As for `fit`.
+            As in `fit`.
 
         Returns
         -------
@@ -437,7 +436,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def p_values(self, X: ArrayLike) -> FloatArray:
         """Share of normal rows expected to score at least as high as each row, shape (r,).
 
-        New rows only: training rows have `novelty_p_values_`.
+        For new rows only: training rows have `novelty_p_values_`.
 
         Parameters
         ----------
@@ -474,15 +473,15 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         X : (r, d) array
             Rows to explain.
         training_rows : (r,) array of int, optional
-            Positions of the rows among those of `fit`, where they come from it: a row then serves
-            neither as its own neighbour nor as its own landmark.
+            Positions of the rows among those of `fit`, if they are training rows, so that a row
+            serves neither as its own neighbour nor as its own landmark.
 
         Returns
         -------
         list of tuples of ColumnDrop
-            One tuple a row: what explains it first, then by share; columns that only together
-            explain it follow each other. Where no replacement lowers the score, the one column
-            that is farthest from what is expected; empty where none is off.
+            One tuple per row: the columns that explain the score first, then others by share;
+            columns that explain it only together are adjacent. If no replacement lowers the score:
+            the column farthest from its expected value; empty if no column is off.
         """
         rows = self._check_rows(X)
         own, n = np.full(len(rows), -1), self.n_samples_fit_

@@ -58,21 +58,21 @@ Views = ViewScales | RawColumns
 OwnKernel = Kernel | Callable[..., Any]
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
-# Density is smooth: to tell the dense half of many rows from the sparse one, fewer landmarks
-# suffice, and some of the rows are enough to scale columns by.
+# Density is smooth: fewer landmarks suffice to tell the dense half of many rows from the sparse
+# one, and some of the rows to scale columns by.
 DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
-# Limits for the rows, and for their cells, that expected values come from: model files hold them.
+# Largest number of rows from which expected values come, and of their cells: model files hold them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, that expected values do not come from
-# Limits for the rows that the scores of cells are learned from: most tables have fewer rows, and so
-# many show shares of .1 %. Fewer rows of many columns save memory.
+LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, excluded from expected values
+# Limits on rows and cells from which the scores of cells are learned. Most tables have fewer rows,
+# and so many rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A detector, with its scores of the training rows."""
+    """A detector, with the scores of its training rows."""
 
     detector: Detector
     # (n,): leave-one-out scores for a Tikhonov filter, in-sample scores for the rows that
@@ -81,10 +81,10 @@ class Fit:
     in_use: BoolArray  # (n,), the training subset
 
     def among(self, index: IntArray, scores: FloatArray, calibrating: IntArray) -> Fit:
-        """Return the fit for a table of n rows, of which only those at `index` were learned from.
+        """Return the fit for a table of n rows, of which only those at `index` are training rows.
 
-        `scores` (n,) are those of new rows; rows learned from get their own. Split conformal
-        calibration uses the rows at `calibrating`, from which nothing was learned.
+        `scores` (n,) are scores as new rows; training rows get their own scores. Split conformal
+        calibration uses the rows at `calibrating`, which are no training rows.
         """
         scores[index] = self.scores
         detector, in_use = self.detector, np.zeros(len(scores), dtype=bool)
@@ -117,12 +117,11 @@ def fit_detector(
 ) -> Fit:
     """Fit a detector to finite rows, n >= 3; arguments as for `KernelPCANovelty`.
 
-    Scalings, landmarks and calibration come from the source's sample; means, covariances and
-    trimming from all rows. Rows of `large_groups` are too many to be odd, although they lie apart:
-    those of each group are learned from like others, and ranked among themselves. `surprise` (n,),
-    as -log p, is evidence from outside the numbers that is added to the scores. Rows known to be
-    `wrong` (n,), together with normal ones, weight the parts of the score; `unsampled` holds those
-    outside the source's sample.
+    Rows of `large_groups` are too many to be odd, although they lie apart: they are training rows
+    like others, and are ranked within their group. `surprise` (n,), as -log p, is evidence from
+    outside the numbers that is added to the scores. Rows known to be `wrong` (n,), together with
+    normal ones, weight the parts of the score; `unsampled` holds the marked rows outside the
+    source's sample.
     """
     rng = seeded_generator(random_state)
     _check(source.sample, parameters, kernel)
@@ -140,7 +139,6 @@ def fit_detector(
         n_jobs,
         rng,
     )
-    # Set once here instead of in each step.
     with one_blas_thread():
         return fitting.run()
 
@@ -150,7 +148,8 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
     rows = np.asarray(sample)
     is_matrix = rows.dtype == np.float64 and rows.ndim == 2 and rows.shape[0] >= 3
     if not (is_matrix and rows.shape[1] and np.isfinite(rows).all()):
-        # Imported here, for its clear errors only: it takes as long as the fit of a small table.
+        # Imported here, only for its clear errors: the import takes as long as fitting a small
+        # table.
         from sklearn.utils import check_array
 
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
@@ -166,7 +165,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
 
 
 def normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) -> BoolArray:
-    """Return a valid mask of the rows known to be normal; by default there are none."""
+    """Check the mask of rows known to be normal; by default none are."""
     if normal is None:
         return np.zeros(n_rows, dtype=bool)
     marked = np.asarray(normal)
@@ -189,20 +188,18 @@ class _Model(NamedTuple):
     """Kernel PCA of the training subset, and the scores of all rows by this model."""
 
     subspace: KernelSubspace  # with unscaled rows as points
-    rho: float | None  # ridge of a Tikhonov filter; None for truncation
+    rho: float | None  # ridge of the Tikhonov filter; None for truncation
     landmarks: IntArray  # positions of the points among all rows
     precision: Resolved
     scores: FloatArray  # (n,)
     warnings: tuple[str, ...]
     landmark_miss: float | None = None
     combined: CombinedScore | None = None
-    usual_scores: FloatArray | None = None  # scores of the rows that regressions were learned from
+    usual_scores: FloatArray | None = None  # scores of the rows that the regressions learned from
 
 
 @dataclass(frozen=True, eq=False)
 class _Fitting:
-    """Shared inputs of the steps of a fit."""
-
     source: RowSource
     parameters: Parameters
     columns: ColumnRoles
@@ -216,12 +213,11 @@ class _Fitting:
     rng: np.random.Generator
 
     def run(self) -> Fit:
-        """Fit the detector."""
         source, parameters, index = self.source, self.parameters, self.source.sample_index
         calibration = parameters.calibrated_on
         dense = self._dense_rows()
         in_use = dense | self.is_normal
-        # Scales come from dense rows alone: in others, one value far out could flatten its column.
+        # Scales come from dense rows only: one value far out could flatten its column.
         views = self._fit_views(np.flatnonzero(dense[index]))
         truncates = parameters.truncates
         model = self._truncated(views, in_use) if truncates else self._filtered(views, in_use)
@@ -263,7 +259,7 @@ class _Fitting:
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
-            # Trim by a draft fitted to ordinary rows: it ignores which rows are known to be normal.
+            # Trim by a draft fitted to ordinary rows, without regard to rows known to be normal.
             sample, groups = source.sample[:], self.large_groups
             some = ordinary_rows(sample)
             views = self._fit_views(some[uniform_landmarks(len(some), DRAFT_ROWS, rng)])
@@ -279,7 +275,6 @@ class _Fitting:
         return dense
 
     def _fit_views(self, rows: IntArray) -> Views:
-        """Learn the scalings from some rows of the sample."""
         sample, parameters = self.source.sample[:], self.parameters
         if self.kernel is None and parameters.method == "hoffmann":
             X, as_is = sample[rows], self.columns.as_is
@@ -354,7 +349,7 @@ class _Fitting:
             whitened((z - tikhonov.mean).astype(errors.precision)),
         )
         of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
-        # Another row that equals a landmark takes its place when it is left out.
+        # If a landmark is left out, another row equal to it takes its place.
         single = _occur_once(rows.sample.rows, landmarks)
         all_positions, positions = positions, positions[single]
         of_landmarks = of_landmarks[single]
@@ -398,7 +393,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # A landmark's own residual is only jitter; use what the other landmarks miss of it instead.
+        # A landmark's own residual is only jitter: use the part that the other landmarks miss.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))
@@ -454,7 +449,8 @@ class _Fitting:
         if is_share:
             total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
             q = int(np.searchsorted(np.cumsum(subspace.variances), wanted * total)) + 1
-            # Leave out at least one direction, or no error remains; fit warnings do not apply.
+            # Leave out at least one direction, else no error remains; warnings of the fit do not
+            # apply.
             subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None
@@ -477,7 +473,7 @@ class _Fitting:
     ) -> NoveltyScores:
         """Return the scoring function of a Tikhonov filter, in float32 if accurate enough."""
         lengths = tikhonov.basis.kernel.diagonal(drawn.probe)
-        # Treat every second row of the probe as a row in use.
+        # Treat every second probed row as a training row.
         used = np.arange(len(lengths)) % 2 == 0
 
         def scores(precision: Resolved) -> FloatArray:
@@ -521,18 +517,18 @@ class _Fitting:
             drawn = np.sort(self.rng.choice(drawn, most, replace=False))
         rows, index = source.sample[drawn], source.sample_index[drawn]
         if contaminated:
-            # At least half of all rows remain, and at least two, whatever share is flagged.
+            # Keep at least half of all rows, and at least two, whatever share is flagged.
             share = max(LEAST_LEFT_OUT, self.parameters.share)
             n_novel = min(top_count(len(rows), share), len(rows) // 2)
             of_rows = np.where(self.is_normal[index], -np.inf, scores[index])
             kept = rows_without_strays(views.standardised(rows), of_rows, n_novel)
             rows, index = rows[kept], index[kept]
-        # A copy, as model files store identical array objects once, and the views hold this one.
+        # Copy: model files store identical array objects once, and the views hold this array.
         return StoredRows(rows, self.columns.as_is.copy(), index)
 
 
 def _calibrated(detector: Detector, scores: FloatArray) -> Detector:
-    """Set the threshold by scores of rows as if the model had not seen them."""
+    """Set the threshold by the scores of rows that the model has not seen."""
     threshold = _finite(rate_threshold(scores, detector.parameters.alpha))
     return replace(detector, threshold=threshold, calibration_scores=np.sort(scores))
 
@@ -542,13 +538,13 @@ def _finite(threshold: float) -> float | None:
 
 
 def half_of(n: int, seed: Seed) -> IntArray:
-    """Draw half of n rows, at least 3, to learn from; the others calibrate (split conformal)."""
+    """Draw half of n rows, at least 3, for training; the others calibrate (split conformal)."""
     return np.sort(seeded_generator(seed).permutation(n)[: max(3, n // 2)])
 
 
 def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
     """Mark which of the given rows of X (n, d) equal no other row of X."""
-    # Rows with equal sums are compared bit by bit. Adding 0 turns minus zeros into zeros.
+    # Rows with equal sums are compared bit by bit. Adding 0 turns -0 into 0.
     sums = X.sum(axis=1)
     alike = X[np.isin(sums, sums[rows])]
     times = Counter(row.tobytes() for row in alike + 0.0)

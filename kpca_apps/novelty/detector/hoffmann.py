@@ -28,13 +28,14 @@ NAME = "Kernel PCA (Hoffmann 2007)"
 # component. In eight tables (development half of tests/benchmarks/real_tables.py, two seeds), the
 # first 2 % of the rows held .50 of the faults at .8, .43 at .9 and .19 at .95.
 MOST_VARIANCE = 0.8
-# Up to this many rows, a share is found by all eigenvalues: 1.3 s at 2,000 rows, 4 s at 3,000.
+# Up to this many rows, all eigenvalues are computed to find a share: 1.3 s for 2,000 rows, 4 s for
+# 3,000.
 MOST_EIGENVALUES = 2_000
 
 
 @dataclass(frozen=True)
 class StandardisedColumns(RawColumns):
-    """One view: the columns standardised, except indicators."""
+    """One view: standardised columns, except indicators."""
 
     @classmethod
     def of(

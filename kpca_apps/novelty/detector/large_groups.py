@@ -1,10 +1,10 @@
 """Find groups of rows too large to be odd, which would fill the head of the list.
 
-If a tenth of a table has a value of its own, it lies apart from the rest. All of it scores high,
-because kernel PCA is learned from the dense half of the rows. But outliers are few; what is common
-is usual by definition. Rows of such a group are therefore learned from like others (their densest
-half). The parts of their score are ranked among themselves, as in Mondrian conformal prediction
-(Vovk, Gammerman & Shafer 2005, section 4.5).
+If a tenth of the rows share a value that others lack, they lie apart and all score high, because
+kernel PCA is learned from the dense half of the rows. But outliers are few; what is common is usual
+by definition. So rows of such a group (their densest half) are training rows like others. The parts
+of their score are ranked within the group, as in Mondrian conformal prediction (Vovk, Gammerman &
+Shafer 2005, section 4.5).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from msgspec import Meta
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Heads of the list that are examined, as shares of the rows; each needs so many rows. In the
-# shortest, odd rows of all kinds may come before the group.
+# Heads of the list that are examined, as shares of the rows, and least number of rows in each. In
+# the shortest head, odd rows of other kinds may precede the group.
 HEADS, FEWEST_IN_HEAD = (0.01, 0.02, 0.04), 20
-# A smaller group may be what the user is looking for.
+# Least share of rows in a large group; the user may be looking for a smaller one.
 LEAST_SHARE = 0.05
-# A group fills a head of the list if it holds most rows there, at odds this many times those in the
-# table: 1 in 13 rows of the table and half of the head, or half and 12 in 13.
+# A group fills a head of the list if it holds most of its rows, at odds this many times those in
+# the table: 1 in 13 rows of the table and half of the head, or half and 12 in 13.
 LEADING, TIMES_THE_ODDS = 0.5, 12.0
 
 
 @dataclass(frozen=True)
 class LargeGroup:
-    """Rows that share a value in one column of the matrix."""
+    """Rows with one value in one column of the matrix."""
 
     column: Annotated[int, Meta(ge=0)]
     value: float
@@ -48,7 +48,7 @@ class LargeGroups:
         return len(self.groups)
 
     def places(self, X: FloatArray) -> IntArray:
-        """Return the number of each row's group (r,), from 1; 0 for a row in none."""
+        """Return the number of each row's group (r,), from 1; 0 for a row without a group."""
         first = np.zeros(len(X), dtype=np.int64)
         for place in range(len(self), 0, -1):
             group = self.groups[place - 1]

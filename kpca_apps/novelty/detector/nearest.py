@@ -43,7 +43,7 @@ def nearest_without(
             for w in range(sets.shape[2]):
                 if sets[i, e, w] >= 0:
                     left_out[sets[i, e, w]] = True
-        # Number the groups that are in any set. Sums over all other groups are computed once; so
+        # Number the groups that occur in any set. Sums over all other groups are computed once, as
         # are sums over the members before each member, and from each member on.
         m = 0
         for g in range(n_groups):
@@ -84,7 +84,7 @@ def nearest_without(
             if kind == NO_SET:
                 continue
             left_out[:] = False
-            # For an empty set, this gives the sum over all groups.
+            # For an empty set, the result is the sum over all groups.
             first, last = 0, -1
             for w in range(sets.shape[2]):
                 g = sets[i, e, w]

@@ -1,4 +1,4 @@
-"""Rows of the reference that expected values come from, and the search for those near a row."""
+"""Reference rows from which expected values come, and the search for those near a row."""
 
 from __future__ import annotations
 
@@ -14,32 +14,28 @@ from scipy.spatial.distance import cdist
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
-# Quantile of scores and distances below which rows are typical: a row with replaced cells that
-# falls below it is no longer odd; and number of rows, evenly drawn, that it is estimated from.
+# Quantile of scores and distances up to which rows are typical (a changed copy with such a score is
+# no longer odd), and number of evenly drawn rows to estimate the quantile.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
-# Number of rows that show how near rows of a table usually are.
-SOME_ROWS = 100
-# A row is of no kind if it is this many times farther from its nearest rows than others are.
-MUCH_FARTHER = 2.0
+SOME_ROWS = 100  # number of rows from which the usual distance to the nearest rows is estimated
+MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times farther than usual
 # Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
-# Up to this many reference rows, importing numba takes longer than numpy's own loops.
-FEW_ROWS = 1_000
-# Instead of a group number in a set: no group, rows that agree in most groups, or no set at all.
+FEW_ROWS = 1_000  # up to this many reference rows, importing numba takes longer than numpy needs
+# Placeholders in a set: no group; use rows that agree in most groups; no set at all.
 NONE, AGREEING, NO_SET = -1, -2, -3
-# When rows that agree in most groups are sought, a group counts at most one standard deviation.
+# In the search for rows that agree in most groups, a group counts at most one standard deviation.
 MOST_APART = 1.0
-# Squared differences are capped at this: differences of infinite sums would be NaN.
-LARGEST_SQUARE = 1e200
+LARGEST_SQUARE = 1e200  # cap for squared differences: differences of infinite sums would be NaN
 
 
 @dataclass(frozen=True)
 class NeighbourRows:
-    """Rows of the reference that expected values come from."""
+    """Reference rows from which expected values come."""
 
     rows: Annotated[FloatArray, "s d"]  # unscaled columns
     standardised: Annotated[FloatArray, "s d"]  # the same rows, scaled for distances
-    # Indicator columns: a group that consists of such columns alone holds one category.
+    # Indicator columns; a group of such columns only holds one category.
     as_is: Annotated[IntArray, "a", Meta(ge=0)]
     index: Annotated[IntArray, "s"]  # positions of these rows among the training rows
 
@@ -51,11 +47,10 @@ class NeighbourRows:
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
-    """Return the positions of rows without the `n_novel` most novel, unless these are of a kind.
+    """Return the positions of rows without the `n_novel` most novel, except rare kinds of rows.
 
-    A novel row stays if most of its 10 nearest rows are as novel, and not much farther away than
-    the nearest rows of others. A rare kind of row is not wrong, and only its own rows show what is
-    usual in it.
+    A novel row stays if most of its 10 nearest rows are novel, too, and not much farther away than
+    usual. A rare kind of row is not wrong, and only its own rows show what is usual in it.
     """
     novel = np.zeros(len(scores), dtype=bool)
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
@@ -76,7 +71,7 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
 
 
 def nearest_rows(distances: FloatArray) -> IntArray:
-    """Return the positions of the ten least distances in each line (e, s); of few, all but one.
+    """Return the indices of the ten least distances in each line (e, s); if fewer, all but one.
 
     They are in the order of rows. Among equally near rows, the first are chosen.
     """
@@ -91,7 +86,7 @@ class Nearest(NamedTuple):
     """Rows nearest to each of r rows, with each of e sets of column groups left out."""
 
     nearest: IntArray  # (r, e, k)
-    radius: FloatArray  # (r, e), their mean squared distance from the row
+    radius: FloatArray  # (r, e), mean squared distance of these rows from the row
 
 
 @dataclass(frozen=True)
@@ -130,14 +125,14 @@ class Surroundings:
         self.neighbours, self.groups = neighbours, groups
         self._largest = min(most * most, LARGEST_SQUARE)
         rows, as_is = neighbours.standardised, neighbours.as_is
-        self.everyone = np.arange(len(rows))  # all rows of the reference
+        self.everyone = np.arange(len(rows))  # all reference rows
         self.sizes = np.array([len(columns) for columns in groups])
         self._columns, self._ends = np.concatenate(groups), np.cumsum(self.sizes)
         self._are_categories = np.array([len(g) > 1 and np.isin(g, as_is).all() for g in groups])
         is_single = self.sizes == 1
         wide = [columns for columns in groups if len(columns) != 1]
         self._wide = [(columns, *_levels(rows[:, columns])) for columns in wide]
-        # Groups of one column are lines, numbered from 0; the others count down from -1.
+        # Number groups of one column from 0 (lines of `_lines`); number the others from -1 down.
         self._line_of = np.where(is_single, np.cumsum(is_single) - 1, -np.cumsum(~is_single))
         self._column_of = np.where(is_single, self._columns[self._ends - 1], -1)
         self._lines = np.ascontiguousarray(rows.T[self._column_of[is_single]])
@@ -208,7 +203,7 @@ class Surroundings:
         is_left_out = np.zeros((len(sets), len(parts)), dtype=bool)
         of_set, at = np.nonzero(sets >= 0)
         is_left_out[of_set, sets[of_set, at]] = True
-        # Sum over the groups of no set; add the members before each member, and those after it.
+        # Sum over the groups that are in no set; add the members before and after each member.
         is_member = is_left_out.any(axis=0)
         members, is_left_out = parts[is_member], is_left_out[:, is_member]
         base = parts[~is_member].sum(axis=0)
@@ -240,8 +235,8 @@ class Surroundings:
     ) -> Expected:
         """Return expected values for m pairs of a standardised row (`of_row`) and a group.
 
-        They are the centre of the nearest rows (m, k): medians of columns, and the most frequent
-        level for the indicators of a category.
+        Expected values are medians over the nearest rows (m, k); for the indicators of a category,
+        the most frequent level.
         """
         ends = np.cumsum(self.sizes[groups])
         n_values = int(ends[-1]) if len(ends) else 0
@@ -260,7 +255,7 @@ class Surroundings:
         return Expected(groups, values, ends, distances)
 
     def expected_of_all(self, row: FloatArray) -> Expected:
-        """Return the expected value of each group of a standardised row (d,) by all rows."""
+        """Return the expected value of each group of a standardised row (d,), over all rows."""
         n = len(self.groups)
         every = np.tile(self.everyone, (n, 1))
         return self.expected(row[None], np.zeros(n, dtype=np.int64), np.arange(n), every)
@@ -277,7 +272,7 @@ def _medians(cells: FloatArray) -> FloatArray:
 
 
 def runs(starts: IntArray, sizes: IntArray) -> IntArray:
-    """Return runs of integers, concatenated: from each start on, as many as its size.
+    """Return concatenated runs of integers, each from its start and as long as its size.
 
     >>> runs(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]

@@ -26,7 +26,7 @@ class PyodNovelty(BaseDetector):
     contamination : float, default=0.1
         Share of the training rows that are taken for outliers, above 0 and at most .5.
     detector : KernelPCANovelty or None, default=None
-        Its options; None for the defaults. It is not changed.
+        Detector with the options to use; None for the defaults. It is not changed.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""How rare a score is among the rows learned from, when no clean rows calibrate it.
+"""How rare a score is among the training rows, when no clean rows calibrate it.
 
-It is the counted share of those rows that score as high, never extrapolated: a score above all of
-them is only known to be rarer than each.
+Rarity is the counted share of training rows that score as high, never extrapolated: a score above
+all of them is only known to be rarer than each.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from msgspec import Meta
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
 from kpca_apps.system.arrays import FloatArray
 
-MAX_KNOTS = 256  # the highest scores and quantiles of all scores, in equal numbers
+MAX_KNOTS = 256  # half are the highest scores, half are quantiles of all scores
 COMMON = 0.1  # larger shares are written as "23 in 100"
 
 
 @dataclass(frozen=True, eq=False)
 class Rarity:
-    """Empirical distribution of the scores of the rows that a model was learned from."""
+    """Empirical distribution of the scores of the training rows."""
 
     n_rows: Annotated[int, Meta(ge=2)]
     knots: Annotated[FloatArray, "k"]  # some of the scores, increasing
-    counts: Annotated[FloatArray, "k"]  # number of rows that score at least as high, decreasing
+    counts: Annotated[FloatArray, "k"]  # number of rows scoring at least as high, decreasing
 
     def validate(self) -> None:
         """Raise ValueError for arrays that no fit gives."""
@@ -43,7 +43,7 @@ class Rarity:
 
     @classmethod
     def fit(cls, scores: FloatArray) -> Self:
-        """Learn from finite scores (n,), n >= 2, of rows as if the model had not seen them."""
+        """Learn from finite scores (n,), n >= 2, of rows that the model has not seen."""
         ordered = np.sort(np.asarray(scores, dtype=np.float64))
         n, half = len(ordered), MAX_KNOTS // 2
         quantiles = np.linspace(0, n - 1, half).round().astype(np.int64)
@@ -66,7 +66,7 @@ class Rarity:
         return np.interp(scores, self.knots, self.counts, right=1.0)
 
     def share(self, scores: FloatArray) -> FloatArray:
-        """Return the share of rows (r,) that would score at least as high, at least 1 / (n + 1)."""
+        """Return the share of rows that would score at least as high as each row, (r,)."""
         # The expected share above the i-th largest of n values is i / (n + 1).
         return self.count(scores) / (self.n_rows + 1.0)
 
@@ -81,7 +81,7 @@ class Rarity:
 
     @property
     def scale_of_scores(self) -> ScoreScale:
-        """Explain how rare a score is, with the scores that 1 in 10, 1 in 100 ... rows reach."""
+        """The scale of rarities, with the scores that 1 in 10, 1 in 100 ... rows reach."""
         n, shares = self.n_rows, self.share(self.knots)
         powers = range(1, math.floor(math.log10(n)) + 1)
         marks = [

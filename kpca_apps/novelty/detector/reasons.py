@@ -1,15 +1,13 @@
 """Find the columns that made a row odd, and their expected values.
 
-A column's part is the drop of the score when its value is replaced by the expected one. That is the
-median (of a category, the most frequent level) over the 10 rows nearest in OTHER columns. Gradients
-point to the column that is cheapest to move, z-scores to the widest; neither finds a value that is
-odd only in combination with the others.
+A column's part is the drop of the score when its value is replaced by the expected one: the median
+(of a category, the most frequent level) over the 10 rows nearest in OTHER columns. Gradients point
+to the column that is cheapest to move, z-scores to the widest; neither finds a value that is odd
+only in combination with the others.
 
 If no single column explains the row, pairs and triples are replaced together, by the values of the
 rows nearest in the columns outside the set. For example, a diamond whose length, width and depth
 all read 0 is near to no row in any two of them: one at a time, its price looks wrong instead.
-
-Many rows are explained at a time, in arrays with a line for each replacement.
 """
 
 from __future__ import annotations
@@ -33,15 +31,15 @@ from kpca_apps.novelty.detector.neighbours import (
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 CANDIDATES_A_BATCH = 4096
-# If there are more groups of columns, only those farthest from their expected values are tried:
-# replacing a value by nearly itself lowers no score.
+# If there are more groups of columns, try only those farthest from their expected values: replacing
+# a value by nearly the same value lowers no score.
 MAX_GROUPS_TRIED = 64
-# If replacing the best single column leaves more than this share of a row's oddness, try sets.
+# Try sets if replacing the best single column leaves more than this share of a row's oddness.
 MAX_LEFT = 0.4
-# A larger set must leave less than this share of what the best smaller one leaves: any further
+# A larger set must leave less than this share of what the best smaller set leaves: any further
 # column lowers the score a little, but the smallest set that explains a row is reported.
 LESS_LEFT = 1 / 2
-# Sets are made of so many columns, and have up to so many members: 6 pairs and 4 triples.
+# Number of columns that form sets, and largest size of a set: 6 pairs and 4 triples.
 MAX_SUSPECTS, MAX_SET = 4, 3
 
 
@@ -49,7 +47,7 @@ MAX_SUSPECTS, MAX_SET = 4, 3
 class ColumnDrop:
     """The part that one column, or group of columns, has in the score of a row."""
 
-    group: int  # position of the group; of the column if no groups were given
+    group: int  # index of the group; of the column if no groups were given
     # Drop of the score by this group, over the sum of all reported drops of the row, 0..1; the drop
     # of a set is divided evenly among its columns. 0 if no replacement lowers the score: then the
     # one column reported is the farthest from its expected value.
@@ -71,8 +69,8 @@ class Attribution:
     score: Callable[[FloatArray, IntArray], FloatArray]
     around: Surroundings  # finds expected values for groups of columns together
     own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
-    typical: float = 0.0  # score of a typical row: only what exceeds it needs to be explained
-    least: float = 0.0  # reasons with a smaller share are left out, except the first
+    typical: float = 0.0  # score of a typical row: only the excess over it is explained
+    least: float = 0.0  # least share of a reason, except for the first
 
     def explain(self) -> list[tuple[ColumnDrop, ...]]:
         """Explain all rows, largest drop first; columns of one set follow each other.
@@ -88,7 +86,6 @@ class Attribution:
         ]
 
     def _part(self, start: int, end: int) -> Attribution:
-        """Return some of the rows, which are explained together."""
         of = slice(start, end)
 
         def score(candidates: FloatArray, row: IntArray) -> FloatArray:
@@ -107,16 +104,15 @@ class Attribution:
         return min(len(self.around.groups), MAX_GROUPS_TRIED)
 
     def _explain(self) -> Iterator[tuple[ColumnDrop, ...]]:
-        """Explain the rows together."""
         r, a = len(self.X), self._n_tried
         every = np.arange(r)
         candidates, off = self._groups_to_try()
         expected, near = self._expect_alone(candidates)
         radius = near.radius[:, a]
-        # Each row's drops of the score when one group at a time is replaced by its expected value.
+        # Drop of each row's score if one group at a time is replaced by its expected value.
         entries = np.arange(r * a).reshape(r, a)
         trials = np.append(np.full(r, NONE), entries)[:, None]
-        # Unchanged rows are scored in the same pass: a pass is slow however few rows it scores.
+        # Score unchanged rows in the same pass, as a pass of few rows is slow, too.
         scores, after = np.split(
             self._scores(np.append(every, np.repeat(every, a)), trials, expected), [r]
         )
@@ -141,7 +137,7 @@ class Attribution:
         left_by_sets = self._remaining(excess[unclear], drops_of_sets, radii, radius[unclear])
         left_by_sets[~is_set] = np.inf
         place = _smallest(highest[unclear], left[unclear], left_by_sets)
-        # Rows that report other columns than the one with the highest drop.
+        # Rows whose reported columns differ from the one with the highest drop.
         others = np.flatnonzero(place != highest[unclear])
         rows, place = unclear[others], place[others]
         is_alone = place < a
@@ -205,8 +201,8 @@ class Attribution:
     def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
         """Score copies of rows (t,) in which expected values replace cells.
 
-        `entries` (t, w) are the expected values of each copy, -1 for none. Infinite if a
-        replacement equals the cell.
+        `entries` (t, w) are the expected values of each copy, -1 for none. The score is infinite if
+        a replacement equals the cell.
         """
         scores = np.full(len(row), np.inf)
         copy, at = np.nonzero(entries >= 0)
@@ -230,7 +226,7 @@ class Attribution:
         radii: FloatArray,
         radius: FloatArray,
     ) -> FloatArray:
-        """Return which share (u, t) of the oddness of each of u rows remains after each trial.
+        """Return the share (u, t) of each of u rows' oddness that remains after each trial.
 
         Half of the oddness is the `excess` (u,) of the score over a typical one, half the excess of
         the distance to the nearest rows. A score may drop although the row is like no other. The
@@ -282,7 +278,7 @@ class Attribution:
         sets = np.full((len(rows), len(chosen), MAX_SET), NONE)
         for place, members in enumerate(chosen):
             sets[:, place, : len(members)] = suspects[:, members]
-            # Missing suspects come last: if the last member of a set is missing, there is no set.
+            # Missing suspects come last, so there is no set if its last member is missing.
             sets[sets[:, place, len(members) - 1] < 0, place] = NO_SET
         near = self.around.near(self.standardised[rows], self.own[rows], sets)
         row, e, at = np.nonzero(sets >= 0)
@@ -300,7 +296,6 @@ class Attribution:
         alone: Mapping[int, float],
         expected: Expected,
     ) -> list[ColumnDrop]:
-        """Report the groups of one trial, by the positions of their expected values."""
         groups = expected.groups[places].tolist()
         together = tuple(groups) if len(groups) > 1 else ()
         pairs = sorted(
@@ -333,8 +328,8 @@ class Attribution:
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
     """Choose the smallest set that explains each of u rows, by what each trial leaves.
 
-    Trials are single groups (u, a), of which `highest` (u,) drops the most, six pairs and four
-    triples. Positions are counted through all.
+    Trials are single groups (u, a), of which `highest` (u,) drops the most, then six pairs and four
+    triples. Positions count through all trials.
     """
     rows, n, n_pairs = np.arange(len(left)), left.shape[1], comb(MAX_SUSPECTS, 2)
     smallest, remaining = highest.copy(), left[rows, highest]

@@ -1,7 +1,7 @@
 """The rule that flags rows: the threshold above which scores are flagged.
 
-It is calibrated on rows known to be normal, or plainly called a choice. A quantile of in-sample
-scores is never a rate: a nominal 5 % then flags 29 % of new normal rows on average. Instead,
+The threshold is calibrated on rows known to be normal, or called a choice. A quantile of in-sample
+scores is no rate: a nominal 5 % then flags 29 % of new normal rows on average. Instead,
 leave-one-out scores calibrate it (approximately), or rows held back (split conformal, guaranteed
 for exchangeable rows: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World, 2005).
 """
@@ -18,8 +18,8 @@ from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.system.arrays import FloatArray
 
 # Part of a false discovery rate that is spent on rows listed for single cells: a choice. Little is
-# enough, as such cells lie far out, and the rest goes to the list by scores. The union of two lists
-# has at most the sum of their rates.
+# enough, as such cells lie far out; the rest is spent on rows listed by score. The union of both
+# lists has at most the sum of their rates.
 BY_CELLS = 0.02
 
 
@@ -37,15 +37,15 @@ class Rule:
 
     @property
     def of_scores(self) -> float:
-        """Part of a false discovery rate that is spent on scores; single cells have the rest."""
+        """Part of a false discovery rate for rows listed by score; the rest is for single cells."""
         return (1.0 - BY_CELLS) * self.setting
 
     def count(self, n_rows: int) -> int:
-        """Return the number of rows of a table that a choice flags."""
+        """Return the number of rows of a table that a choice (share or count) flags."""
         return int(self.setting) if self.name == "count" else top_count(n_rows, self.setting)
 
     def threshold(self, scores: FloatArray, calibration_scores: FloatArray | None = None) -> float:
-        """Threshold for scores (n,) of a table: the rows above it are flagged.
+        """Return the threshold for scores (n,) of a table; rows above it are flagged.
 
         A false discovery rate also lists rows for single cells. A rate needs the scores of clean
         rows; if these are too few, the threshold is infinite.
@@ -71,13 +71,13 @@ def smallest_rate(n_calibration: int) -> float:
 
 
 def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
-    """Threshold that a normal row exceeds with probability at most `alpha`, in (0, 1).
+    """Return the threshold that a normal row exceeds with probability at most `alpha`, in (0, 1).
 
-    It is the ceil((n + 1)(1 - alpha))-th smallest of n scores of normal rows that the model has not
-    adapted to, or infinity if that exceeds n (Vovk et al. 2005, proposition 2.3).
+    The threshold is the ceil((n + 1)(1 - alpha))-th smallest of n scores of normal rows that the
+    model has not adapted to, or infinity if that exceeds n (Vovk et al. 2005, proposition 2.3).
     """
     n = len(calibration_scores)
-    # The tiny subtraction keeps (n + 1)(1 - alpha) = 95.00000000000001 from counting as 96.
+    # The tiny term keeps (n + 1)(1 - alpha) = 95.00000000000001 from being rounded up to 96.
     order = math.ceil((n + 1) * (1.0 - alpha) - 1e-9)
     if order > n:
         return math.inf
@@ -104,7 +104,7 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
 def discovery_limit(log_p: FloatArray, n_looked: int, rate: float) -> float:
     """Largest log p-value that keeps the false discoveries below the given share.
 
-    If there are none, the log p-value that a single one would need. Benjamini & Hochberg, Journal
+    Without discoveries, the log p-value that a single one would need. Benjamini & Hochberg, Journal
     of the Royal Statistical Society B 57, 1995, equation 1.
     """
     ordered = np.sort(log_p)
@@ -114,11 +114,11 @@ def discovery_limit(log_p: FloatArray, n_looked: int, rate: float) -> float:
 
 
 def choice_threshold(scores: FloatArray, count: int) -> float:
-    """Threshold that the `count` highest scores exceed, with all that tie with the last.
+    """Return the threshold that the `count` highest scores exceed, with all ties of the last.
 
-    It is the highest score that is not flagged. Scores that agree to eight digits tie: rows that
-    differ by rounding only, or are beyond the reach of a bounded kernel, are flagged together. If
-    that would be all rows, only scores above those that tie are flagged.
+    The threshold is the highest score that is not flagged. Scores that agree to eight digits tie:
+    rows that differ by rounding only, or are beyond the reach of a bounded kernel, are flagged
+    together. If all rows would be flagged, only those above the tie are.
     """
     place = len(scores) - count
     last = eight_digits(np.partition(scores, place)[place])

@@ -1,7 +1,4 @@
-"""Choose the rows of a table with outliers that a model is fitted on: the densest.
-
-These are half of all rows, or more if density is even; the fit learns nothing from the others.
-"""
+"""Choose the densest rows, to which a model is fitted, of a table with outliers."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ from kpca_apps.novelty.detector.large_groups import of_each_group
 from kpca_apps.novelty.detector.views import SCORED_BLOCK, ViewedRows
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# A row is sparse below the first share of the typical density, and dense above the second; in
-# between it counts in part.
+# Shares of the typical density: a row is sparse below the first, dense above the second, and counts
+# in part in between.
 AS_DENSE = (0.6, 0.8)
-# If up to the first share of the rows is about as dense as the densest half, half of all rows are
-# kept; from the second share on, that share is kept; in between, in proportion.
+# If at most the first share of the rows is about as dense as the densest half, keep half of all
+# rows; from the second share on, keep that share; in between, interpolate.
 EVEN = (0.7, 0.9, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class KernelDensity:
-    """Kernel density of each row, weights' k_Z(x), with rows in use treated like the others."""
+    """Kernel density of each row, weights' k_Z(x); training rows are treated like all others."""
 
     kernel: Kernel
     points: FloatArray  # (m, d), Z
@@ -61,10 +58,10 @@ def trim(
 ) -> BoolArray:
     """Mark the rows (n,) with the highest kernel density <z, zbar>, as `densest` defines.
 
-    Landmarks and zbar come from the source's sample. If `place` (n,) gives the group of each row,
-    the densest of each group are marked.
+    Landmarks and the mean feature vector zbar come from the source's sample. If `place` (n,) gives
+    the group of each row, the densest of each group are marked.
     """
-    # Features are not centred: the density is a product with the mean, which centring removes.
+    # Features are not centred: the density is a product with their mean, which centring removes.
     sample = source.sample
     require_nystroem(min(n_landmarks, len(sample)), sample.shape[1])
     landmarks = residual_landmarks(kernel, sample, n_landmarks, rng, n_jobs=n_jobs)
@@ -108,8 +105,8 @@ def densest(density: FloatArray) -> BoolArray:
     >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()
     np.int64(19)
     """
-    # The number kept changes gradually with the number that are about as dense, so that one row
-    # more or less in the table never decides it.
+    # The number of rows kept changes gradually with the number of dense rows, so that a single row
+    # never decides.
     n, half = len(density), (len(density) + 1) // 2
     ordered = np.sort(density)
     typical = float(ordered[n - half :].sum()) / half

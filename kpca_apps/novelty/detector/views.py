@@ -36,34 +36,29 @@ from kpca_apps.engine.subspace import Resolved
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SUBTRACT, mean_and_sd, refuse_larger, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# The kernels exp(-3 D) and exp(-9 D), D in units of the view's median squared distance.
+# The kernels are exp(-3 D) and exp(-9 D), D in units of the view's median squared distance.
 GAMMA, POWERS = 3.0, (1, 3)
-# Number of rows whose median squared distance sets the width of a view.
-WIDTH_ROWS = 500
+WIDTH_ROWS = 500  # number of rows whose median squared distance gives the width of a view
 # Up to this many values (8 MB), the views of all rows are cached while a model is fitted.
 MOST_KEPT = 2**20
-# Up to this many rows and bytes, coordinates in the landmarks' span are cached; more rows, perhaps
-# on a cluster, are scored where they are.
+# Up to this many rows and bytes, coordinates in the span of the landmarks are cached. More rows,
+# perhaps on a cluster, are scored where they are stored.
 MOST_ROWS_KEPT, MOST_FEATURE_BYTES = 10_000, 2**26
-# Number of rows compared with the landmarks at once: a multiple of 64 and of 24, as
-# `engine.rows.BLOCK` explains; small, as the kernel over views holds several such arrays.
+# Number of rows compared with the landmarks at once. A multiple of 64 and of 24, as
+# `engine.rows.BLOCK` explains; small, as the kernel over views holds several arrays of this size.
 SCORED_BLOCK = 192
-# Number of rows, evenly drawn, whose variance scales a view's block.
-VARIANCE_ROWS = 10_000
+VARIANCE_ROWS = 10_000  # number of evenly drawn rows whose variance scales a view's block
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
-# Number of order statistics stored for each column, to rank new values: at most the first; of d
+# Number of order statistics stored per column, to rank new values: at most the first; with d
 # columns, at most the second / d^2, to take less memory than the rows; at least the third.
 MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
-# A value this many robust standard deviations from the median is gross.
-GROSS = 100.0
+GROSS = 100.0  # number of robust standard deviations from the median beyond which a value is gross
 
-# The range of a column is cut into this many cells for each of its distinct values.
-CELLS_A_VALUE = 2
-# Guesses of equal values may differ by this part of a cell.
-ROUNDING = 0.01
-# If a cell holds more values than this, a search of the whole column takes fewer steps.
+CELLS_A_VALUE = 2  # number of cells into which the range of a column is cut, per distinct value
+ROUNDING = 0.01  # largest difference of guesses of equal values, as a share of a cell
+# Largest number of values in a cell; beyond, a search of the whole column takes fewer steps.
 MOST_STEPS = 32
 
 
@@ -71,16 +66,15 @@ class Uncached:
     """A dataclass whose pickles hold its fields only, without cached values."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without cached values."""
         return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """How columns of the rows are used."""
+    """Which columns stay unscaled, and which columns come from one source."""
 
     as_is: IntArray  # columns that every view takes unscaled, increasing
-    # Columns made of one source column together weigh as much as one, and are explained as one.
+    # Columns made from one source column weigh as much as one column, and are explained as one.
     groups: tuple[IntArray, ...]
 
     @classmethod
@@ -118,19 +112,19 @@ class ViewScales:
     sine, by their range, by normal scores of their ranks), and behind them the `as_is` columns.
     Every view is divided by the square root of the median squared distance between training rows,
     so that the same bandwidths serve all. `kernel` is the mean over views v of (u + u^3) / 2 with u
-    = exp(-3 D_v), D_v their squared distance in a view.
+    = exp(-3 D_v), D_v the squared distance of two rows in view v.
     """
 
-    varying: Annotated[IntArray, "d", Meta(ge=0)]  # columns to be scaled; constant ones are not
+    varying: Annotated[IntArray, "d", Meta(ge=0)]  # indices of varying columns, which are scaled
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns appended to every view unscaled
     scales: ColumnScales  # scales of the varying columns
     weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for each of k varying columns of one source
-    # Scales each view's block to mean variance 1 if columns are appended to it.
+    # Scales each view's block to mean variance 1, if columns are appended to the block.
     block_factors: Annotated[FloatArray, "v"]
     widths: Annotated[FloatArray, "v"]  # square root of each view's median squared distance
 
     def validate(self) -> None:
-        """Raise for scales of other columns, and for those that give NaN."""
+        """Raise for scales of other columns, and for scales that give NaN."""
         scales = self.scales
         if len(scales.mean) != len(self.varying):
             raise ValueError(f"scales of {len(scales.mean)} columns")
@@ -151,7 +145,7 @@ class ViewScales:
     ) -> ViewScales:
         """Learn the scalings from some rows (r,) of a table (n, d) of finite numbers.
 
-        A column that is constant among these but not in the table is scaled by the whole table.
+        A column that is constant in these rows but not in the table is scaled by the whole table.
         ValueError if no column varies, or one holds numbers beyond 1e300.
         """
         refuse_larger(X, LARGEST_TO_SUBTRACT, "whose differences no float can hold")
@@ -178,7 +172,7 @@ class ViewScales:
             some = used[:: 1 + (len(used) - 1) // VARIANCE_ROWS]
             blocks = np.split(views.transform(some), n_views, axis=1)
             variances = np.array([block[:, : len(varying)].var(axis=0).mean() for block in blocks])
-            # Numbers that are constant in all these rows keep the scale of the whole table.
+            # Numbers constant in all these rows keep the scale of the whole table.
             variances[variances == 0] = 1.0
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
         seen = views.transform(used[uniform_landmarks(len(used), WIDTH_ROWS, rng)])
@@ -208,7 +202,7 @@ class ViewScales:
         return views.reshape(len(X), n_views * views.shape[2])
 
     def standardised(self, X: FloatArray) -> FloatArray:
-        """Return all columns in their places: standardised, unscaled, or 0 if constant."""
+        """Return all columns in their order: standardised, unscaled, or 0 if constant."""
         out = np.zeros_like(X)
         out[:, self.varying] = (
             self.weight * (X[:, self.varying] - self.scales.mean) / self.scales.sd
@@ -222,7 +216,7 @@ class RawColumns:
     """One view, the unscaled columns, for a user's own kernel."""
 
     kernel: Kernel
-    # Scales for distances between rows when reasons are sought; sd is 1 for a constant column.
+    # Scales for distances between rows when reasons are sought; sd is 1 for constant columns.
     mean: Annotated[FloatArray, "d"]
     sd: Annotated[FloatArray, "d", Meta(gt=0)]
 
@@ -250,25 +244,25 @@ class RawColumns:
 
 @dataclass(frozen=True, eq=False)
 class OfViews:
-    """Turns a function of the views of rows into a function of the rows, on any worker."""
+    """Turns a function of the rows' views into a function of the rows, on any worker."""
 
     views: ViewScales | RawColumns
     function: Any  # RowFunction or RowSums
 
     @property
     def purpose(self) -> str:
-        """What the function does, for progress."""
+        """The purpose of the function, shown as progress."""
         return str(self.function.purpose)
 
     def prepare(self) -> Callable[..., Any]:
-        """Return the function of rows, and of the mask in use if that matters."""
+        """Return the function of rows and, if it matters, of the mask of rows in use."""
         prepared, transform = self.function.prepare(), self.views.transform
         return lambda rows, *in_use: prepared(transform(rows), *in_use)
 
 
 @dataclass(frozen=True)
 class ViewedSample:
-    """Rows in memory whose views are computed on access; those of few rows are cached."""
+    """Rows in memory whose views are computed on access, or cached if there are few rows."""
 
     views: ViewScales | RawColumns
     rows: FloatArray  # (s, columns), unscaled
@@ -287,7 +281,7 @@ class ViewedSample:
 
 
 def large_block(n: int) -> int:
-    """Return how many of n rows to multiply at once: n, or MAPPED if less, up to full blocks."""
+    """Return the number of rows to multiply at once: min(n, MAPPED), rounded up to full blocks."""
     return SCORED_BLOCK * -(-min(n, MAPPED) // SCORED_BLOCK)
 
 
@@ -322,7 +316,7 @@ class ViewedRows:
         rows, self.all_seen, of_sample = source.sample[:], None, None
         if len(rows) == source.n_rows and len(rows) * views.n_features <= MOST_KEPT:
             seen = views.transform(rows)
-            # The views of all rows of the source, if few.
+            # Cache the views of all rows of the source, if few.
             self.all_seen, of_sample = ArrayRows(seen, n_jobs=n_jobs), seen if every else seen[kept]
         self.sample = ViewedSample(views, rows if every else rows[kept], of_sample)
 
@@ -363,7 +357,6 @@ class ViewedRows:
         return total
 
     def _of_source(self, marked: BoolArray) -> BoolArray:
-        """Convert a mask of these rows to one of the source's."""
         if self._in_use is None:
             return marked
         of_source = self._in_use.copy()
@@ -378,17 +371,17 @@ class ColumnScales(Uncached):
     mean: Annotated[FloatArray, "d"]
     sd: Annotated[FloatArray, "d"]
     median: Annotated[FloatArray, "d"]
-    spread: Annotated[FloatArray, "d", Meta(gt=0)]  # IQR / 1.349, sd if that is degenerate
+    spread: Annotated[FloatArray, "d", Meta(gt=0)]  # IQR / 1.349, or sd if that is too small
     minimum: Annotated[FloatArray, "d"]
     maximum: Annotated[FloatArray, "d"]
     asinh_mean: Annotated[FloatArray, "d"]  # mean of asinh((x - median) / spread)
     asinh_sd: Annotated[FloatArray, "d"]
-    # Sorted training values, evenly thinned to at most 20,000, to rank new values.
+    # Sorted training values, evenly thinned to at most 20,000, for the ranks of new values.
     order_statistics: Annotated[FloatArray, "k d"]
 
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
-        """Learn from the training subset (r, d); a column constant there, from all rows."""
+        """Learn from the training subset (r, d); learn a column constant in it from all rows."""
         most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
         scales, bent = _scales(used, size)
@@ -398,17 +391,17 @@ class ColumnScales(Uncached):
             for name, values in scales.items():
                 values[..., constant] = of_everyone[name]
         found = cls(**scales)
-        # Fill the cache of `_table`, to avoid computing it again.
+        # Fill the cache of `_table`, so that it is not computed again.
         found.__dict__["_table"] = NormalScores.fit(found.order_statistics, bent)
         return found
 
     def scaled(self, columns: FloatArray, factors: FloatArray, out: FloatArray) -> None:
         """Scale columns (n, d) in four ways, times factors (4, d), into an array (n, 4, d).
 
-        They are standardised; asinh((x - median) / spread), standardised; divided by the range; and
-        normal scores of ranks. Values too far out to be scaled become infinite.
+        The scalings: standardised; asinh((x - median) / spread), standardised; divided by the
+        range; normal scores of ranks. Values too far out to be scaled become infinite.
         """
-        # One line for each column: arithmetic on short lines is several times as slow.
+        # One line for each column: arithmetic on short lines takes several times as long.
         lines = np.ascontiguousarray(columns.T)
         scaled = np.empty((4, *lines.shape))
         with np.errstate(over="ignore"):
@@ -416,8 +409,8 @@ class ColumnScales(Uncached):
             of_range = factors[2] / (self.maximum - self.minimum)
             np.multiply(centred, (factors[0] / self.sd)[:, None], out=scaled[0])
             np.multiply(centred, of_range[:, None], out=scaled[2])
-            # Ranks are extended linearly beyond those of the training rows: a flat end would make
-            # every value beyond their range look alike.
+            # Beyond the training rows, ranks grow linearly: otherwise all values beyond their range
+            # would look alike.
             inside = np.clip(lines, self.minimum[:, None], self.maximum[:, None])
             scores = self._table(inside, bent)
             if not (inside == lines).all():
@@ -434,17 +427,17 @@ class ColumnScales(Uncached):
 
     @cached_property
     def _table(self) -> NormalScores:
-        """Normal scores of the columns: tabulated once on the worker that scales rows."""
+        """Normal scores of the columns, tabulated once by each worker that scales rows."""
         return NormalScores.fit(self.order_statistics, self._bent(self.order_statistics.T).T)
 
 
 def ordinary_rows(X: FloatArray) -> IntArray:
     """Return rows without a gross value; all rows if less than half would remain.
 
-    One value of 10^6 among values of 1 flattens the scale of its column for every other row; the
-    first look at a table with outliers leaves such rows out.
+    One value of 10^6 among values of 1 flattens the scale of its column for every other row, so the
+    draft fit of a table with outliers leaves such rows out.
     """
-    # Numbers too large to subtract are reported with their column when views are fitted.
+    # Numbers too large to subtract are reported later, with their column, when views are fitted.
     with np.errstate(over="ignore", invalid="ignore"):
         median, spread = _middle(_sorted(X))
         # If half the values are equal, the spread says nothing about the others.
@@ -484,7 +477,7 @@ def _scales(
     median, spread = _middle(ordered)
     spread = np.where(spread < 1e-3 * sd, sd, spread)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # A column without spread gives NaN here; `ColumnScales.fit` replaces its statistics.
+        # A column without spread gives NaN; `ColumnScales.fit` replaces its statistics.
         bent = np.arcsinh((ordered - median) / spread)
     kept = np.linspace(0, len(columns) - 1, n_order_statistics).round().astype(np.int64)
     scales = {
@@ -508,19 +501,19 @@ class NormalScores:
     The score of x is ndtri((midrank + 1/2) / (n + 1)) with the midrank of x among n training values
     of its column (van der Waerden's scores; a new value ranks between its neighbours).
 
-    Any smooth increasing function of the values can be the guess: its range is cut into equal
-    cells, each with the first training value that may lie in it. The result is exact.
+    A guess is any smooth increasing function of the values. Its range is cut into equal cells, each
+    with the first training value that may lie in the cell. The result is exact.
     """
 
-    values: FloatArray  # (p,), column after column: distinct values, increasing, and infinity
-    scores: FloatArray  # (2 p,), in pairs: score just below a value, and of the value itself
+    values: FloatArray  # (p,), by column: increasing distinct values, then infinity
+    scores: FloatArray  # (2 p,), pairs: score just below a value, score of the value
     starts: IntArray  # (d + 1,), where columns start in `values`
-    # (c,), by column and cell: index in `values` of the first value in the cell.
+    # (c,), by column and cell: index in `values` of the cell's first value.
     first: NDArray[np.int32]
     cell_starts: IntArray  # (d + 1,), where columns start in `first`
     low: FloatArray  # (d,), guess of the smallest value
-    rate: FloatArray  # (d,), cells per unit of the guess
-    crowded: IntArray  # (e,), columns whose cells hold too many values
+    rate: FloatArray  # (d,), number of cells per unit of the guess
+    crowded: IntArray  # (e,), columns with too many values in some cell
 
     @classmethod
     def fit(cls, ordered: FloatArray, guesses: FloatArray) -> Self:
@@ -562,7 +555,7 @@ class NormalScores:
         n_cells = np.diff(self.cell_starts)[:, None]
         place = _cells(guesses, self.low[:, None], self.rate[:, None], n_cells, ROUNDING)
         place += self.cell_starts[:-1, None]
-        # All positions are valid: "clip" skips the check, which saves a third of the time.
+        # All indices are valid: "clip" skips their check, which saves a third of the time.
         place = self.first.take(place, mode="clip").astype(np.int64)
         for j in self.crowded:
             column = self.values[self.starts[j] : self.starts[j + 1]]
@@ -586,7 +579,7 @@ def _cells(
     n_cells: IntArray | int,
     back: float = 0.0,
 ) -> IntArray:
-    """Return the cell of each guess, moved back a little; beyond the ends, the first or last."""
+    """Return the cell of each guess, moved back by `back`; beyond the ends, the first or last."""
     cells = guesses - low
     cells *= rate
     cells -= back

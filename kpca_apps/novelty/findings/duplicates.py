@@ -1,16 +1,14 @@
 """Find rows that repeat others in all used columns, or in all but one cell.
 
-Equal rows share a hash. To find rows that differ in one cell, each cell is hashed and a row's hash
-is the sum over its cells. Without column j it is the sum minus one hash, so d sorts of n numbers
-replace a comparison of all pairs. Cells are compared regardless of case, spaces and the digits that
-single precision loses, since fractions may have been stored in it.
+Equal rows share a hash. For rows that differ in one cell, the hash of a row is the sum over its
+cells. Without column j it is the sum minus one term, so d sorts of n numbers replace a comparison
+of all pairs. Case, spaces and digits beyond single precision do not count.
 
-Repeats that occur naturally are counted, not listed. Chance comes first: if columns were
-independent, n times the product of the cells' shares is the expected number of rows that hold them.
-Repeats are listed if less than one in a thousand is expected: many common cells, some of them rare.
-Since columns do depend on each other, two more rules apply. If chance explains half of all repeated
-rows, nothing is listed. And if more than 1 % of the rows differ from others in one column alone,
-the table is made that way (a row for each visit, hour or size).
+Repeats that occur naturally are counted, not listed. If columns were independent, n times the
+product of the cells' shares would be the expected number of rows with these cells. Repeats are
+listed if less than a thousandth of a row is expected, unless chance explains over half of the
+repeated rows. If more than 1 % of the rows differ from others in one column alone, the table is
+made that way (a row for each visit, hour or size).
 """
 
 from __future__ import annotations
@@ -30,13 +28,14 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
-# Limits: groups listed; rows, and columns, named for each; groups of equal rows examined.
+# Largest number of groups listed, of rows or columns named in each, of equal groups examined.
 MAX_GROUPS = 20
 MAX_PLACES = 8
 _MAX_LOOKED_AT = 2_000
-# List a repeat only if fewer rows than this are expected to have the same cells by chance.
+# List repeats only if fewer rows than this are expected to hold the same cells by chance.
 _BY_CHANCE = 1e-3
-# If this many rows differ from others in one column alone, the table is made that way.
+# If at least this share and number of rows differ from others in one column only, the table is made
+# that way.
 _COMMON_SHARE, _COMMON_ROWS = 0.01, 10
 
 
@@ -46,7 +45,7 @@ class EqualRows:
 
     n_repeats: int  # number of rows that repeat an earlier row
     n_groups: int  # number of distinct rows that are repeated
-    groups: tuple[IntArray, ...]  # positions of the rows of the first groups, by first row
+    groups: tuple[IntArray, ...]  # indices of the rows of the first groups, ordered by first row
 
 
 def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
@@ -73,13 +72,12 @@ def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
 
 
 class _NearGroup(NamedTuple):
-    """Sample rows that differ in one column only; column -1: only in how cells are written."""
+    """Sample rows that differ in one column only, or only in how cells are written (column -1)."""
 
     column: int
     places: IntArray
 
     def described(self, rows: Encoded) -> RepeatedRows:
-        """Convert the group to row numbers, lines and the cells that differ."""
         used, table, places = rows.encoder.plan.used, rows.sample_table, self.places[:MAX_PLACES]
         specs = used if self.column < 0 else (used[self.column],)
         texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
@@ -95,9 +93,9 @@ class _NearGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cells of one column: their hashes, and how frequent each is."""
+    """The cells of one column: hash and frequency of each."""
 
-    keys: HashArray  # (k,), one for each distinct cell, increasing
+    keys: HashArray  # (k,), key of each distinct cell, increasing
     counts: IntArray  # (k,), number of cells with each key
     hashes: HashArray  # (s,), salted hash of each sample row's cell
     log_shares: FloatArray  # (s,), log of the share of sample rows with an equal cell
@@ -120,8 +118,9 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
     candidates = rows.take(firsts) if len(firsts) else None
-    # For each sample row: the sum of its cells' hashes, and the log of how many rows would equal it
-    # by chance; that log also for the first row of each group of equal rows (`log_firsts`).
+    # For each sample row: the sum of its cells' hashes, and the log of the number of rows expected
+    # to equal it by chance. The same log for the first row of each group of equal rows
+    # (`log_firsts`).
     n_rows = sample.frame.height
     hashes, logs = np.zeros(n_rows, dtype=np.uint64), np.full(n_rows, np.log(n_rows))
     log_firsts = np.full(len(firsts), np.log(n_rows))
@@ -130,7 +129,7 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
         hashes += cells.hashes
         logs += cells.log_shares
         if candidates is not None:
-            # A cell that is not in the sample counts as if it were there once.
+            # Count a cell that is not in the sample as if it occurred there once.
             keys = _keys(candidates.column(spec.name), spec)
             place = np.minimum(np.searchsorted(cells.keys, keys), len(cells.keys) - 1)
             counts = np.where(cells.keys[place] == keys, cells.counts[place], 1)
@@ -173,7 +172,7 @@ def _keys(column: Column, spec: ColumnSpec) -> HashArray:
 def _single(values: FloatArray) -> FloatArray:
     """Round to single precision at any magnitude; keep integers, turn -0 into 0."""
     mantissas, exponents = np.frexp(values)
-    # The largest floats may round to infinity, which does no harm: integers are kept.
+    # The largest floats may round to infinity, which is harmless, as integers are kept as they are.
     with np.errstate(over="ignore"):
         single = np.ldexp(mantissas.astype(np.float32).astype(np.float64), exponents)
     return np.asarray(np.where(values == np.rint(values), values, single) + 0.0)
@@ -197,7 +196,7 @@ def _near_groups(
         for places in equal_rows(hashes[different]).groups
         if log_expected[different[places[0]]] < unlikely
     ]
-    # From here on, one row represents each group of equal rows.
+    # Below, one row represents each group of equal rows.
     kept = np.sort(different[np.unique(hashes[different], return_index=True)[1]])
     common: list[tuple[str, int]] = []
     most = max(_COMMON_ROWS, int(_COMMON_SHARE * sample.frame.height))
@@ -219,7 +218,6 @@ def _near_groups(
 
 
 def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
-    """Convert groups of equal rows to row numbers and lines."""
     firsts = [group[:MAX_PLACES] for group in groups]
     lines = rows.take(np.concatenate(firsts)).lines if groups else None
     ends = np.cumsum([len(places) for places in firsts])
@@ -235,7 +233,6 @@ def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[Rep
 
 
 def _statement(rows: Encoded, found: DuplicateRows) -> str:
-    """Summarise the repeats in a few sentences."""
     sentences = []
     if n := found.n_repeats:
         which = "1 row repeats an" if n == 1 else f"{n:,} rows repeat an"
@@ -261,7 +258,6 @@ def _statement(rows: Encoded, found: DuplicateRows) -> str:
 
 
 def _places(group: RepeatedRows) -> str:
-    """Name the rows of a group, and the column in which they differ."""
     kind, places = ("row", group.rows) if group.lines is None else ("line", group.lines)
     numbers = ", ".join(f"{place:,}" for place in places)
     more = f" and {group.n_rows - len(places)} more" if group.n_rows > len(places) else ""

@@ -1,6 +1,6 @@
 """Turn the verdict on a table into findings: described rows, checks, figures and notes.
 
-Findings are computed from all values, including hidden columns; `redact` removes those.
+Findings are computed from all values, including hidden columns; `redact` removes hidden values.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from kpca_apps.novelty.screening.profiles import (
 from kpca_apps.tables.values import Column
 
 EXCLUDED = "are left out of the model, not of the results"
-# Notes with these words are true of most tables; they cast no doubt on the list.
+# Notes with these words are true of most tables, so they cast no doubt on the list.
 ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS, EXCLUDED)
-# Endings of a sentence: how accepted rows were used.
+# Endings of a sentence that say how accepted rows were used.
 LEARNED = "; the model learned them as normal"
 LEARNED_OF_DRAWN = "; where it drew them, the model learned them as normal"
 JOINED = "; they are part of the reference, to which rates refer"
@@ -100,7 +100,7 @@ def find_all(
     others = [row for row in lists.ranked if row.row not in verdict.rank_by_score]
     patterns = *kinds, *find_patterns(others, columns, lists.table, rows.sample_table)
     duplicates = find_duplicates(rows)
-    # A model fitted with the same hidden columns already notes this for its reference.
+    # A model fitted with the same hidden columns has noted this for its reference already.
     of_hidden = revealed_notes(
         rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
     )
@@ -156,7 +156,7 @@ def _header_note(
 ) -> Iterator[str]:
     """Warn that column names look like values: the first row was probably read as a header."""
     numbers, n_levels, formats = list[float](), 0, model.encoder.plan.formats
-    # Levels first: looking them up is faster than parsing numbers.
+    # Levels first, as looking them up is faster than parsing numbers.
     for one in sorted(columns, key=lambda one: isinstance(one.distribution, NumericProfile)):
         shown, format = one.distribution, formats.get(one.name)
         if one.name in renamed:
@@ -170,7 +170,7 @@ def _header_note(
             if one.name not in shown.levels:
                 return
             n_levels += 1
-    # Names that are evenly spaced numbers are years or positions, not values.
+    # Evenly spaced numbers as names are years or indices, not values.
     counts_on = len(numbers) > 2 and np.ptp(np.diff(numbers)) == 0
     if numbers and len(numbers) + n_levels > 1 and not counts_on:
         yield (
@@ -202,7 +202,6 @@ def _names_of_rows(
 def _settings(
     verdict: Verdict, n_columns: int, lists: Lists
 ) -> dict[str, str | float | int | bool | None]:
-    """Return every resolved parameter that the result depends on."""
     model, threshold, rows = verdict.model, verdict.threshold, verdict.rows
     detector = model.detector
     missed, truncates = detector.landmark_miss, detector.parameters.truncates
@@ -236,7 +235,6 @@ def _settings(
 
 
 def _notes(verdict: Verdict, of_labels: Sequence[Note], *, is_fitted_on: bool) -> Iterator[str]:
-    """Return the notes on the rows, which may be those the model was fitted on."""
     model, rows = verdict.model, verdict.rows
     if rows.size_of_parts is not None and not is_fitted_on:
         yield (
@@ -278,7 +276,6 @@ def _last_notes(
 def _accepted_rows(
     model: NoveltyModel, rows: Encoded, fitted_on: Encoded | None
 ) -> AcceptedRows | None:
-    """Describe how many rows are accepted, and how the model used them."""
     if rows.accepted is None:
         return None
     n, name = rows.accepted.n_rows, rows.accepted.name
@@ -297,7 +294,6 @@ def _accepted_rows(
 
 
 def _marked_sentence(accepted: Accepted, is_learned: bool) -> str:
-    """Describe how the marked rows are listed now."""
     masks = (accepted.is_wrong, accepted.is_fine, accepted.is_known)
     n_wrong, n_fine, n_known = (0 if mask is None else int(mask.sum()) for mask in masks)
     clauses = [
@@ -315,7 +311,7 @@ def _marked_sentence(accepted: Accepted, is_learned: bool) -> str:
 def _with_reason_shares(
     columns: Sequence[ColumnProfile], ranked: Sequence[RankedRow]
 ) -> tuple[ColumnProfile, ...]:
-    """Fill in each column's share of the reasons of explained flagged rows."""
+    """Set each column's share of the reasons of the explained flagged rows."""
     totals: dict[str, float] = {}
     for reason in (reason for row in ranked if row.flagged for reason in row.reasons):
         totals[reason.column] = totals.get(reason.column, 0.0) + reason.share

@@ -3,11 +3,9 @@
 Errors considered are units, decimal points, digits, signs and exchanged columns. A *repair* undoes
 a common error: dividing by a factor, removing a digit that was typed twice, and so on. The expected
 value is the median over the 10 of the model's rows nearest in the other columns. A repair is
-suggested if the value is 1.5 times as far from it as almost any of the model's own rows. The
-repaired value must be as near as most of theirs, have moved three quarters of the way, and be
-possible in the column: an integer if its values are, and within their range. If more than two
-repairs do as well, none is suggested. Exchanged columns are tried first. Units are tried only in
-columns whose names or units say what they measure: elsewhere one of so many would fit by chance.
+suggested if the value is far from its expected value, but the repaired value is near and possible
+in the column, and if at most two repairs do so. Exchanged columns are tried first. Units are tried
+only in columns whose names or units say what they measure: elsewhere some unit would fit by chance.
 """
 
 from __future__ import annotations
@@ -39,38 +37,36 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import NumberFormat
 
-# Number of the model's rows whose distances to their expected values are measured; least number of
-# rows for any hint.
+# Number of the model's rows whose distances to expected values are measured; least number of rows
+# for any hint.
 N_CALIBRATING, MIN_ROWS = 300, 50
-# Larger distances in one column count as this much, in standard deviations.
-FARTHEST = 3.0
-# A value that is not odd by itself is deviant if its distance from the expected value is over
-# TIMES_FARTHEST times the one that a share FAR_SHARE of the calibrating rows stay within, and so
-# rare that fewer than MAX_EXPECTED of them would reach it by chance. A repair fits if it comes as
-# near as a share FITTING_SHARE of those rows, and leaves at most PART_OF_WAY of the way that it
-# moves the value (of an exchange: of the distance before it).
+FARTHEST = 3.0  # largest distance of a column that counts, in standard deviations
+# A value that is not odd by itself is deviant if its distance from the expected value exceeds
+# TIMES_FARTHEST times the FAR_SHARE quantile over the calibrating rows, and fewer than MAX_EXPECTED
+# of them would be as far by chance. A repaired value fits if its distance is within the
+# FITTING_SHARE quantile, and at most PART_OF_WAY of its move (of an exchange: of its old distance).
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
-# Looser than FITTING_SHARE, for repairs without alternatives (an exchange or a sign) and for values
-# that are odd by themselves or alone in their column.
+# Wider quantile for repairs without alternatives (an exchange, a sign), and for values that are odd
+# by themselves or alone in their column.
 CLEAR_FITTING_SHARE = 0.95
-# Factors between units are similar: try them only if rows are mostly within a tenth of expectation.
+# Units have similar factors: try them only if most rows are within a tenth of the expected value.
 CLOSE_FOR_UNITS = 0.1
-# A column is compared in logarithms if this share of its values is positive, unless the logarithms
+# Compare a column in logarithms if this share of its values is positive, unless the logarithms
 # reach this many times as far down as up, as temperatures near 0 do. For log-normal columns the
-# ratio is 1, for normal ones with a mean of 4 standard deviations 1.6.
+# ratio is 1, for normal columns with a mean of 4 standard deviations 1.6.
 POSITIVE_SHARE, TIMES_LONGER = 0.99, 1.4
 MAX_ALTERNATIVES = 2
-# If more columns than this deviate, no exchange of two is sought: trying all pairs is quadratic. If
-# most columns, and more than FEW_DEVIANT, deviate, no single cell is wrong: the row is of another
-# size than its neighbours.
+# Largest number of deviant columns between which exchanges are tried, as the number of pairs is
+# quadratic. If most columns, and more than FEW_DEVIANT, deviate, no single cell is wrong: the row
+# has another size than its neighbours.
 MAX_DEVIANT, FEW_DEVIANT = 8, 2
-# If a column has fewer distinct values, any repair is likely to hit one of them.
+# With fewer distinct values in the column, any repair is likely to hit one of them.
 MIN_STEPS = 10
 MIN_DIGITS = 3
-AS_WRITTEN = 1e-3  # relative rounding of a number that is written with four digits
+AS_WRITTEN = 1e-3  # relative rounding of a number with four digits
 
-# Common confusions of units: factor, the two units, the quantity measured.
+# Units that are often confused: factor, both units, quantity measured.
 UNITS = (
     (2.54, "inches and centimetres", "length"),
     (1 / 0.3048, "feet and metres", "length"),
@@ -81,9 +77,8 @@ UNITS = (
     (12.0, "months and years", "time"),
     (24.0, "hours and days", "time"),
 )
-# Words in a column's name or unit that imply what it measures: a latitude is not in pounds, and
-# without such a word some unit would fit by chance. Words here of at least LONG_WORD letters
-# also match longer words that begin with them.
+# Words in a column's name or unit that imply what it measures. Words here of at least LONG_WORD
+# letters also match longer words that begin with them.
 OF_UNITS = {
     "length": "length height width depth diam radius thick altitude elev size inch in feet foot ft "
     "metre meter mm cm m",
@@ -99,17 +94,17 @@ LONG_WORD = 4
 class _Column:
     """A column of numbers, with the distances of the model's own rows to their expected values."""
 
-    fitting: float  # distance that most (FITTING_SHARE) of these rows stay within
-    clear_fitting: float  # distance that CLEAR_FITTING_SHARE of them stay within
-    farthest: float  # a distance that almost no row exceeds
-    tail: Tail | None  # tail of the distances of these rows
-    n_values: int  # number of these rows with a finite distance
-    widest: float  # second largest difference from the expected value, never in logarithms
+    fitting: float  # FITTING_SHARE quantile of the distances of these rows
+    clear_fitting: float  # CLEAR_FITTING_SHARE quantile of the distances
+    farthest: float  # FAR_SHARE quantile of the distances
+    tail: Tail | None  # tail of the distances
+    n_values: int  # number of rows with a finite distance
+    widest: float  # second largest difference from the expected value, without logarithms
 
     def __init__(
         self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
     ) -> None:
-        self.name, self.group, self.place = name, group, place  # place: matrix column
+        self.name, self.group, self.place = name, group, place  # place: index of the matrix column
         self.quantities = _quantities(name, unit)
         self.low, self.high = float(values.min()), float(values.max())
         self.in_logs = np.mean(values > 0) >= POSITIVE_SHARE and _is_of_sizes(values)
@@ -131,27 +126,25 @@ class _Column:
         self.n_values = len(finite)
         shares = [FITTING_SHARE, CLEAR_FITTING_SHARE]
         self.fitting, self.clear_fitting = np.quantile(finite, shares).tolist()
-        # Leave out the largest distance: it may be that of a row to be judged.
+        # Leave out the largest distance, which may belong to a row to be judged.
         self.farthest = float(np.quantile(np.sort(finite)[:-1], FAR_SHARE))
-        # The logarithms of a Pareto tail have an exponential tail.
+        # If distances have a Pareto tail, their logarithms have an exponential tail.
         self.tail = Tail.fit(finite, times, EXPONENTIAL if self.in_logs else SHAPES)
         self.widest = float(np.sort(np.abs(values - expected))[-2])
         return True
 
     def distance(self, value: float, expected: float) -> float:
-        """Return how far a value is from the expected one."""
         if not self.in_logs:
             return abs(value - expected)
         return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
 
     def holds(self, value: float) -> bool:
-        """Whether a value is possible: within the range, and an integer or a step if all are."""
+        """Whether a value is possible: in the range, and an integer or step if all values are."""
         if self.steps.size:
             return bool(np.isclose(self.steps, value, rtol=1e-9, atol=0.0).any())
         return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
 
     def is_odd(self, value: float) -> bool:
-        """Whether a value is odd regardless of the rest of its row."""
         return bool(self.rule.judge(np.array([value]))[0])
 
     def is_alone(self, value: float, expected: float) -> bool:
@@ -165,7 +158,7 @@ class _Column:
         )
 
     def share_beyond(self, value: float, expected: float) -> float:
-        """Return the share of the column's values that are as far from their expected ones."""
+        """Return the share of the column's values that are as far from their expected values."""
         if self.tail is None:
             return 1.0
         distance = np.array([self.distance(value, expected)])
@@ -173,7 +166,6 @@ class _Column:
         return n_expected / (self.tail.times * self.n_values)
 
     def times_usual(self, value: float, expected: float) -> float:
-        """Return the distance from the expected value, over the column's usual distance."""
         distance = self.distance(value, expected)
         return distance / self.clear_fitting if self.clear_fitting > 0 else distance
 
@@ -194,7 +186,7 @@ class AloneCell(NamedTuple):
     """A number that is farther from its expected value than any other in its column."""
 
     meant: float | None
-    p_value: float  # chance that a right row has a number so far off in any column
+    p_value: float  # probability that a correct row has a number as far off in any column
 
 
 class Hints(NamedTuple):
@@ -245,14 +237,13 @@ class HintFinder:
         return Surroundings(self.neighbours, self.groups, FARTHEST)
 
     def _expected(self, columns: Sequence[_Column], rows: FloatArray, own: IntArray) -> FloatArray:
-        """Predict the values of some columns from the rows nearest in all other columns."""
         sets = np.array([[column.group] for column in columns], dtype=np.int64).reshape(-1, 1)
         return self._middle(columns, rows, own, np.tile(sets, (len(rows), 1, 1)))
 
     def _middle(
         self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
     ) -> FloatArray:
-        """Return medians (r, c) of column j in the rows nearest to row i without `sets[i, j]`."""
+        """Return medians (r, c) of column j over the rows nearest to row i without `sets[i, j]`."""
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
         # Sorting is several times as fast as np.median for few numbers.
@@ -277,7 +268,8 @@ class HintFinder:
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
         hints = [self._hints(*one) for one in each]
-        # If several rows have such a cell, the column has moved or has a long tail: none is alone.
+        # If several rows have such a cell, the column has drifted or has a long tail: none is
+        # alone.
         n_alone, few = Counter(name for of in hints for name in of.alone), most_beyond(len(rows))
         return [
             of._replace(alone={name: of.alone[name] for name in of.alone if n_alone[name] <= few})
@@ -332,12 +324,12 @@ class HintFinder:
     def _exchanged_with(
         self, column: _Column, row: FloatArray, standardised: FloatArray, own: int
     ) -> _Column | None:
-        """Return the column that would fit if the two exchanged their values; None if none does."""
+        """Return the column that fits after exchanging values with `column`, or None."""
         value = float(row[column.place])
         best: tuple[float, _Column] | None = None
         for other in self.columns:
             theirs = float(row[other.place])
-            # If both columns mostly hold one value (0), either value fits in both. Check that
+            # If both columns mostly hold one value (0), either value fits both. Check whether
             # exchanged values are possible before the slower search for neighbours.
             is_possible = other.holds(value) and column.holds(theirs)
             both_mostly_one = column.mostly_one and other.mostly_one
@@ -355,19 +347,19 @@ class HintFinder:
         return None if best is None else best[1]
 
     def _expect(self, column: _Column, other: _Column, standardised: FloatArray, own: int) -> float:
-        """Predict a column from the rows nearest when it and another column are left out."""
+        """Predict a column from the rows nearest in all columns but it and one more."""
         groups = np.array([[sorted((column.group, other.group))]])
         return float(self._middle([column], standardised[None], np.array([own]), groups)[0, 0])
 
 
 def _is_of_sizes(values: FloatArray) -> bool:
-    """Whether values, nearly all positive, have logarithms without a long lower tail."""
+    """Whether the logarithms of nearly positive values have no long lower tail."""
     low, middle, high = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
     return 0 < low and math.log(middle / low) <= TIMES_LONGER * math.log(high / middle)
 
 
 def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
-    """Mark the rows (r, d) in which a column of numbers was missing and has been filled in."""
+    """Mark the rows (r, d) whose cell in a column of numbers was missing and has been filled in."""
     marked: BoolArray = (rows[:, columns[1:]] != 0.0).any(axis=1)
     return marked
 
@@ -383,14 +375,14 @@ def _repaired(
         repairs.insert(0, (-value, "its sign is turned"))
     repairs = [(repaired, words) for repaired, words in repairs if column.holds(repaired)]
     if column.in_logs and column.fitting <= CLOSE_FOR_UNITS:
-        # Converted to other units, a number need not be an integer.
+        # A number converted to another unit need not be an integer.
         other = _in_other_units(value, column.quantities)
         repairs += [one for one in other if column.low <= one[0] <= column.high]
     if meant is not None:
         repairs = [one for one in repairs if math.isclose(one[0], meant, rel_tol=AS_WRITTEN)]
     is_clear = column.is_odd(value) or column.is_alone(value, expected)
     near = column.clear_fitting if is_clear else column.fitting
-    # If 0 fits, so does any repair that makes the value small.
+    # If 0 fits, so does any repair to a small value.
     small_fits = column.distance(0.0, expected) <= near
     for repaired, words in repairs:
         distance = column.distance(repaired, expected)
@@ -406,7 +398,7 @@ def _repaired(
 
 
 def _repairs(value: float) -> Iterator[tuple[float, str]]:
-    """Yield candidate values, the commonest error first, each with the repair in words."""
+    """Yield candidate values, the most common error first, each with the repair in words."""
     for factor in (10.0, 100.0, 1000.0):
         yield value / factor, f"divided by {factor:.0f}"
         yield value * factor, f"multiplied by {factor:.0f}"
@@ -449,14 +441,12 @@ def _quantities(name: str, unit: str) -> frozenset[str]:
     )
 
 
-# Skip tables with more columns of numbers: predicting each one would take minutes, and some factor
+# Largest number of columns of numbers: predicting more columns would take minutes, and some factor
 # would fit by chance in every row.
 MAX_COLUMNS = 300
-# Largest number of rows of a table with which a row is compared.
-MAX_COMPARED = 2_500
-# Cells of a column are rarely missing if the share of rows that lack one is below this.
-RARELY_MISSING = 0.01
-SUM_ROUNDING = 1e-4  # relative; the values may have been rounded after they were summed
+MAX_COMPARED = 2_500  # largest number of a table's rows with which a row is compared
+RARELY_MISSING = 0.01  # cells of a column are rarely missing if a smaller share of rows lacks one
+SUM_ROUNDING = 1e-4  # relative, as the values may have been rounded after the sum
 
 
 def hint_rows(
@@ -511,7 +501,7 @@ def hint_rows(
             says = f"{which} are missing; fewer than 1 in 100 rows lack any one of them."
             found[row] = found[row]._replace(sentences=(*found[row].sentences, says))
     for row, several in adding.items():
-        if len(several) > 1:  # in one column, a row may be the sum of the others by chance
+        if len(several) > 1:  # in one column, a cell may be the sum of the others by chance
             says = f"{listed(several)} hold the sums of all other rows: a row of totals?"
             found[row] = Hints((says,))
     return found

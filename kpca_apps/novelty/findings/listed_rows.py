@@ -38,24 +38,22 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, ValueFormat
 
-# Reasons below this share are noise to a reader, unless a row has no larger one.
-MIN_SHARE = 0.05
-# Number of columns whose cells a listed row has, besides those in its reasons. The scored table has
-# all of them; this keeps reports of wide tables small.
+MIN_SHARE = 0.05  # least share of a reason to be shown, unless the row has no larger one
+# Largest number of cells of a listed row besides those in its reasons: the scored table has all
+# cells, so this keeps reports of wide tables small.
 MAX_CELLS = 60
 # Limits on the flagged rows listed with their first reason: at most MOST_CELLS cells, but at least
-# FEWEST_ROWS and at most MOST_ROWS rows. A row of 20 columns takes half a millisecond.
+# FEWEST_ROWS and at most MOST_ROWS rows. One row of 20 columns takes half a millisecond.
 MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 400_000, 500, 20_000
-# Number of rows explained together; not an option, since reasons depend on it in their last bits.
+# Number of rows explained together; no option, since the last bits of reasons depend on it.
 ROWS_A_BLOCK = 256
-# Least number of rows that a report lists, explained or not.
-MIN_LISTED = 100
-# Number of flagged rows that are always explained in full, which takes seconds; largest number of
-# rows ranked with their first reason, as many as a page lists.
+MIN_LISTED = 100  # least number of rows that a report lists, explained or not
+# Number of flagged rows always explained in full, which takes seconds; largest number of rows
+# ranked with their first reason, as many as a page lists.
 MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
 N_NEAREST = 2  # number of usual rows shown beside each row
 MAX_DRAWN = 1_500  # number of rows drawn in a picture
-# A longer text is shown in full only in its own cell.
+# Largest number of characters of a text outside its own cell.
 MAX_TEXT = 200
 SHARE_DIGITS = 4
 
@@ -70,7 +68,7 @@ class JudgedRows:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, by which a pass reports its progress."""
+        """Number of rows, to report progress."""
         return len(self.own)
 
 
@@ -114,7 +112,6 @@ def _first_set(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
 
 
 def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) -> Reason:
-    """Describe a column's part in the score of a table row."""
     names = encoder.groups
     seen, seen_value = encoder.seen(table, row, drop.group)
     expected, expected_value = encoder.coders[drop.group].describe(drop.expected, seen_value)
@@ -124,9 +121,9 @@ def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) 
 
 
 def _differs(reason: Reason) -> bool:
-    """Whether a reader sees that a cell is not as expected; for levels, spaces do not count.
+    """Whether a reader sees a cell differ from the expected one; for levels, spaces do not count.
 
-    It is no reason that no value, or a rarer one, is expected.
+    A missing or merely rarer expected value is no reason.
     """
     is_level = isinstance(reason.seen_value, str)
     is_same = is_level and reason.seen_value == reason.expected_value
@@ -152,9 +149,9 @@ def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
 
 @dataclass(frozen=True)
 class Lists:
-    """Descriptions of the first rows by rank, and the odd cells, with suggestions that agree."""
+    """Descriptions of the first rows by rank, and the odd cells with consistent suggestions."""
 
-    first: IntArray  # positions by rank, of all rows that are listed or drawn
+    first: IntArray  # indices, by rank, of all rows that are listed or drawn
     table: Table  # the ranked rows as written
     n_explained: int
     ranked: tuple[RankedRow, ...]
@@ -166,7 +163,7 @@ class Lists:
 
 @dataclass(frozen=True)
 class Words:
-    """Descriptions of rows by row number, and the odd cells, with suggestions that agree."""
+    """Descriptions of rows by row number, and the odd cells with consistent suggestions."""
 
     reasons: Mapping[int, tuple[Reason, ...]]
     hints: Mapping[int, tuple[str, ...]]
@@ -175,7 +172,7 @@ class Words:
 
 
 def list_table(verdict: Verdict, explain: int, id_column: str | None) -> Lists:
-    """Describe the first rows: all that are listed, or as many as there are to `explain`."""
+    """Describe the first rows: those listed, or the number of rows to `explain`."""
     rows, n_all, n_explained = verdict.rows, verdict.n_listed, 0
     if explain:
         n_explained = min(max(explain, min(n_all, MAX_FLAGGED_EXPLAINED)), rows.n_judged)
@@ -213,7 +210,7 @@ def put_into_words(
 ) -> Words:
     """Explain why the rows of `table` at some positions are odd, and what may be wrong.
 
-    The scores of the first of them are explained; of others, `in_short`, the first reason.
+    The first `n_explained` rows get all their reasons; the others, if `in_short`, their first one.
     """
     some = positions[:n_explained]
     parts = [*judged_by(verdict, table.take(np.arange(n_explained)), some)]
@@ -264,8 +261,8 @@ def _compare(
 ) -> tuple[tuple[RankedRow, ...], tuple[UsualRow, ...]]:
     """Add the nearest usual rows to the first rows, which are at `positions`; return both.
 
-    They come from the rows in memory that are not flagged. The distance is the sum over columns, to
-    which one absurd cell adds the same for all.
+    Usual rows are rows in memory that are not flagged. The distance is the sum over columns, to
+    which one absurd cell adds the same for all rows.
     """
     rows, nearest = verdict.rows, dict[int, IntArray]()
     usual = np.flatnonzero(~verdict.scored.is_flagged[rows.sample_index])
@@ -282,8 +279,8 @@ def _compare(
         for start in range(0, len(part.own), ROWS_A_BLOCK):
             block = slice(start, start + ROWS_A_BLOCK)
             distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
-            # A ranked row that is not flagged is among the usual rows: keep it from being its own
-            # neighbour.
+            # Usual rows include ranked rows that are not flagged: keep these from being their own
+            # neighbours.
             own = rows.sample_index[among] == positions[places[block], None]
             distances[own] = np.inf
             closest = np.argsort(distances, axis=1, kind="stable")[:, :N_NEAREST]
@@ -363,7 +360,7 @@ def list_rows(
 
 
 def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
-    """Return the rows judged by the same model, or some of them, to compare rows with."""
+    """Return rows judged by the same model (some of them, if many) to compare rows with."""
     if piece.model.is_whole:
         return verdict.rows
     judged = piece.positions
@@ -428,13 +425,12 @@ def _cut(text: str) -> str:
 # otherwise it is dropped, and the neighbours' value is shown.
 
 
-# Ending of the sentence on a cell that is alone in its column.
+# Ending of the sentence about a cell that no other cell of its column resembles.
 ALONE = ", and almost no other cell of the column is as far from its expected value."
 
-# A suggested value agrees with the expected one if they differ by at most this part of the
-# suggested change.
+# A suggested value agrees with the expected one if they differ by at most this part of the change.
 PART_OF_WAY = 0.25
-# What is expected of a cell that is odd in its column alone and has no suggested value.
+# The expected value in words for a cell that is odd in its column and has no suggested value.
 INSTEAD = {
     "far above": "less",
     "far below": "more",
@@ -527,14 +523,15 @@ class OddCells:
         that is due to them; others come last, unless they are among the reasons.
         """
         cells = self.of_row.get(row, [])
-        # Whether each cell is odd by the relations between columns.
+        # Whether relations between columns make each cell odd.
         related = [bool(cell.given) or cell.kind == NEW for cell in cells]
         n_given = sum(related)
-        # The part of the score that is due to relations is split among these cells.
+        # The part of the score due to relations is split among these cells.
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # A cell comes first if fewer correct rows would have one by chance than rows score as high.
+        # A cell comes first if the number of rows with such a cell by chance is at most the rank by
+        # score.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):
@@ -543,7 +540,7 @@ class OddCells:
                 of_cell = self._reason(cell, by_score.get(cell.column), share)
                 (first if is_first else last).append(of_cell)
         names = {one.column for one in first}
-        # Odd cells whose columns are also odd together make one reason.
+        # Odd cells in columns that are also odd together form one reason.
         together = {one.column: one.together for one in reasons if {*one.together} <= names}
         first = [replace(one, together=together.get(one.column, ())) for one in first]
         rest = [_without(one, names) for one in reasons if one.column not in names]
@@ -555,7 +552,7 @@ class OddCells:
         return (*first, *corrected, *last)
 
     def hints(self, row: int, others: Sequence[str] = ()) -> tuple[str, ...]:
-        """Explain why cells of a row are odd; skip cells odd by themselves that a hint covers."""
+        """Explain why a row's cells are odd; skip cells odd by themselves that a hint mentions."""
         cells = self.of_row.get(row, ())
         names = [quoted(cell.column) for cell in cells]
         says = [f"{name}: {cell.sentence}" for name, cell in zip(names, cells, strict=True)]
@@ -590,7 +587,6 @@ class OddCells:
 
 
 def _without(reason: Reason, names: Collection[str]) -> Reason:
-    """Remove columns from the `together` of a reason."""
     together = tuple(name for name in reason.together if name not in names)
     return replace(reason, together=together if len(together) > 1 else ())
 
@@ -602,7 +598,7 @@ def _values(texts: list[str], format: ValueFormat) -> list[float]:
 def _agree(seen: float, meant: float, expected: float) -> bool:
     """Whether a suggested value is near the expected one, relative to the suggested change."""
     if np.isnan(expected):
-        return True  # nothing, or no number, is expected
+        return True  # no value, or no number, is expected
     if min(meant, expected) > 0 and not seen <= 0:
         seen, meant, expected = np.log([seen, meant, expected])
     # An unreadable value has no distance: its suggestion is within the column's usual range.

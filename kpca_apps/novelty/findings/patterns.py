@@ -20,15 +20,14 @@ from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, Ran
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
-# Two rows may be odd alike by chance, and need no summary.
-MIN_ROWS = 3
+MIN_ROWS = 3  # least number of rows in a pattern: two rows may be odd alike by chance
 # Limits for "the same multiple of the expected value": the largest ratio within a group, the least
-# ratio between groups, and the least multiple to report; below it, "above" or "below" is used.
+# ratio between groups, and the least multiple that is stated instead of "above" or "below".
 LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0
-# Name a value of another column if MOST of the pattern's rows have it, at most FEW of the other
-# rows do, and the probability of that by chance, in any column examined, is below BY_CHANCE.
+# State a value of another column if MOST of the pattern's rows have it, at most FEW of the other
+# rows do, and the probability of this by chance, in any column examined, is below BY_CHANCE.
 MOST, FEW, BY_CHANCE = 0.9, 0.25, 0.01
-# Clauses for columns whose cells are odd by themselves, by the kind of oddity.
+# Clauses about columns with cells that are odd by themselves, by kind.
 KINDS = {
     "far above": "is far above the rest of the column",
     "far below": "is far below the rest of the column",
@@ -58,7 +57,8 @@ CLAUSES = {
 def kinds_of_evidence(evidence: pl.DataFrame, names: Sequence[str]) -> tuple[Pattern, ...]:
     """Count rows by the strongest evidence against their cells, strongest first.
 
-    They break the same rule, or the same columns, of those called `names`, are odd alike.
+    Rows count together if they break the same rule, or if the same columns of `names` are odd
+    alike.
     """
     of_row = defaultdict[int, list[dict[str, Any]]](list)
     for finding in evidence.iter_rows(named=True):
@@ -104,7 +104,7 @@ def find_patterns(
             kinds = tuple(map(_kind, first))
             odd = replace(row, reasons=tuple(first))
             by_reason.setdefault((names, kinds), []).append(odd)
-    # Shared values of hidden columns are not reported.
+    # Do not report shared values of hidden columns.
     shown = [c.name for c in columns if c.name in listed.frame.columns and not c.hidden]
     found = []
     for (names, kinds), rows in by_reason.items():
@@ -119,7 +119,7 @@ def find_patterns(
                 sentence += f", {who} with {quoted(column)} {quoted_cell(value)}"
             positions = tuple(row.row for row in alike)
             shared = None if common is None else common[:2]
-            # A value may itself end with a full stop: "12:30 a.m.".
+            # The value may itself end with a full stop: "12:30 a.m.".
             found.append(Pattern(positions, names, f"{sentence.removesuffix('.')}.", shared))
     return tuple(sorted(found, key=lambda pattern: -len(pattern.rows)))
 
@@ -127,7 +127,7 @@ def find_patterns(
 def _common(
     listed: Table, places: IntArray, others: Sequence[str], sample: Table
 ) -> tuple[str, str, int] | None:
-    """Return the column and value that rows share, and how many do; None if none stands out."""
+    """Return a column, the value that rows share in it, and their number; None if there is none."""
     n, best, rarest = len(places), None, BY_CHANCE
     for name in others:
         column = listed.column(name)
@@ -145,7 +145,7 @@ def _common(
 
 
 def _kind(reason: Reason) -> str:
-    """Return a word for how a value deviates; one pattern holds values of one kind."""
+    """Return a word for how a value deviates, the same for all values of a pattern."""
     if reason.seen == MISSING:
         return "missing"
     if reason.side:
@@ -169,7 +169,6 @@ def _alike(
 
 
 def _like_factors(rows: list[RankedRow]) -> Iterator[tuple[str, list[RankedRow]]]:
-    """Group rows whose values are about the same multiple of the expected ones."""
     sized: list[tuple[float, RankedRow]] = []
     for odd in rows:
         seen, expected = odd.reasons[0].seen_value, odd.reasons[0].expected_value
@@ -189,7 +188,7 @@ def _like_factors(rows: list[RankedRow]) -> Iterator[tuple[str, list[RankedRow]]
 
 
 def _how_far(size: float) -> str:
-    """Write the multiple of the expected value; empty if "above" or "below" is enough."""
+    """Write the multiple of the expected value; empty if "above" or "below" says enough."""
     if size >= SMALLEST_FACTOR:
         return f"about {_rounded(size)} times"
     if 0 < size <= 1 / SMALLEST_FACTOR:
@@ -198,7 +197,6 @@ def _how_far(size: float) -> str:
 
 
 def _rounded(size: float) -> str:
-    """Write a number, at least 1, with two significant digits."""
     rounded = float(f"{size:.2g}")
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
@@ -225,7 +223,6 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
 
 
 def _say_of(names: Sequence[str], clause: str) -> str:
-    """Write the clause of one column, or of several."""
     if len(names) > 1:
         verb, rest = clause.split(" ", 1)
         whose = "all" if len(names) > 2 else "both"

@@ -71,7 +71,7 @@ def _column_plane(
     """
     rows, ranked, seed = verdict.rows, lists.ranked, verdict.model.options.seed
     parts = {column.name: column.reason_share for column in columns}
-    if not any(parts.values()):  # nothing is flagged: use the reasons of the oddest rows
+    if not any(parts.values()):  # no row is flagged: use the reasons of the oddest rows
         for reason in (reason for row in ranked[:N_KINDS] for reason in row.reasons):
             parts[reason.column] = parts.get(reason.column, 0.0) + reason.share
     shown = [c for c in columns if c.distribution is not None and c.used and not c.hidden]
@@ -79,7 +79,7 @@ def _column_plane(
     if not shown:
         return None
     first, *others = shown
-    if isinstance(first.distribution, CategoryProfile):  # show a column of numbers beside it
+    if isinstance(first.distribution, CategoryProfile):  # pair it with a column of numbers
         others.sort(key=lambda c: (parts[c.name] == 0, isinstance(c.distribution, CategoryProfile)))
     listed = np.array([row.row - 1 for row in ranked], dtype=np.int64)
     sample = np.flatnonzero(~np.isin(rows.sample_index, listed))
@@ -126,7 +126,7 @@ def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
     used = model.encoder.plan.used
     if len(used) != 2 or any(spec.role != "numeric" for spec in used):
         return None
-    # A column with missing cells adds an indicator column, which is 0 all over the picture.
+    # A column with missing cells adds an indicator column, which is 0 throughout the picture.
     left, right = (group.columns[0] for group in model.encoder.groups)
     drawn, matrix = _drawn(
         verdict.rows, first[verdict.scored.is_flagged[first]], model.options.seed

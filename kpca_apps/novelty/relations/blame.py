@@ -26,7 +26,7 @@ from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 # as far out as in the best fit.
 ENDS = (0.05, 0.5, 0.95)
 FENCE, TWICE = 2.698 / 1.645, 2.0
-MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: share of the numbers that determines the decimals
+MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers that have the column's decimals
 ROUNDING = 1e-9  # relative rounding error
 DAY = 86400.0
 LARGEST = 1e300
@@ -34,13 +34,13 @@ LARGEST = 1e300
 
 @dataclass(frozen=True)
 class UsualValues:
-    """The usual numbers of a column, in the rows learned from; dates in seconds."""
+    """The usual numbers of a column in the training rows; dates in seconds."""
 
     name: str
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for nearly all; -1: more
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for 97 % of the numbers; or -1
     notation: Notation
 
     @classmethod
@@ -63,14 +63,14 @@ class UsualValues:
         return tuple(found)
 
     def write(self, value: float, format: ValueFormat) -> str:
-        """Write a corrected number or date as the column would."""
+        """Write a corrected number or date in the column's notation."""
         if isinstance(format, NumberFormat):
             is_rounded = self.decimals >= 0
             value = round(value, self.decimals) if is_rounded else float(f"{value:.10g}")
         return self.notation.write_exactly(value, format)
 
     def distance(self, values: FloatArray) -> FloatArray:
-        """Return distances (r,) from the median, over the distance of the outer quantile."""
+        """Return distances (r,) from the median, in units of the outer quantile's distance."""
         units = np.where(values > self.middle, self.high - self.middle, self.middle - self.low)
         far = np.abs(values - self.middle)
         with np.errstate(all="ignore"):
@@ -79,14 +79,14 @@ class UsualValues:
 
 @dataclass(frozen=True)
 class Supposed:
-    """Consequences if one column is wrong in r rows that break a rule."""
+    """Consequences of assuming one column wrong in r rows that break a rule."""
 
-    corrected: FloatArray | None  # (r,), its value by the rule; None if the rule gives none
-    misfit: FloatArray  # (r,), how unusual the values of the rule are then; inf: impossible
+    corrected: FloatArray | None  # (r,), the rule's value for the column; None without one
+    misfit: FloatArray  # (r,), how unusual the rule's other values are then; inf: impossible
 
 
 def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> dict[str, Supposed]:
-    """Assume each column of a rule wrong in rows that all break it."""
+    """Assume, one after another, each column of a rule wrong in rows that all break the rule."""
     supposed, none = {}, np.zeros(len(cells))
     far = {
         name: usual[name].distance(cells.values(name)) if name in usual else none
@@ -117,21 +117,20 @@ def holds_with(rule: AnyRule, cells: Cells, name: str, numbers: FloatArray) -> B
 
 
 def fitting(supposed: Mapping[str, Supposed], place: int) -> list[str]:
-    """Return the columns that may be wrong in one of the rows, the likeliest first."""
+    """Return the columns that may be wrong in one of the rows, the most likely first."""
     misfit = {name: float(of.misfit[place]) for name, of in supposed.items()}
     worst = max(FENCE, TWICE * min(misfit.values()))
     return sorted((name for name in misfit if misfit[name] <= worst), key=misfit.__getitem__)
 
 
 def _solve(rule: Formula, place: int, cells: Cells) -> FloatArray:
-    """Solve a formula for one of its columns, (r,)."""
     if isinstance(rule, Equal):
         return cells.values(rule.columns[1 - place])
     if place == 0:
         return expected(rule, cells)
     read, is_linear = cells.values(rule.columns[0]), isinstance(rule, Linear)
     is_rate = isinstance(rule, Product) and bool(rule.per) and place == len(rule.columns) - 1
-    # Compute the rest of the formula: with this term at 0, or with this factor at 1.
+    # Compute the rest of the formula, with this term at 0 or this factor at 1.
     neutral = np.zeros(len(cells)) if is_linear or is_rate else np.ones(len(cells))
     rest = expected(rule, replace(cells, replaced={rule.columns[place]: neutral}))
     if isinstance(rule, Linear):

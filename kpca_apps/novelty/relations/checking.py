@@ -19,18 +19,18 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import EXACT, Column, NumberFormat, ValueFormat
 
 LISTED_ROWS = 1_000
-_SPARSE = 8  # codes are made consecutive if there are more possible codes per row
+_SPARSE = 8  # largest ratio of possible codes to rows; beyond, codes are made consecutive
 _LEFT_OUT = ("excluded", "label", "empty")
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a table as rules read them."""
+    """The cells of a table in the formats in which rules read them."""
 
     table: Table
-    formats: Mapping[str, ValueFormat | None]  # by column; None for text
-    replaced: Mapping[str, FloatArray] = field(default_factory=dict)  # by column, new numbers (n,)
-    shuffled: Mapping[str, IntArray] = field(default_factory=dict)  # by column, order of its rows
+    formats: Mapping[str, ValueFormat | None]  # format by column; None for text
+    replaced: Mapping[str, FloatArray] = field(default_factory=dict)  # new numbers (n,) by column
+    shuffled: Mapping[str, IntArray] = field(default_factory=dict)  # order of the rows by column
 
     @classmethod
     def of(cls, table: Table, plan: ColumnPlan) -> Cells:
@@ -63,7 +63,7 @@ class Cells:
         return self.formats[name] is not None
 
     def values(self, name: str) -> FloatArray:
-        """Return numbers (n,) of a column, dates in seconds since 1970 UTC; NaN if none."""
+        """Return the numbers (n,) of a column, dates in seconds since 1970 UTC; NaN if missing."""
         if name in self.replaced:
             return self.replaced[name]
         values = self.table.column(name).read(self.formats[name]).values
@@ -75,7 +75,7 @@ class Cells:
         return texts.gather(self.shuffled[name]) if name in self.shuffled else texts
 
     def codes(self, name: str) -> IntArray:
-        """Return codes (n,) from 0, equal for equal values of a column; -1 if there is none."""
+        """Return codes (n,) from 0, equal for equal values of a column; -1 for missing values."""
         column = self.table.column(name)
         if self.is_number(name):
             readings = column.read(self.formats[name])
@@ -107,11 +107,11 @@ class Checked:
 
     @property
     def share(self) -> float:
-        """Share of rows in which the rule holds, of those to which it applies; 0 if to none."""
+        """Share of the rows to which the rule applies in which it holds; 0 without such rows."""
         return float(self.holds.sum()) / max(int(self.applies.sum()), 1)
 
     def summary(self, rule: AnyRule) -> HeldRule:
-        """Count the rows, and list the first that break a rule."""
+        """Count the rows, and list the first rows that break a rule."""
         places = np.flatnonzero(self.broken)
         listed = (places[:LISTED_ROWS] + 1).tolist()
         return HeldRule(rule, int(self.applies.sum()), len(places), tuple(listed))
@@ -134,7 +134,7 @@ def code_forms(texts: pl.Series) -> pl.Series:
 
 
 def half_a_day(format: ValueFormat | None, values: FloatArray) -> float:
-    """Return twelve hours in the unit of a column of times of day (14:05, 1405), 0 for others."""
+    """Return twelve hours in the unit of a column of times of day (14:05, 1405); else 0."""
     if isinstance(format, NumberFormat) and format.clock:
         return 43_200.0
     known = values[~np.isnan(values)]
@@ -156,7 +156,7 @@ def join_codes(codes: Sequence[IntArray]) -> IntArray:
 
 
 def expected(rule: kinds.Linear | kinds.Product, cells: Cells) -> FloatArray:
-    """Return what the first column of a rule should be, (n,); NaN where it does not apply."""
+    """Return the values that a rule expects in its first column, (n,); NaN if it does not apply."""
     others = [cells.values(name) for name in rule.columns[1:]]
     if isinstance(rule, kinds.Linear):
         terms = zip(rule.coefficients, others, strict=True)
@@ -170,7 +170,7 @@ def expected(rule: kinds.Linear | kinds.Product, cells: Cells) -> FloatArray:
 
 
 def _check(rule: Rule, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    """Return the rows to which a rule applies, and those in which it holds if it does."""
+    """Return the rows to which a rule applies, and in which of them the rule holds."""
     first, last = rule.columns[0], rule.columns[-1]
     match rule:
         case kinds.Equal():
@@ -234,7 +234,7 @@ def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArra
     known = -values[applies] if falling else values[applies]
     before = np.concatenate([[-np.inf], known[:-1]])
     after = np.concatenate([known[1:], [np.inf]])
-    # A row is too high if its neighbours are in order without it.
+    # A row is too high if its neighbours are in order without the row.
     high = (known > after) & (before <= after)
     low = (known < before) & ~np.concatenate([[False], high[:-1]])
     holds = np.zeros(len(values), dtype=np.bool_)
@@ -243,7 +243,7 @@ def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArra
 
 
 def settles(key: IntArray, value: IntArray) -> Checked:
-    """Check that rows of a repeated key (n,) have the value of more than half of these rows."""
+    """Check that rows with a repeated key (n,) have the value of over half of the key's rows."""
     known = (key >= 0) & (value >= 0)
     of_key = _counts(np.where(known, key, -1))
     applies = known & (of_key > 1)
@@ -258,7 +258,7 @@ def _close(
 
 
 def _counts(codes: IntArray) -> IntArray:
-    """Return the number of rows with each row's code, 0 for -1."""
+    """Return, for each row, the number of rows with its code; 0 for code -1."""
     counts = np.bincount(codes + 1)
     counts[0] = 0
     return counts[codes + 1]
@@ -269,6 +269,5 @@ def _one_of(texts: pl.Series, values: tuple[str, ...]) -> BoolArray:
 
 
 def _format(column: Column, prefer_comma: bool) -> ValueFormat | None:
-    """Infer the format of a column that the model does not use."""
     format = column.inferred_format(prefer_comma)
     return None if format is None or column.read(format).rounded.any() else format

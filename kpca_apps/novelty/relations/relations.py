@@ -1,7 +1,7 @@
-"""Relations between the columns of a table: levels given one another, and rules.
+"""Relations between the columns of a table: levels that predict each other, and rules.
 
-They are learned when a table is encoded, are part of the scores of rows, and name the cells that
-the others of their rows contradict.
+They are learned when a table is encoded. They contribute to the scores of rows, and name the cells
+that other cells of the row contradict.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from kpca_apps.novelty.result import CONTRADICTED, FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-LOG_BY_CHANCE = float(np.log(0.01))  # log of the share of correct exceptions to a rule
+LOG_BY_CHANCE = float(np.log(0.01))  # log of the share of exceptions to a rule that are correct
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
-    """What the relations find in n rows."""
+    """Surprise of n rows, and evidence against their cells, by all relations."""
 
     surprise: FloatArray  # (n,), -log of the probability of the contradictions; 0 without any
     evidence: pl.DataFrame  # evidence against cells, with the schema `novelty.evidence.SCHEMA`
@@ -47,7 +47,7 @@ class Relations:
     """The relations between the columns of a table."""
 
     levels: LevelRelations
-    rules: tuple[HeldRule, ...]  # with their counts in the rows that were learned from
+    rules: tuple[HeldRule, ...]  # rules with their counts in the training rows
     columns: tuple[RuleColumn, ...]  # columns of the rules
     usual: tuple[UsualValues, ...]  # usual values of columns of numbers and dates
 
@@ -78,10 +78,10 @@ class Relations:
         hidden: Collection[str] = (),
         naming: Collection[str] = (),
     ) -> JudgedRows:
-        """Judge each row by itself, and rows learned from (marked in `own`, (n,)) as if left out.
+        """Judge each row, and training rows (marked in `own`, (n,)) as if left out.
 
-        Rules that compare rows are not used. Rules about `hidden` columns give no evidence, and
-        codes in columns `naming` the rows may have more digits.
+        Rules that compare rows are not used. Rules about `hidden` columns give no evidence. Codes
+        in columns that identify rows (`naming`) may have more digits than the rule says.
         """
         usual = {of.name: of for of in self.usual}
         notations = {name: of.notation for name, of in usual.items()}
@@ -96,7 +96,7 @@ class Relations:
             and {*held.rule.columns}.issubset(table.columns)
         ]
         broken: list[_Broken] = []
-        formulas: list[tuple[AnyRule, BoolArray]] = []  # formulas, and where each holds
+        formulas: list[tuple[AnyRule, BoolArray]] = []  # formulas, and the rows in which each holds
         for held in tested:
             checked = check(held.rule, cells)
             rows = np.flatnonzero(checked.broken & ~(_has_grown(held.rule, cells, naming) & ~own))
@@ -107,12 +107,12 @@ class Relations:
                 continue
             is_new = ~own[rows]
             p = (held.n_broken + is_new) / (held.n_rows + is_new)
-            # Add a term of the harmonic mean of n p-values: (1/p - 1) / n.
+            # Add a term (1/p - 1) / n of the harmonic mean of n p-values.
             surprise[rows] += np.log1p(np.exp(-surprise[rows]) * (1.0 / p - 1.0) / len(tested))
             if is_visible:
                 of_rows = replace(cells, table=replace(table, frame=table.frame[rows], lines=None))
                 broken.append(_Broken(held, of_rows, rows, np.log(p * len(tested)), usual))
-        # A broken rule takes precedence over a prediction of the same number.
+        # A broken rule takes precedence over a prediction for the same cell.
         ruled = {
             (row, name)
             for of in broken
@@ -120,7 +120,8 @@ class Relations:
             for name in of.held.rule.columns
         }
         numbers = (of for of in judged.numbers if (of.row, of.column) not in ruled)
-        # A formula that holds confirms its cells; but equal cells may be copies of one error.
+        # A formula that holds confirms its cells, except that equal cells may be copies of one
+        # error.
         found = [
             of
             for of in (*judged.cells, *numbers)
@@ -135,7 +136,7 @@ class Relations:
     def found(
         self, table: Table, positions: IntArray, naming: Collection[str] = ()
     ) -> tuple[FoundRule, ...]:
-        """Describe how the rules hold in rows at some positions; `naming` as in `judge`."""
+        """Describe how the rules hold in rows at given `positions`; `naming` as in `judge`."""
         by_name = {column.name: column for column in self.columns}
         cells, found = Cells(table, {name: of.format for name, of in by_name.items()}), []
         for held in self.rules:
@@ -165,7 +166,7 @@ class Relations:
         formulas: Sequence[tuple[AnyRule, BoolArray]],
         found: Sequence[Evidence],
     ) -> Iterator[Evidence]:
-        """Yield evidence against cells that are, or may be, wrong in rows that break rules."""
+        """Yield evidence against cells that are or may be wrong in rows that break rules."""
         of_row = defaultdict[int, list[tuple[_Broken, int]]](list)
         for of in broken:
             for place, row in enumerate(of.rows.tolist()):
@@ -175,7 +176,8 @@ class Relations:
         for row, left in sorted(of_row.items()):
             holding = [rule.columns for rule, holds in formulas if holds[row]]
             while left:
-                # For each column, count broken rules and levels, then formulas that hold.
+                # For each column, count broken rules and evidence of levels, then formulas that
+                # hold.
                 counts = {
                     name: (
                         sum(name in of.held.rule.columns for of, _ in left)
@@ -205,7 +207,7 @@ class Relations:
 
 
 def _has_grown(rule: AnyRule, cells: Cells, naming: Collection[str]) -> BoolArray:
-    """Return which codes that name rows differ from a form only in the number of last digits."""
+    """Return which codes of rows differ from a form only in the number of their last digits."""
     if not isinstance(rule, kinds.Code) or rule.columns[0] not in naming:
         return np.zeros(len(cells), dtype=bool)
     forms = code_forms(cells.texts(rule.columns[0])).fill_null("")
@@ -215,27 +217,24 @@ def _has_grown(rule: AnyRule, cells: Cells, naming: Collection[str]) -> BoolArra
 
 @dataclass(frozen=True, eq=False)
 class _Broken:
-    """A rule, and the r rows that break it."""
-
     held: HeldRule
     cells: Cells
-    rows: IntArray  # (r,), positions from 0
+    rows: IntArray  # (r,), row indices from 0
     log_p: FloatArray  # (r,), log p-values corrected for the number of rules
     usual: Mapping[str, UsualValues]
     _holds: dict[tuple[str, AnyRule], BoolArray] = field(default_factory=dict, init=False)
 
     @cached_property
     def supposed(self) -> dict[str, Supposed]:
-        """The consequences if each column is wrong."""
         return suppose(self.held.rule, self.cells, self.usual)
 
     def may_be(self, name: str, names: Collection[str], place: int) -> bool:
-        """Whether column `name` of `names` may be wrong in a row; true if not in the rule."""
+        """Whether column `name` of `names` may be wrong in a row; true if the rule lacks it."""
         of_rule = {of: self.supposed[of] for of in self.held.rule.columns if of in names}
         return name not in of_rule or name in fitting(of_rule, place)
 
     def keeps(self, rules: Iterable[AnyRule], name: str, place: int) -> bool:
-        """Whether all `rules` hold in a row with the corrected value of a column."""
+        """Whether all `rules` hold in a row if a column has its corrected value."""
         corrected = self.supposed[name].corrected
         if corrected is None:
             return False
@@ -247,7 +246,7 @@ class _Broken:
     def evidence(
         self, place: int, names: Sequence[str], columns: Mapping[str, RuleColumn]
     ) -> Evidence:
-        """Return evidence against the cell of a row that is likeliest wrong, of columns `names`."""
+        """Return evidence against the likeliest wrong cell of a row, among the columns `names`."""
         rule = self.held.rule
         name, *others = fitting({name: self.supposed[name] for name in names}, place)
         suggestion = "" if others else self._corrected(place, name, columns)
@@ -277,7 +276,7 @@ class _Broken:
         return self.cells.table.column(name).text(place).strip()
 
     def _corrected(self, place: int, name: str, columns: Mapping[str, RuleColumn]) -> str:
-        """Write the value that a formula gives for a column; empty if there is none."""
+        """Write the value that a formula gives for a column, or an empty text."""
         rule, corrected = self.held.rule, self.supposed[name].corrected
         if corrected is not None and np.isfinite(corrected[place]):
             format = columns[name].format

@@ -18,7 +18,7 @@ from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.novelty.relations.table_rules import BrokenRow
 from kpca_apps.tables.frames import frame_like
 
-_SHOWN, _WIDTH = 8, 79  # number of lines that `repr` shows, and their length
+_SHOWN, _WIDTH = 8, 79  # number of lines that `repr` shows, and their largest length
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,16 +30,16 @@ class Rules(HeldRules):
     table : str
         Name of the table.
     n_rows : int
-        Its rows.
+        Number of rows of the table.
     rules : tuple of HeldRule
         Each rule with the number of rows to which it applies (`n_rows`) and that break it
-        (`n_broken`), and the first 1,000 of these (`broken`, from 1).
+        (`n_broken`), and the first 1,000 rows that break it (`broken`, from 1).
     columns : tuple of RuleColumn
         The columns of the rules, with their formats.
     id : str or None
-        The column that names the rows.
+        The column that identifies rows.
     notes : tuple of str
-        What to know before relying on them.
+        What to know before relying on the rules.
     hidden : tuple of str
         The columns whose values are not shown.
 
@@ -59,7 +59,7 @@ class Rules(HeldRules):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Each rule in plain English, with its number of rows."""
+        """Each rule in plain English, with the numbers of rows."""
         return tuple(sentence(held, self.by_name) for held in self.rules)
 
     def save(self, path: str | Path) -> None:
@@ -78,7 +78,7 @@ class Rules(HeldRules):
         Parameters
         ----------
         table : str, optional
-            Name of the table in the database; by default that of the file.
+            Name of the table in the database; by default the name of the file.
 
         Returns
         -------
@@ -120,7 +120,7 @@ class RuleCheck(HeldRules):
     Attributes
     ----------
     table, n_rows, rules, columns, id, notes, hidden
-        As of `Rules`, counted in this table.
+        As in `Rules`, counted in this table.
     rows : tuple of tuple of BrokenRow
         At most 1,000 rows that break each rule: `row` (from 1), `line`, `file`, `id` and the
         `cells` of the rule's columns.
@@ -136,7 +136,7 @@ class RuleCheck(HeldRules):
     """
 
     rows: tuple[tuple[BrokenRow, ...], ...] = ()
-    _frame: Any = None  # the frame that was checked; None for a path or a table
+    _frame: Any = None  # the checked frame; None for a path or a table
 
     @property
     def passed(self) -> bool:
@@ -144,12 +144,12 @@ class RuleCheck(HeldRules):
         return not any(held.n_broken for held in self.rules)
 
     def to_frame(self) -> Any:
-        """Return the rows that break a rule, one for each rule and row.
+        """Return the rows that break a rule, one line for each rule and row.
 
         Returns
         -------
         DataFrame
-            Of the library of the table, with the columns rule, row, line, file, id and cells.
+            In the library of the table, with the columns rule, row, line, file, id and cells.
         """
         found = []
         for held, rows in zip(self.rules, self.rows, strict=True):
@@ -174,7 +174,6 @@ class RuleCheck(HeldRules):
 
 
 def _few(lines: list[str]) -> str:
-    """Join the first lines, and write how many more there are."""
     more = len(lines) - 1 - _SHOWN
     shown = [*lines[: 1 + _SHOWN], *[f"... and {more:,} more"] * (more > 0)]
     return "\n".join(one_line(line, _WIDTH) for line in shown)

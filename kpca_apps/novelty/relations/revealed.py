@@ -12,15 +12,15 @@ from kpca_apps.novelty.result import REVEALED
 from kpca_apps.tables.table import Table
 
 _LEFT_OUT = ("excluded", "label")  # roles of visible columns in which no rules are sought
-_SHOWN_WAYS = 4  # number of ways shown in a note
+_SHOWN_WAYS = 4  # largest number of sets of columns shown in a note
 
 
 def revealed_notes(
     table: Table, plan: ColumnPlan, held: Sequence[HeldRule], seed: int
 ) -> tuple[str, ...]:
-    """Name the columns that reveal a hidden one, without values and formulas.
+    """Return notes on columns that reveal a hidden column, without values and formulas.
 
-    `held` rules do not cover columns outside the model; with such columns, rules are found again.
+    `held` rules lack columns outside the model; with such columns, rules are found again.
     """
     specs = plan.specs
     hidden = [spec.name for spec in specs if spec.hidden and spec.name in table.columns]
@@ -34,7 +34,7 @@ def revealed_notes(
         )
         whole = ColumnPlan(tuple(of_all))
         rules += [one.rule for one in find_rules(table, whole, seed=seed)]
-    # Find copies also in tables that are too small for rules.
+    # Also find copies in tables too small for rules.
     texts = {name: table.column(name).texts for name in table.columns}
     rules += [
         Equal(columns=(name, other))
@@ -50,8 +50,8 @@ def ways_to_reveal(
 ) -> dict[str, list[tuple[str, ...]]]:
     """Find sets of visible columns that determine a hidden column.
 
-    Each remains if the last column of every set before it is hidden; with all of these hidden, none
-    remains.
+    Each set still does if the last column of every set before it is hidden, too. If the last
+    columns of all sets are hidden, no set remains.
     """
     visible = [name for name in names if name not in hidden]
     found: dict[str, list[tuple[str, ...]]] = {}
@@ -65,7 +65,7 @@ def ways_to_reveal(
 def _first_way(
     rules: Collection[AnyRule], visible: Collection[str], hidden: Collection[str]
 ) -> tuple[str, frozenset[str]] | None:
-    """Apply rules to the visible columns until they determine a hidden one."""
+    """Apply rules to the visible columns until they determine a hidden column."""
     sources = {name: frozenset((name,)) for name in visible}
     n_known = 0
     while n_known < len(sources):
@@ -88,7 +88,6 @@ def _determined(rule: AnyRule) -> tuple[str, ...]:
 
 
 def _note(name: str, ways: Sequence[Sequence[str]]) -> str:
-    """Write which columns determine a hidden one, and what to do."""
     shown = [" and ".join(map(quoted, way)) for way in ways[:_SHOWN_WAYS]]
     more = [f"from {len(ways) - _SHOWN_WAYS} more"] * (len(ways) > _SHOWN_WAYS)
     which = "it" if len(ways[0]) == 1 else "one of them"

@@ -8,13 +8,13 @@ import msgspec
 class Rule(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True, forbid_unknown_fields=True):
     """A relation between columns in nearly all rows; rows with missing values do not break it."""
 
-    columns: tuple[str, ...]  # in the order in which the kind of rule refers to them
+    columns: tuple[str, ...]  # in the order that the kind of rule defines
 
 
 class Equal(Rule, tag="equal", frozen=True, kw_only=True):
     """Both columns hold the same number, or the same text."""
 
-    tolerance: float = 0.0  # largest difference that is due to rounding
+    tolerance: float = 0.0  # largest difference due to rounding
 
 
 class Order(Rule, tag="order", frozen=True, kw_only=True):
@@ -26,11 +26,11 @@ class Order(Rule, tag="order", frozen=True, kw_only=True):
 class Linear(Rule, tag="linear", frozen=True, kw_only=True):
     """The first column is `offset` plus the others times `coefficients`, within `tolerance`.
 
-    Sums, differences, other units: total = part + part; days from start to end, whose coefficients
-    are 1 / 86,400 and -1 / 86,400.
+    For sums, differences and unit conversions: total = part + part; days from start to end, with
+    the coefficients 1 / 86,400 and -1 / 86,400.
     """
 
-    coefficients: tuple[float, ...]  # of each column but the first
+    coefficients: tuple[float, ...]  # coefficient of each column but the first
     offset: float = 0.0
     tolerance: float = 0.0
 
@@ -38,12 +38,13 @@ class Linear(Rule, tag="linear", frozen=True, kw_only=True):
 class Product(Rule, tag="product", frozen=True, kw_only=True):
     """The first column is `factor` times powers of the others.
 
-    Products, ratios, powers: price x number, weight / height^2. If `per` is not 0, the last column
-    p counts as 1 + per p: a discount (-1, or -0.01 in per cent) or a tax rate. The tolerance is
-    `tolerance` plus `relative` times the product. Rows without a product (x / 0) do not break it.
+    For products, ratios, powers: price x number, weight / height^2. If `per` is not 0, the last
+    column p counts as 1 + per p: a discount (-1, or -0.01 in per cent) or a tax rate. The tolerance
+    is `tolerance` plus `relative` times the product. Rows without a product (x / 0) do not break
+    it.
     """
 
-    exponents: tuple[float, ...]  # of each column but the first
+    exponents: tuple[float, ...]  # exponent of each column but the first
     factor: float = 1.0
     per: float = 0.0
     tolerance: float = 0.0
@@ -61,7 +62,7 @@ class Sorted(Rule, tag="sorted", frozen=True, kw_only=True):
 
 
 class Unique(Rule, tag="unique", frozen=True, kw_only=True):
-    """No two rows have the same values in these columns; all rows that do break the rule."""
+    """No two rows have equal values in these columns; all rows that do break the rule."""
 
 
 class Determines(Rule, tag="determines", frozen=True, kw_only=True):
@@ -73,7 +74,7 @@ class Determines(Rule, tag="determines", frozen=True, kw_only=True):
 
 
 class EmptyUnless(Rule, tag="empty unless", frozen=True, kw_only=True):
-    """The first column is empty unless the second is one of `values`, or present without these."""
+    """The first column is empty unless the second is in `values` (any value, if none is given)."""
 
     values: tuple[str, ...] = ()
 
@@ -81,7 +82,7 @@ class EmptyUnless(Rule, tag="empty unless", frozen=True, kw_only=True):
 class PositiveOnlyIf(Rule, tag="positive only if", frozen=True, kw_only=True):
     """The first column is positive only if one of the others is one of `values`.
 
-    If `both`, it is positive exactly then: failed, and the causes of failures.
+    With `both`, it is positive exactly then: a machine's failure, and the causes of failures.
     """
 
     values: tuple[str, ...]
@@ -112,6 +113,6 @@ class HeldRule(msgspec.Struct, frozen=True):
     """A rule with its counts in a table."""
 
     rule: AnyRule
-    n_rows: int  # number of rows to which it applies
-    n_broken: int  # number of these rows that break it
+    n_rows: int  # number of rows to which the rule applies
+    n_broken: int  # number of rows that break the rule
     broken: tuple[int, ...] = ()  # the first 1,000 rows that break it, 1 = first row

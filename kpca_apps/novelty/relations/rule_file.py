@@ -1,7 +1,7 @@
 """Rules as a JSON file, to edit, and to check other tables against.
 
-It holds the formats of the columns and the rules with their counts, which files written by hand may
-omit. Files are validated when read and cannot run code.
+The file holds the formats of the columns, and the rules with their counts, which may be omitted if
+written by hand. Files are validated when read and cannot run code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kpca_apps.system.files.texts import marked_encoding, read_text
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 FORMAT = "kpca-rules"
-TITLE = "Rules between the columns of"  # in the first line of all files of rules but JSON
+TITLE = "Rules between the columns of"  # in the first line of rule files of all formats but JSON
 TEST_CASES = "test cases"
 _XML = "<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\""
 # First characters of files of rules and of test cases, other than JSON.
@@ -40,8 +40,8 @@ FORMAT_VERSION = 1
 LARGEST = 20_000_000  # largest size of a file, in bytes
 _MOST_RULES = 10_000
 _WRITE_ONE = "write one with: kpca novelty rules TABLE --out rules.json"
-# Least and largest number of columns of each kind, and whether each must hold numbers; the last
-# entry is for the remaining columns.
+# Least and largest number of columns of each kind, and whether each column must hold numbers; the
+# last entry applies to all further columns.
 _SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
     kinds.Equal: (2, 2, ()),
     kinds.Order: (2, 2, (True, True)),
@@ -85,7 +85,7 @@ class _Document(_Head, frozen=True, forbid_unknown_fields=True):
 
 
 def rules_to_json(rules: HeldRules) -> str:
-    """Write rules as JSON, the same bytes for the same rules."""
+    """Write rules as JSON; equal rules give equal bytes."""
     records = tuple(
         _Record(of.rule, of.n_rows, of.n_broken, of.broken, sentence(of, rules.by_name))
         for of in rules.rules
@@ -95,7 +95,7 @@ def rules_to_json(rules: HeldRules) -> str:
     plain = msgspec.to_builtins(document)
     for column in plain["columns"]:
         for kind, standard in (("numbers", NumberFormat()), ("dates", DateFormat())):
-            if kind in column:  # defaults are omitted
+            if kind in column:  # default values are omitted
                 usual = msgspec.to_builtins(standard)
                 column[kind] = {k: x for k, x in column[kind].items() if x != usual[k]}
     return visible_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n"

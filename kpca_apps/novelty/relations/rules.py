@@ -15,12 +15,12 @@ from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 
 class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A column of a rule, with the format of its cells; text without one."""
+    """A column of a rule, with the format of its cells; text if it has no format."""
 
     name: str
     numbers: NumberFormat | None = None
     dates: DateFormat | None = None
-    typed: bool = False  # whether it comes from Parquet, Excel or a frame, not from text
+    typed: bool = False  # True for Parquet, Excel and frames, not text
 
     @property
     def format(self) -> ValueFormat | None:
@@ -29,7 +29,7 @@ class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def is_plain(self) -> bool:
-        """Whether all programs read its cells alike: typed cells, ISO dates, 1234.5."""
+        """Whether all programs read the column's cells alike: typed cells, ISO dates, 1234.5."""
         if self.typed:
             return True
         if self.dates is not None:
@@ -50,8 +50,8 @@ class HeldRules:
     n_rows: int
     columns: tuple[RuleColumn, ...]  # columns that the rules name
     rules: tuple[HeldRule, ...]
-    id: str | None = None  # the column that names the rows
-    notes: tuple[str, ...] = ()  # sentences for readers
+    id: str | None = None  # column that identifies rows
+    notes: tuple[str, ...] = ()  # notes for readers
     hidden: tuple[str, ...] = ()  # columns whose values are not shown
 
     @cached_property

@@ -13,17 +13,17 @@ from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import RuleColumn, cites_values
 from kpca_apps.tables.values import date_text
 
-_NAME = 40  # number of characters shown of a name or a value
-_VALUES = 3  # number of values quoted in a sentence
+_NAME = 40  # largest number of characters shown of a name or value
+_VALUES = 3  # largest number of values quoted in a sentence
 _WORD = re.compile(r"\w+")
 _DAY = 86400.0
-# Seconds in each unit of durations; units in which a duration added to a date is written.
+# Seconds in each unit of time; below, the units for durations added to dates.
 _SPANS = {
     "year": 365.25 * _DAY, "month": 365.25 * _DAY / 12, "week": 7 * _DAY, "day": _DAY,
     "hour": 3600.0, "minute": 60.0, "second": 1.0,
 }  # fmt: skip
 _WHOLE = ("day", "hour", "minute")
-_SAME = 1e-9  # relative difference
+_SAME = 1e-9  # largest relative difference of equal numbers
 
 
 def sentence(held: HeldRule, columns: Mapping[str, RuleColumn]) -> str:
@@ -80,7 +80,6 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
 
 
 def _name(name: str) -> str:
-    """Write the name of a column, in quotes unless it is a single word."""
     shown = one_line(name, _NAME)
     return shown if _WORD.fullmatch(shown) else f'"{shown}"'
 
@@ -94,13 +93,11 @@ def either(values: tuple[str, ...]) -> str:
 
 
 def _joined(names: Sequence[str], word: str) -> str:
-    """Join names: ``a, b and c``."""
     *others, last = names
     return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def _number(value: float) -> str:
-    """Write a number with up to six digits, integers in full."""
     if value == round(value) and abs(value) < 1e15:
         return f"{value:,.0f}"
     return f"{value:.6g}"
@@ -130,7 +127,7 @@ def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
-    """Join terms (text, or else the number) by their signs; if `bare`, without a first plus."""
+    """Join terms (text, or else number) by their signs; if `bare`, omit a leading plus."""
     text = ""
     for words, number in terms:
         if number:
@@ -152,14 +149,13 @@ def _between(rule: kinds.Linear, names: Sequence[str]) -> str:
 
 
 def _span(seconds: float) -> str:
-    """Write a duration in the largest unit that divides it."""
     unit, size = _unit(seconds)
     n = seconds / size
     return f"{_number(n)} {unit}{'s' * (n != 1)}"
 
 
 def _span_column(name: str, seconds: float) -> str:
-    """Write a column of durations, in units of `seconds`, that is added to a date."""
+    """Write a column of durations, in units of `seconds`, as a term added to a date."""
     unit, size = _unit(seconds)
     words = f"{name} (in {unit}s)"
     return words if seconds == size else f"{_number(seconds / size)} * {words}"
@@ -171,7 +167,6 @@ def _unit(seconds: float) -> tuple[str, float]:
 
 
 def _factors(rule: kinds.Product) -> str:
-    """Write a product with its ratios and powers."""
     names = [_name(name) for name in rule.columns[1:]]
     if rule.per:
         whole = abs(1 / rule.per)

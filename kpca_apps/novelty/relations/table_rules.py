@@ -1,8 +1,4 @@
-"""Rules of a table of any size: found in a sample in memory, checked on all rows.
-
-Rules about single rows are checked part by part; rules that compare rows, on their columns of all
-parts.
-"""
+"""Rules of a table of any size: found in a sample in memory, checked on all rows."""
 
 from __future__ import annotations
 
@@ -43,9 +39,9 @@ class BrokenRow:
 
     row: int  # number of the row, from 1
     line: int | None  # line of the file where the row starts; None without lines
-    file: str  # name of its file if the table is several files, or ""
-    id: str  # id of the row, or ""
-    cells: tuple[str, ...]  # of the rule's columns, as in the table
+    file: str  # name of the file if the table is several files, else ""
+    id: str  # id of the row, else ""
+    cells: tuple[str, ...]  # cells of the rule's columns, as in the table
 
 
 def find_table_rules(
@@ -125,7 +121,7 @@ def check_table_rules(
 def _count(
     table: Table, rules: Sequence[AnyRule], formats: Mapping[str, ValueFormat | None]
 ) -> tuple[int, list[HeldRule]]:
-    """Check rules on some rows; return the number of rows, and the counts."""
+    """Check rules on some rows; return the number of rows, and each rule's counts."""
     cells = Cells(table, formats)
     return len(cells), [check(rule, cells).summary(rule) for rule in rules]
 
@@ -148,7 +144,7 @@ def _take_columns(table: Table, names: list[str]) -> pl.DataFrame:
 def listed_rows(
     rules: HeldRules, table: AnyTable, most: int, execution: Execution, *, id: str | None = None
 ) -> tuple[tuple[BrokenRow, ...], ...]:
-    """Return the first rows that break each rule, named by `id` or by the rules' own column."""
+    """Return the first rows that break each rule, identified by `id` or the rules' id column."""
     positions = [np.array(held.broken[:most], dtype=np.int64) - 1 for held in rules.rules]
     wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *positions]))
     if not len(wanted):

@@ -51,8 +51,8 @@ class LearnedEncoder(TableEncoder):
 
     stored_as: ClassVar[str] = "TableEncoder"  # name of the class in model files
 
-    allowed: tuple[KnownNumbers | None, ...]  # allowed values of the columns of numbers
-    relations: Relations  # relations between the cells of a row
+    allowed: tuple[KnownNumbers | None, ...]  # allowed values of each column of numbers
+    relations: Relations  # relations between columns, by which rows are judged
 
     def validate(self) -> None:
         """Raise for parts that do not come from one fit."""
@@ -71,13 +71,13 @@ class LearnedEncoder(TableEncoder):
         return cls(plan, of.coders, of.imputer, of.summaries, allowed, relations)
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
-        """Judge rows by relations between cells; rows marked in `own` (n,) were learned from."""
+        """Judge rows by relations between cells; rows marked in `own` (n,) are training rows."""
         hidden = self.plan.hidden
         return self.relations.judge(table, own=own, hidden=hidden, naming=self.naming)
 
     @property
     def naming(self) -> list[str]:
-        """Columns that name the rows."""
+        """Columns that identify rows."""
         return [spec.name for spec in self.plan.specs if spec.role in NAMING]
 
 
@@ -87,20 +87,20 @@ class Encoded:
 
     table: AnyTable
     encoder: LearnedEncoder
-    sample_table: Table  # the rows held in memory, all or drawn, as written
-    sample_index: IntArray  # (s,), increasing positions of these rows
-    sample: FloatArray  # (s, d), the same rows, encoded
-    learned: IntArray  # positions of the rows that the encoder was fitted to; none for other tables
+    sample_table: Table  # the rows held in memory, as written: all, or a sample
+    sample_index: IntArray  # (s,), indices of these rows, increasing
+    sample: FloatArray  # (s, d), these rows, encoded
+    learned: IntArray  # indices of the training rows of the encoder; empty for other tables
     stored: SharedArray | Kept | None  # all rows of a table in parts, encoded
     rules: tuple[CellRule, ...]  # rules for the cells of used columns, learned from the sample
     faults: CellFaults  # faults of all rows; empty if cells were not checked
     hashes: HashArray  # (n,), hash of the used cells of each row, as written
-    surprise: FloatArray  # (n,), -log p of the rows by the relations between their columns
+    surprise: FloatArray  # (n,), -log p of each row by relations between columns
     warnings: tuple[str, ...]  # how cells without a valid value were treated
-    execution: Execution  # runs passes over the parts
+    execution: Execution  # workers for passes over the parts
     n_jobs: int | None  # number of threads that work on a table in memory
-    accepted: Accepted | None  # rows that a reader accepted, whatever they hold
-    groups: Groups  # groups judged among themselves, and the position of each row's group
+    accepted: Accepted | None  # rows that a reader accepted
+    groups: Groups  # groups in which rows are judged; index of each row's group
 
     @property
     def source(self) -> SourceInfo:
@@ -114,12 +114,12 @@ class Encoded:
 
     @property
     def is_own(self) -> bool:
-        """Whether these are the rows the model was fitted on, whose scores are known."""
+        """Whether the rows are the model's training rows, whose scores are known."""
         return bool(len(self.learned))
 
     @property
     def is_accepted(self) -> BoolArray | None:
-        """Mask of the rows (n,) accepted as fine, whatever they hold; None if there are none."""
+        """Mask of the accepted rows (n,); None if there are none."""
         return None if self.accepted is None else self.accepted.is_accepted
 
     @property
@@ -200,7 +200,6 @@ class Encoded:
         *shared: object,
         finished: FinishedPass[Result] | None = None,
     ) -> Iterator[Result]:
-        """Map a function over the encoded rows of all parts, some of them marked."""
         assert isinstance(self.table, PartedTable)
         stored = self.stored
         if isinstance(stored, Kept):
@@ -249,14 +248,14 @@ def encode(
     rules: tuple[CellRule, ...] = ()
     if checked:
         others, n_others = held.table, row_count(table)
-        # In the table of the model, the rows learned as normal define what is allowed; in other
-        # tables, all rows but the accepted ones.
+        # In the training table, the rows learned as normal define what is allowed; in other tables,
+        # all rows but the accepted ones.
         if is_accepted is not None and not is_own and not is_accepted[held.index].all():
             others = others.take(np.flatnonzero(~is_accepted[held.index]))
             n_others -= int(is_accepted.sum())
         rules = cell_rules(others, encoder.plan, n_others, of_reference)
     stored: SharedArray | Kept | None = None
-    # Rows that the encoder has learned from are judged by the other rows.
+    # Training rows of the encoder are judged by the other rows.
     own = np.zeros(row_count(table), dtype=bool)
     own[learned if is_own else []] = True
     if isinstance(table, Table):
@@ -294,7 +293,7 @@ def encode(
 
 
 def hash_rows(table: Table, encoder: LearnedEncoder) -> HashArray:
-    """Hash the used cells of rows as written: equal rows have equal hashes in every part.
+    """Hash the used cells of rows as written; equal rows have equal hashes in all parts.
 
     Two of n different rows share a hash with probability n^2 / 2^65: .03 for a billion.
     """
@@ -362,9 +361,7 @@ def _bare(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartT
 
 
 class _EncodedPart(NamedTuple):
-    """The encoded rows of a part, and the faults of its cells."""
-
-    matrix: FloatArray  # (n, d); held by a Dask worker, or empty once written to a file
+    matrix: FloatArray  # (n, d); held by a Dask worker, or empty after writing to a file
     faults: CellFaults
     hashes: HashArray  # (n,), hashes of the rows
     surprise: FloatArray  # (n,)

@@ -57,23 +57,23 @@ from kpca_apps.novelty.screening.model import (
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Up to the first number, groups have as many landmarks each as a whole table. Of more groups, each
-# has fewer, down to the second number: the matrices of all models together stay as large.
+# Up to the first number of groups, each has as many landmarks as a whole table. With more groups,
+# each has fewer, at least the second number, so that the matrices of all models do not grow.
 FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
-LANDMARKS = {False: 300, True: 700}  # number for tables that may hold outliers, and for clean ones
-MAX_LARGE_GROUPS = 3  # at most this many, ranked among themselves: each takes one more fit
+LANDMARKS = {False: 300, True: 700}  # number of landmarks: with outliers, clean
+MAX_LARGE_GROUPS = 3  # largest number of large groups, as each takes one more fit
 IN_PARTS = "and is read in parts"
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A table to fit a model to, with planned columns."""
+    """A table to fit a model to, and the plan of its columns."""
 
     options: ScreeningOptions
-    clean: bool  # whether its rows are known to be normal
+    clean: bool  # whether all rows are known to be normal
     rule: Rule
     sample: Sample
-    learned: Sample  # rows of the sample that are learned from: all, or half
+    learned: Sample  # training rows of the sample: all, or half
     plan: ColumnPlan
 
 
@@ -135,7 +135,7 @@ def fit_planned(
     parameters = _parameters(rule, options, rows.n_judged, clean)
     detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
     if not clean:
-        # The threshold counts all rows, drawn or not, that are neither fine nor known.
+        # The threshold counts all rows that are neither fine nor known to be odd, drawn or not.
         value = rule.threshold(fitted_scores[judged])
         detector = replace(detector, threshold=value if math.isfinite(value) else None)
     warnings = (
@@ -210,7 +210,7 @@ def _fit_detector(
     source: RowSource = rows
     surprise, index, accepted = rows.surprise, rows.learned, rows.accepted
     is_fine, is_wrong = (accepted.is_fine, accepted.is_wrong) if accepted else (None, None)
-    if is_drawn:  # the rows drawn are in memory
+    if is_drawn:  # drawn rows are in memory
         places = np.searchsorted(rows.sample_index, index)
         source = ArrayRows(rows.sample[places], n_jobs=rows.n_threads)
         is_fine, is_wrong = (None if of is None else of[index] for of in (is_fine, is_wrong))
@@ -264,7 +264,6 @@ def _fit_detector(
 
 
 def _marked_unsampled(rows: Encoded) -> Marked | None:
-    """Fetch the marked rows that were not drawn."""
     accepted = rows.accepted
     if accepted is None or accepted.is_wrong is None or not accepted.is_wrong.any():
         return None
@@ -275,7 +274,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 
 
 def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
-    """Score all rows by a detector fitted to some of them, which keep their own scores."""
+    """Score all rows by a detector fitted to some of them; these keep their own scores."""
     calibrating = np.setdiff1d(rows.sample_index, rows.learned)
     fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
     release_pages(fitted.scores)
@@ -283,7 +282,6 @@ def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
 
 
 def _size_note(rows: Encoded, options: ScreeningOptions) -> str:
-    """Note which parts of a table read in parts are learned from some of its rows."""
     start, drawn = f"The table has {rows.n_rows:,} rows {IN_PARTS}", len(rows.sample_index)
     if rows_learned(options, rows.n_rows) < rows.n_rows:
         return (
@@ -297,7 +295,6 @@ def _size_note(rows: Encoded, options: ScreeningOptions) -> str:
 
 
 def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
-    """Note which rows lie apart and are too many to be odd."""
     encoder, is_of = rows.encoder, rows.sample[:, large.column] == large.value
     group = next(g for g, of in enumerate(encoder.groups) if large.column in of.columns)
     name = encoder.groups[group].name
@@ -313,7 +310,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
 
 
 def _running_note(plan: ColumnPlan) -> Iterator[str]:
-    """Note which columns keep increasing, and what this means for rows that are scored later."""
+    """Note which columns rise or fall by row, and how rows scored later are compared."""
     names = [spec.name for spec in plan.used if spec.runs_on]
     if names:
         verb = "runs" if len(names) == 1 else "run"
@@ -344,10 +341,7 @@ def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: boo
 def own_groups(
     keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
 ) -> list[int]:
-    """Return the groups that get models of their own, largest first; ConfigError if none.
-
-    `codes` are those of the rows that are judged.
-    """
+    """Return the groups of judged rows with own models, largest first; ConfigError if none."""
     if len(keys) == 1:
         raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)
     sizes = np.bincount(codes, minlength=len(keys))
@@ -366,7 +360,7 @@ def own_groups(
 
 
 def landmarks_of_each(n_groups: int, clean: bool) -> int | None:
-    """Return how many landmarks each of several groups gets; `None`: as many as a table."""
+    """Return the number of landmarks of each group; `None` stands for that of a whole table."""
     if n_groups <= FULL_LANDMARKS:
         return None
     fewer = LANDMARKS[clean] * math.sqrt(FULL_LANDMARKS / n_groups)
@@ -374,7 +368,7 @@ def landmarks_of_each(n_groups: int, clean: bool) -> int | None:
 
 
 def plan_of_group(plan: ColumnPlan, by: Sequence[str], table: Table) -> ColumnPlan:
-    """Return the column plan of one group: as for the whole table, without constant columns."""
+    """Return the column plan of one group: that of the whole table, without constant columns."""
     return ColumnPlan(
         tuple(
             replace(spec, role="excluded", why="the same in all rows of the group", format=None)
@@ -400,7 +394,7 @@ def _spec_of_group(spec: ColumnSpec, table: Table) -> ColumnSpec:
     spec = replace(spec, n_missing=n_missing, n_distinct=n_distinct, notes=())
     if n_unreadable > n_read or not n_read:
         return replace(spec, role="empty", why="almost no value in the group", format=None)
-    # A category that some rows lack varies.
+    # A category that is missing in some rows varies.
     if n_distinct == 1 and not (spec.has_levels and n_missing):
         return replace(spec, role="constant", why="one value only in the group", format=None)
     return spec

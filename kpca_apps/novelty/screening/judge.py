@@ -60,13 +60,13 @@ OF_GROUPS = (
 class JudgedPiece:
     """Rows of a table that one model judges."""
 
-    name: str  # name of the group, to show; empty for rows that the whole table's model judges
+    name: str  # name of the group for readers; empty for rows judged by the whole table's model
     model: AnyModel
     positions: IntArray  # (k,), increasing
-    threshold: float = math.inf  # threshold on the scale of its own model
+    threshold: float = math.inf  # threshold on the scale of the piece's own model
 
     def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
-        """Return which positions are among these rows, and where these rows are in the model."""
+        """Return which of the positions are among these rows, and their indices in the model."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
         return found, (positions if self.model.is_whole else among)[found]
@@ -79,18 +79,18 @@ class Verdict:
     model: NoveltyModel
     rows: Encoded
     scored: RowScores
-    rarity: Rarity | None  # distribution of scores of usual rows, for rarities
+    rarity: Rarity | None  # distribution of the scores of typical rows, for rarities
     evidence: pl.DataFrame  # findings against cells, the strongest first (`table_of_evidence`)
-    n_odd_cells: int  # number of odd cells, also of those too many to be listed
-    rank_by_score: Mapping[int, int]  # rank by score alone, by row number, of rows with evidence
+    n_odd_cells: int  # number of odd cells, listed or not
+    rank_by_score: Mapping[int, int]  # for rows with evidence (by row number): rank by score alone
     threshold: ThresholdInfo
     warnings: tuple[str, ...]
-    pieces: tuple[JudgedPiece, ...]  # groups, largest first, then the rest: together all rows
+    pieces: tuple[JudgedPiece, ...]  # groups, largest first, then all other rows
     groups: tuple[GroupInfo, ...]  # how the rows of each group were judged; empty without groups
 
     @property
     def n_listed(self) -> int:
-        """Number of listed rows, the first by rank: flagged, or with evidence of their own."""
+        """Number of listed rows, the first by rank: flagged, or with evidence against a cell."""
         flagged, others = (
             self.scored.is_flagged,
             np.array([*self.rank_by_score], dtype=np.int64) - 1,
@@ -100,7 +100,7 @@ class Verdict:
     def part_of_relations(self, row: int) -> float:
         """Part of a row's score (rows count from 1) that is due to relations between its cells.
 
-        It is 0 if scores are errors of kernel PCA alone. If groups have models of their own,
+        The part is 0 if scores are errors of kernel PCA alone. If groups have models of their own,
         relations of the whole table do not count.
         """
         whole = self.pieces[0].model.detector
@@ -129,7 +129,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     if rule.name == "fdr":
         log_p = log_p_of_cells(rows)[judged]
         listed = log_p <= discovery_limit(log_p, len(log_p), rule.setting - rule.of_scores)
-    # A threshold that was chosen on the training table is kept for later tables.
+    # Keep a threshold that was chosen on the training table for later tables.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
     value = model.chosen_threshold if is_kept else None
     if rule.calibrated and model.groups:
@@ -205,7 +205,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
 def _pieces(
     model: NoveltyModel, rows: Encoded
 ) -> tuple[list[GroupKey], IntArray, list[JudgedPiece]]:
-    """Split rows by the model that judges them, the rest last; also return the groups."""
+    """Split rows by the model that judges them, others last; also return the groups."""
     if not model.groups:
         codes = np.arange(0)
         return [], codes, [JudgedPiece("", model, np.arange(rows.n_rows))]
@@ -223,10 +223,7 @@ def _pieces(
 
 
 def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
-    """Score every row, shape (n,), by its own model and on the scale of that model.
-
-    For the table that the model was fitted on, the scores are known.
-    """
+    """Score every row, shape (n,), by the model of its group and on the scale of that model."""
     if len(pieces) == 1 and pieces[0].model.is_whole:
         model = pieces[0].model
         return model.training_scores if rows.is_own else scores_of(model.detector, rows)
@@ -242,7 +239,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
 
 
 def _scores_of_some(model: AnyModel, rows: Encoded, positions: IntArray) -> FloatArray:
-    """Score some new rows, with increasing positions, as one model encodes them."""
+    """Score some new rows, at increasing positions, encoded by one model."""
     function = model.detector.row_scores()
     n_jobs = rows.n_jobs if rows.stored is None else None
     score = partial(_mapped, encoder=model.encoder, function=function, n_jobs=n_jobs)
@@ -272,7 +269,7 @@ def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
 def _p_values(
     calibration: FloatArray, pieces: Sequence[JudgedPiece], raw: FloatArray
 ) -> FloatArray:
-    """Return the p-value of every row (n,), by the `calibration` scores or those of its group."""
+    """Return the p-value of every row (n,), by the scores of its group or else by `calibration`."""
     p_values = conformal_p_values(calibration, raw)
     for piece in pieces:
         if not piece.model.is_whole:
@@ -297,7 +294,7 @@ def _shifted(
         if not piece.model.is_whole:
             limit = rate_threshold(piece.model.detector.calibration_scores, rate)
         own = raw[piece.positions]
-        # Rounding must move no row to the other side of the threshold.
+        # Rounding must not move a row to the other side of the threshold.
         above = np.maximum(own - limit + value, np.nextafter(value, math.inf))
         below = np.minimum(own - limit + value if math.isfinite(limit) else own, value)
         scores[piece.positions] = np.where(own > limit, above, below)
@@ -306,7 +303,7 @@ def _shifted(
 
 
 def rarity_of(model: NoveltyModel) -> Rarity | None:
-    """Return the distribution of usual rows' scores, each judged by the model of its group."""
+    """Return the distribution of typical rows' scores, each by the model of the row's group."""
     n_rest = model.n_rows - sum(group.n_rows for group in model.groups)
     parts = [(group.detector.rarity, float(group.n_rows)) for group in model.groups]
     if n_rest:
@@ -337,7 +334,7 @@ def _notes_of_groups(
 
 
 def notations_of(encoder: TableEncoder) -> dict[str, Notation]:
-    """Return how numbers and dates are written, by column."""
+    """Return the notation of numbers and dates by column."""
     return {c.spec.name: c.notation for c in encoder.coders if isinstance(c, ValueCoder)}
 
 
@@ -349,12 +346,12 @@ def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
     return table_of_evidence(columns, rows.faults, n_rows=rows.n_rows)
 
 
-# A row is ranked by its score and its oddest cell. Its score puts it at rank r: r rows are as odd
-# as a whole. If that cell has p-value p, n p of n right rows would have one as odd. Its place is
-# the harmonic sum 1 / (1/r + 1/(n p)), which is below either (Wilson 2019).
+# A row is ranked by its score and its oddest cell. By its score it has rank r: r rows are as odd as
+# a whole. If the cell has p-value p, n p of n correct rows would have a cell as odd. Both are
+# combined by the harmonic sum 1 / (1/r + 1/(n p)), which is below r and n p (Wilson 2019).
 
 
-# Number of tests of a cell: at no more than four ends of its column, and among its levels.
+# Number of tests of a cell: at most four at the ends of its column, and one among its levels.
 LOOKS = 5
 
 
@@ -362,26 +359,27 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     """Return the log p-value of the oddest cell of each row, (n,); 0 if no cell is odd.
 
     A number beyond all others is as rare as the tail of its column says; a level seen once is as
-    rare as new ones are. For other evidence, the rate among right rows is not known well enough.
-    Nor is it for numbers nearer to the reference's than these are to each other: a few right ones
-    may be fifty times the rest.
+    rare as new levels are. For other evidence, the rate in correct rows is not known well enough,
+    nor for numbers no farther from the reference's range than its width: a few correct numbers may
+    be fifty times the rest.
     """
     beyond = pl.col("kind").is_in(BEYOND) & (pl.col("clearness") > WITHOUT_TAIL)
     found = rows.faults.odd.filter(beyond)
     columns = [rows.encoder.summaries[place] for place in found["column"]]
     is_apart = [one.is_far(value) for one, value in zip(columns, found["value"], strict=True)]
-    # Clearness is -log10 of such values expected in a column: divide by rows, multiply by columns.
+    # Clearness is -log10 of the number of such values expected in a column: divide that number by
+    # the rows, multiply it by the columns.
     of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
     far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
     new = rows.faults.contradicted.filter(pl.col("kind") == NEW).select("row", "log_p")
-    each = pl.concat([far, new], how="vertical_relaxed")  # polars 1.39 gives empty rows no types
+    each = pl.concat([far, new], how="vertical_relaxed")  # polars 1.39 gives empty rows no type
     log_p = np.zeros(rows.n_rows)
     np.minimum.at(log_p, each["row"].to_numpy() - 1, each["log_p"].to_numpy() + np.log(LOOKS))
     return log_p
 
 
 def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
-    """Rank the rows with evidence of their own by that evidence; others keep their order.
+    """Rank rows with evidence against a cell by evidence and score; other rows keep their order.
 
     Rows known to be wrong stay first; rows that are neither flagged nor have such evidence come
     last.
@@ -405,7 +403,7 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
 
 
 def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
-    """Rank every row; those known to be wrong come first, accepted ones last."""
+    """Rank every row: known to be wrong first, accepted last."""
     ranks = novelty_ranks(scores, raw)
     if rows.accepted is not None:
         last = rows.accepted.is_accepted.astype(np.int8)
@@ -418,8 +416,8 @@ def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
 def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     """Return the rank of every row (n,) by score, 1 = most novel; no score is NaN.
 
-    Group scores that were shifted to a threshold, which none may pass, keep the order of the `raw`
-    scores. Ties are ordered by position.
+    Scores that tie after the shift to a common threshold are ordered by their `raw` scores, other
+    ties by position.
     """
     order = np.lexsort((-scores,) if raw is scores else (-raw, -scores))
     ranks = row_values(len(scores), np.int64)
@@ -428,7 +426,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     return ranks
 
 
-# Rules: the meaning of each rule and its threshold.
+# Rules that flag rows: meaning and threshold of each.
 
 
 NO_RATE = "no false-alarm rate is known without clean rows"
@@ -491,7 +489,7 @@ def flag(
 
 
 def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
-    """State which rows a choice flags, and whether ties make these more or fewer."""
+    """State which rows a choice (share or count) flags, and whether ties add or remove rows."""
     count = rule.count(n)
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
     rows = f"{count:,} row{'s' if count > 1 else ''}"
@@ -561,7 +559,7 @@ def _percent(share: float) -> str:
 
 
 def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
-    """Explain p-values, and find the scores at round p-values."""
+    """Return the scale of p-values, with the scores at round p-values."""
     n = len(calibration_scores)
     rates = [0.1**power for power in range(1, 7)]
     marks = [(rate_threshold(calibration_scores, rate), f"{rate:.1g}") for rate in rates]
@@ -579,10 +577,10 @@ def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
 # of different groups are nearly on one scale, and rows are ranked by them directly: on tables with
 # planted faults this found more than ranking by rarity within a group (a tail estimated from few
 # rows) or flagging the same share of every group (which flags rows of groups without faults). With
-# a clean reference each group has its own threshold, and its scores are shifted to meet that of the
-# others.
+# a clean reference each group has its own threshold, and its scores are shifted until the
+# thresholds of all groups coincide.
 
-NAMED = 5  # number of groups named in one sentence
+NAMED = 5  # largest number of groups named in one sentence
 
 
 def group_name(by: Sequence[str], key: GroupKey) -> str:
@@ -597,7 +595,7 @@ def group_text(key: GroupKey) -> str:
 
 
 def judged_sentence(model: NoveltyModel, n_rest: int) -> str:
-    """State which rows are judged among themselves; `n_rest` are not."""
+    """State which rows are judged within their groups; `n_rest` rows are not."""
     n_own, by = len(model.groups), listed(model.options.columns.by)
     models = "1 group has a model" if n_own == 1 else f"{n_own} groups have models"
     calibrated = ", and a threshold," if model.clean else ""
@@ -628,7 +626,7 @@ def rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) ->
 
 
 def note_of_groups(names: Sequence[str], text: str, by: tuple[str, ...]) -> Note:
-    """Write a note on some groups, with their names if these may be shown."""
+    """Write a note on some groups, which names them if their values may be shown."""
     bare = "1 group" if len(names) == 1 else f"{len(names):,} groups"
     return Note(f"In {listed(names)}{text}", f"In {bare}{text}", by)
 

@@ -1,4 +1,4 @@
-"""The options of a fit, the fitted model for a table and its groups, and its file."""
+"""Options of a fit, the fitted model of a table and its groups, and the model file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RULES = ("share", "count", "alpha", "fdr")
 
 @dataclass(frozen=True)
 class ScreeningOptions:
-    """The screening options of `NoveltyOptions`; ``None`` is decided from the table."""
+    """The screening options of `NoveltyOptions`; ``None`` stands for a choice by the table."""
 
     share: float | None = None
     count: int | None = None
@@ -66,7 +66,7 @@ class ScreeningOptions:
     learn_from: LearnFrom = NoveltyOptions.learn_from
     seed: int = NoveltyOptions.seed
     jobs: int | None = None
-    layout: LayoutName | None = None  # layout of later files, too
+    layout: LayoutName | None = None  # layout of the file, and of files scored later
 
     def __post_init__(self) -> None:
         given = [name for name in RULES if getattr(self, name) is not None]
@@ -81,13 +81,13 @@ class ScreeningOptions:
 
     @classmethod
     def of(cls, options: NoveltyOptions) -> ScreeningOptions:
-        """Return the options of a command or call; those that are None keep their defaults."""
+        """Return the options of a command or call; options that are None keep their defaults."""
         columns = ColumnOptions(**options.given(ColumnOptions))
         return cls(**options.given(cls), columns=columns)
 
 
 def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None = None) -> Rule:
-    """Return the rule that flags rows: the one given of share, count, alpha and fdr.
+    """Return the rule that flags rows: the given one of share, count, alpha and fdr.
 
     If none is given: `default`, or else share 0.01, or alpha 0.05 with a `clean` reference.
     """
@@ -105,7 +105,7 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
 
 
 def rows_needed(rule: Rule) -> int:
-    """Return how many rows a group needs for its own model, and to calibrate a rate."""
+    """Return the least number of rows for a group's own model and, if needed, its calibration."""
     # The smallest number n of clean rows with 1 / (n + 1) <= alpha.
     calibrating = math.ceil(1.0 / rule.setting - 1e-9) - 1 if rule.name == "alpha" else 0
     return max(MIN_ROWS, calibrating)
@@ -125,7 +125,7 @@ def rows_learned_from(sample: Sample, options: ScreeningOptions, clean: bool) ->
 
 
 def rows_learned(options: ScreeningOptions, n_rows: int) -> int:
-    """Return how many of `n_rows` rows a model learns from; if not all, they are drawn."""
+    """Return the number of `n_rows` rows that a model learns from: all, or a sample."""
     return n_rows if options.learn_from == "all" else min(n_rows, SAMPLE_ROWS)
 
 
@@ -137,11 +137,11 @@ class GroupModel:
 
     is_whole: ClassVar[bool] = False
 
-    values: GroupKey  # texts of the group in the columns it is grouped by
-    n_rows: Annotated[int, Meta(ge=3)]  # fitted on
-    encoder: LearnedEncoder  # the column plan and how the columns became numbers
+    values: GroupKey  # texts that the group's rows share in the grouping columns
+    n_rows: Annotated[int, Meta(ge=3)]  # number of rows it was fitted on
+    encoder: LearnedEncoder  # column plan, and encoding of the columns
     detector: Detector  # detector fitted on the encoded rows; holds some of them
-    # Leave-one-out scores of the training rows. For more than 100,000 rows they are not saved, and
+    # Leave-one-out scores of the training rows; not saved for more than 100,000 rows, and then
     # empty in a model read from a file.
     training_scores: Annotated[FloatArray, "n"]
 
@@ -157,21 +157,22 @@ class GroupModel:
 
 @dataclass(frozen=True)
 class NoveltyModel:
-    """All that scoring and flagging need: a model of the whole table, and one for each group."""
+    """All that scoring and flagging need: the whole table's model, and one for each group."""
 
     stored_as: ClassVar[str] = "StoredModel"  # name of the class in model files
     is_whole: ClassVar[bool] = True
 
-    encoder: LearnedEncoder  # of the whole table's model, like the next two fields
+    encoder: LearnedEncoder  # encoder of the whole table's model
     detector: Detector
     training_scores: Annotated[FloatArray, "n"]
     rule: Rule  # rule that flags rows unless another is requested
-    options: ScreeningOptions  # of the fit
+    options: ScreeningOptions  # options of the fit
     source: SourceInfo  # the training table
     versions: dict[str, str]  # versions of the libraries it was fitted with
     warnings: tuple[str, ...] = ()  # warnings about the training table
-    groups: tuple[GroupModel, ...] = ()  # groups with models of their own, largest first
-    # One threshold for all rows, chosen in the fit; None without groups or with a clean reference.
+    groups: tuple[GroupModel, ...] = ()  # models of groups, largest first
+    # One threshold for all groups, chosen in the fit; None without groups or with a clean
+    # reference.
     group_threshold: float | None = None
 
     @property
@@ -181,7 +182,7 @@ class NoveltyModel:
 
     @property
     def n_learned(self) -> int:
-        """Number of rows learned from: all of them, or those drawn."""
+        """Number of training rows: all rows, or a sample."""
         return rows_learned(self.options, self.n_rows)
 
     @property
@@ -196,7 +197,7 @@ class NoveltyModel:
 
     @property
     def chosen_threshold(self) -> float | None:
-        """The threshold that a choice set on the training table, to be kept for later tables."""
+        """The threshold that share or count set on the training table, kept for later tables."""
         return self.group_threshold if self.groups else self.detector.flags_above
 
     def validate(self) -> None:
@@ -258,7 +259,7 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
     model : NoveltyModel
         The model.
     path : str or Path
-        Where to; a model there is replaced, and nothing else.
+        Path of the file; an existing model is replaced, any other file is not.
 
     Raises
     ------
@@ -278,9 +279,9 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
     stored = replace(
         model,
         training_scores=kept(model.training_scores),
-        # Not saved, as the number of threads depends on the machine.
+        # The number of threads is not saved, as it depends on the machine.
         options=replace(model.options, jobs=None),
-        # The reader of the file may hide other columns.
+        # Drop values from warnings: the file's reader may hide other columns.
         warnings=tuple(map(str, model.warnings)),
         groups=tuple(
             replace(group, training_scores=kept(group.training_scores)) for group in model.groups
@@ -300,7 +301,7 @@ def load_model(path: str | Path) -> NoveltyModel:
     Returns
     -------
     NoveltyModel
-        Fitted with other versions of the libraries, it says so among its warnings.
+        The model; its warnings name the library versions that differ from those of the fit.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Describe what each table column became, and find the column that names the rows."""
+"""Describe what each table column became, and find the column that identifies rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
 
 
 def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
-    """Describe what each column became; missing cells of all rows, values of the sample."""
+    """Describe what each column became: missing cells of all rows, values of the sample."""
     table = rows.sample_table
     specs = {spec.name: spec for spec in rows.encoder.plan.specs}
     return tuple(
@@ -57,15 +57,12 @@ def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnP
 
 
 def naming_column(rows: Encoded, requested: str | None) -> str | None:
-    """Find the column that names the rows: the one requested, or a suitable one.
-
-    It must be a visible identifier that differs in every row of the sample and is no row number.
-    """
+    """Find the column that identifies the rows: the requested one, or a visible identifier."""
     return requested or naming_identifier(rows.sample_table, rows.sample_index, rows.encoder.plan)
 
 
 def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterator[str]:
-    """Note which column names the rows, if the user requested none, or that ids repeat."""
+    """Note which column identifies rows if the user requested none, or that ids repeat."""
     drawn, table = "" if rows.size_of_parts is None else " drawn", rows.sample_table
     if requested is None:
         if found is not None:

@@ -1,1 +1,1 @@
-"""How surprising rows are: the error of kernel PCA combined with the surprise of their cells."""
+"""How surprising rows are: kernel PCA's error combined with the surprise of their cells."""

@@ -1,9 +1,9 @@
 """How surprising the cells of a row are, by themselves and given the row's other cells.
 
 Kernel PCA of an additive kernel, with a block for each column (`kpca_apps.engine.blocks`), predicts
-each column from all others. The distance of a cell from its prediction becomes the share of cells
-that are as far. Three numbers summarise the cells of a row: their mean surprise, the oddest cell,
-and their scatter about the predictions.
+each column from all others. A cell's surprise is -log of the share of cells that are at least as
+far from their predictions. Three numbers summarise the cells of a row: their mean surprise, the
+oddest cell, and their scatter about the predictions.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from kpca_apps.novelty.detector.views import ColumnRoles, Uncached
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Shares of rows, the densest by kernel PCA, that the regressions and the usual scatter use.
+# Shares of rows with the lowest kernel PCA scores, for regressions and for the usual scatter.
 LEARNED, USUAL = 0.95, 0.75
-# Weight of a level's overall share in its predicted probability, so that none is impossible.
+# Weight of a level's overall share in its predicted probability, so that no level is impossible.
 PRIOR = 0.05
 SMALLEST_PROBABILITY = 1e-9
-# Least and largest number of rows to compare predictions on, and largest number of cells.
+# To compare predictions: least and largest number of rows, and largest number of cells.
 COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 
 @dataclass(frozen=True, eq=False)
 class RowSurprise:
-    """Surprises (-log of the share of cells that are as odd) of the cells of n rows, summarised."""
+    """Summaries of the surprises of the cells of n rows (-log of the share of cells as odd)."""
 
     mean: FloatArray  # mean over columns of each column's largest surprise
     oddest: FloatArray  # log of the mean over cells of exp(surprise): dominated by the oddest cell
@@ -53,13 +53,13 @@ class CellModel(Uncached):
 
     map: AdditiveFeatures
     columns: BlockPCA
-    curve: CommonCurve  # predicts the columns that follow a common curve
-    given_others: TwoTails  # tails of the numbers' residuals
-    alone: TwoTails  # tails of the numbers
-    # For each indicator, its value if set, and the share of rows in which it is set.
+    curve: CommonCurve  # predictor of the columns that follow a common curve
+    given_others: TwoTails  # tails of the residuals of numbers
+    alone: TwoTails  # tails of the numbers themselves
+    # Of each indicator: value if set, and share of rows in which it is set.
     height: Annotated[FloatArray, "a 1", Meta(gt=0, le=LARGEST_TO_SQUARE)]
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
-    # Tails of how improbable each category's levels and each number's frequent values are.
+    # Tails of the improbabilities of each category's levels and each number's frequent values.
     states: tuple[UpperTail, ...]
     # Median, and median distance to it, of each number's residuals in rows of usual scatter.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
@@ -73,7 +73,7 @@ class CellModel(Uncached):
             and len(self.states) == (state.max() + 1 if a else 0)
             and np.array_equal(self.columns.block, self.map.group)
             and np.isfinite(self.usual[0]).all()
-            # The distance of a number that no usual row has is infinite, so above 0.
+            # The distance is infinite, hence above 0, for a number missing in all usual rows.
             and (self.usual[1] > 0).all()
             and (self.curve.place < v).all()
         )
@@ -94,15 +94,14 @@ class CellModel(Uncached):
     ) -> tuple[CellModel, RowSurprise]:
         """Learn from rows (n, d) and their kernel PCA scores (n,); also return their surprises.
 
-        The rows' own surprises come from regressions that have not seen them. Rows known to be
-        `normal` (n,) are learned from whatever their scores are. `place` (n,) is the large group of
-        each row.
+        Each row's surprises come from regressions without the row. Rows known to be `normal` (n,)
+        are used whatever their scores. `place` (n,) is the large group of each row.
         """
         lowest = partial(usual_rows, scores, place, contaminated=contaminated)
         learned, usual = lowest() | normal, lowest(share=USUAL) | normal
         features = AdditiveFeatures.fit(X, columns)
         rows = features(X)
-        # If features, counting levels of categories, outnumber rows, regressions explain any row.
+        # If there are more features (levels included) than rows, regressions explain any row.
         n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
         is_crowded = len(columns.groups) > MANY_COLUMNS and n_features > n_learned
         is_wide = features.is_wide or is_crowded
@@ -124,7 +123,7 @@ class CellModel(Uncached):
             columns=fitted.without_small() if is_wide else fitted,
             curve=curve,
             given_others=TwoTails.fit(errors, rows.free, of_logs=False, alike=curve.place),
-            # These values are asinh of distances from the median.
+            # Values are asinh of distances from the median, so nearly logarithms.
             alone=TwoTails.fit(rows.value, rows.free, of_logs=True),
             height=height,
             share=share,
@@ -134,7 +133,7 @@ class CellModel(Uncached):
         return model, model._summary(rows, errors, improbability, with_parts=with_parts)
 
     def __call__(self, X: FloatArray, *, with_parts: bool = False) -> RowSurprise:
-        """Return the surprises of new rows (r, d); each depends on itself alone."""
+        """Return the surprises of new rows (r, d); each row is judged by itself."""
         rows = self.map(X)
         left = self.columns.errors(rows.lines, wanted=_wanted(self.map)).residual
         errors, improbability = _cells_off(self.map, self.height, self.share, rows, left)
@@ -159,7 +158,7 @@ class CellModel(Uncached):
     def _summary(
         self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray, *, with_parts: bool
     ) -> RowSurprise:
-        """Summarise n rows by the errors of numbers (v, n) and improbabilities of their states."""
+        """Summarise n rows by the errors of numbers (v, n) and the improbabilities of states."""
         v, n = errors.shape
         if not (v or self.states):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((0, n)))
@@ -198,7 +197,7 @@ class CellModel(Uncached):
 
     @cached_property
     def _by_group(self) -> list[tuple[IntArray, IntArray]]:
-        """Positions of the first cell of each column group, then of second cells, and so on."""
+        """Indices of each column group's first cell, then of second cells, and so on."""
         numbers = self.map.group[self.map.polynomial]
         starts = np.flatnonzero(np.diff(self.map.state, prepend=-1))
         groups = np.r_[numbers, numbers, self.map.group[self.map.indicator[starts]]]
@@ -212,7 +211,7 @@ class CellModel(Uncached):
 def usual_rows(
     scores: FloatArray, place: IntArray | None = None, *, contaminated: bool, share: float = LEARNED
 ) -> BoolArray:
-    """Mark the given share of rows (n,) with the lowest scores; all if the rows are clean.
+    """Mark the `share` of rows (n,) with the lowest scores; all rows if they are clean.
 
     The share applies to each group, if `place` (n,) gives the group of each row.
     """
@@ -242,8 +241,8 @@ def _cells_off(
 ) -> tuple[FloatArray, FloatArray]:
     """Return errors of numbers (v, n) and improbabilities of states (states, n).
 
-    They come from the residuals `left` (w, n) of the `_wanted` features of rows; improbability is
-    minus the logarithm of the predicted probability of the state that a row is in.
+    `left` (w, n) are residuals of the rows' `_wanted` features. Improbability is minus the log of
+    the predicted probability of a row's state.
     """
     v, indicator = len(features.number), features.indicator
     # The residuals are of clipped numbers: replace each clipped number by the actual one.
@@ -257,7 +256,7 @@ def _cells_off(
     starts = np.flatnonzero(np.diff(features.state, prepend=-1))
     of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
     any_set = np.logical_or.reduceat(flags > 0, starts)
-    # A number that is none of several frequent values is judged on its scale, if it has one.
+    # A number other than the column's frequent values is judged on the column's scale, if any.
     several = np.diff(np.r_[starts, len(indicator)]) > 1
     elsewhere = several & np.isin(features.source[starts], features.number)
     of_none = np.where(elsewhere[:, None], 1.0, 1.0 - np.add.reduceat(predicted, starts))

@@ -1,10 +1,10 @@
 """The score of a row by its kernel PCA error and its cells: how improbable it is.
 
-Four scores become p-values among the rows learned from: the reconstruction error of kernel PCA (k),
-the mean surprise of the cells (g), their scatter (l) and the oddest of them (c). Their weighted
+Four scores become p-values among the training rows: the reconstruction error of kernel PCA (k), the
+mean surprise of the cells (g), their scatter (l) and the oddest of them (c). Their weighted
 harmonic mean (Wilson 2019) is small if any of them is, and needs no independence. A row with one
-absurd cell is odd however ordinary its others are: its oddest cell counts a second time, raised to
-a power, if it is rarer than that of one row in 150. The score is
+absurd cell is odd however ordinary its other cells are. So the oddest cell counts a second time,
+raised to a power, if it is rarer than the oddest cell of one row in 150. The score is
 
     s = log(h + w (1/(150 p_c))^c) + .01 log h    with h = e/p_k + a/p_g + b/p_l + o/p_c
 
@@ -35,46 +35,45 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-# The weights e, a, b, o, c, w and f. Without a clean reference, the user more often looks for an
-# absurd cell. A reference shows how far its columns reach, and rows beyond all of it differ only in
-# the error and the oddest cell. f weights cells that do not go together: numbers alone do not show
-# these, and users look for them more often than for rows far out. o weights the oddest cell in
-# tables of few rows, too, where no cell can be rarer than one in 150.
+# The weights e, a, b, o, c, w and f. Absurd cells are the more frequent target without a clean
+# reference. A reference shows the range of its columns, and rows outside this range differ only in
+# the error and the oddest cell. f weights cells that contradict each other: numbers alone do not
+# show them, and users look for them more often than for extreme rows. o weights the oddest cell
+# also in tables of few rows, where no cell can be rarer than one in 150.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
-# In a wide table all distances between rows are alike, and one odd cell is lost in any sum over
-# columns: there a row is as odd as its cells are, given the others.
+# In a wide table all distances between rows are alike, and a sum over columns hides one odd cell:
+# the score of a row follows its cells, given the others.
 WIDE = (0.05, 0.05, 0.2, 1.0, 3.0, 1.0, 3.0)
 LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
 """Upper bound of scores: surprises grow as logarithms, and slopes of tails are bounded."""
 
-# Weight of the rest of a row's score beside one absurd cell: enough to order such rows.
+# Weight of the rest of a row's score beside one absurd cell: enough to order rows with such cells.
 APART = 0.01
-# By how much, in logarithms, the fitted tail may make a row rarer than its oddest cell is counted:
-# if no row has odd cells, as on a circle, the tail is too steep.
+# Largest excess, in logarithms, of the fitted tail over the counted share of a row's oddest cell:
+# if no row has odd cells, as on a circle, the fitted tail is too steep.
 MORE = 2.0
-SCORE_BITS = 32  # bits that are kept of a score: nearly ten digits
+SCORE_BITS = 32  # number of bits kept of a score: nearly ten digits
 # -log of one row in 150, and the quantiles of the rows' oddest cells that define the tail.
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
 class CombinedScore:
-    """The score of a row by kernel PCA and by its cells, learned from rows of a table."""
+    """The score of rows by kernel PCA and by their cells, learned from a table."""
 
     cells: CellModel
     large_groups: LargeGroups
-    # Tails, first for rows of no large group, then for the rows of each large group.
+    # Tails: the first for rows outside the large groups, then one for each large group.
     error: tuple[UpperTail, ...]  # tails of the rows' kernel PCA errors
     mean: tuple[UpperTail, ...]  # tails of the mean surprises
     scatter: tuple[UpperTail, ...]
     # The exponential tail of the rows' oddest cells: surprise = slope (oddest - zero).
     oddest_zero: Annotated[float, SQUARABLE]
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
-    # The weights e, a, b, o, c, w and f.
     weights: Annotated[FloatArray, "7", Meta(ge=0, le=LARGEST_WEIGHT)]
-    # By how much a reader's marks make each column change scores; 0 without marks.
+    # Change of scores by each column, due to a reader's marks; 0 without marks.
     by_marks: Annotated[FloatArray, "c", Meta(ge=-FARTHEST, le=FARTHEST)]
 
     def validate(self) -> None:
@@ -100,9 +99,9 @@ class CombinedScore:
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors; also score these rows, each as if left out.
 
-        Rows known to be `normal` (n,) are learned from whatever their errors are. Together with
-        rows known to be `wrong`, and marked rows `beside` them that are not learned from, they show
-        in which columns odd cells are more often wrong.
+        Rows known to be `normal` (n,) are used whatever their errors. With rows known to be
+        `wrong`, and marked rows outside the training rows (`beside`), they show in which columns
+        odd cells are more often wrong.
         """
         large_groups = large_groups or LargeGroups()
         place = large_groups.places(X)
@@ -153,7 +152,7 @@ class CombinedScore:
         return rounded(np.logaddexp(scores, self._evidence_term(surprise)), SCORE_BITS)
 
     def part_of_surprise(self, score: float, surprise: float) -> float:
-        """Part of a row's score, 0..1, that is due to other evidence."""
+        """Part (0..1) of a row's score that is due to other evidence."""
         return float(np.exp(min(float(self._evidence_term(np.array(surprise))) - score, 0.0)))
 
     def _evidence_term(self, surprise: FloatArray) -> FloatArray:
@@ -167,7 +166,7 @@ class CombinedScore:
     ) -> FloatArray:
         """Return scores of rows (r, d), from their kernel PCA errors (r,) and their cells.
 
-        Cells of new rows, all but those of the fit, are judged here.
+        `rows` are the surprises of training rows; those of new rows are computed here.
         """
         is_marked = bool(self.by_marks.any())
         if rows is None:
@@ -196,5 +195,5 @@ class CombinedScore:
         scores: FloatArray = np.logaddexp(whole, by_oddest) + APART * whole
         if is_marked and rows.parts is not None:
             scores += sums_of_lines(rows.parts * self.by_marks[:, None])
-        # For rows that were not learned from, the fit and a later call differ by rounding.
+        # For new rows, the fit and a later call differ by rounding.
         return rounded(scores, SCORE_BITS)

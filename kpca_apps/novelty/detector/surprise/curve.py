@@ -2,13 +2,12 @@
 
 For sales by month or readings by station, log x_ij = size_i + curve_j + residual, a two-way fit
 (Tukey 1977, chapter 11). Medians estimate size and curve, so a wrong cell, whatever its factor,
-affects its own residual alone. Regressing a column on all others needs one coefficient a column for
-the same law, which few rows do not determine, and scaling the plain values hides a factor of ten.
+affects its own residual alone.
 
-Columns are combined only on evidence, the log density of each cell given the others of its row, by
-the residuals of its column. It is compared with that of a regression, of the column alone and of
-additive sizes. All are densities of the values themselves, on whatever scale each residual was
-computed; the sum of their differences over rows is tested as in Vuong.
+Columns follow the curve only if it gives their cells, given the row's other cells, a higher log
+density than three baselines: a regression, the column alone, and additive sizes. All are densities
+of the values themselves, whatever the scale of the residuals. The sum of differences over rows is
+tested as in Vuong.
 
 References
 ----------
@@ -34,19 +33,16 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # The median of three other columns withstands one wrong cell, the median of two does not.
 FEWEST_COLUMNS = 4
-# Least share of a column's values that are above 0 and so have a logarithm.
-POSITIVE = 0.95
-# Significance level of the one-sided tests.
-LEVEL = 0.05
-# A column is taken to scatter by at least this share of its standard deviation.
-LEAST_SCATTER = 0.02
+POSITIVE = 0.95  # least share of a column's values that are above 0 and so have a logarithm
+LEVEL = 0.05  # significance level of the one-sided tests
+LEAST_SCATTER = 0.02  # least scatter of a column, as a share of its standard deviation
 
 
 @dataclass(frozen=True, eq=False)
 class CommonCurve:
-    """The columns that follow a curve, possibly none, and that curve."""
+    """The columns that follow a common curve, possibly none, and the curve."""
 
-    place: Annotated[IntArray, "k", Meta(ge=0)]  # positions among a row's v numbers, increasing
+    place: Annotated[IntArray, "k", Meta(ge=0)]  # indices among a row's v numbers, increasing
     curve: Annotated[FloatArray, "k 1", SQUARABLE]  # median logarithm of each column
     # Robust standard deviations of the residuals, large enough that ratios can be squared.
     unit: Annotated[FloatArray, "k 1", Meta(ge=1e-100)]
@@ -80,7 +76,8 @@ class CommonCurve:
             own = log_density(residual, of, least_log) - slope
             gain = own - best
             z = np.array([_vuong(line[cells]) for line, cells in zip(gain, of, strict=True)])
-            # The level is divided by the number of columns (Bonferroni): else chance rejects some.
+            # Divide the level by the number of columns (Bonferroni), else chance rejects some
+            # columns.
             worse = z < ndtri(LEVEL / len(place))
             if not worse.any():
                 rival = others[others.sum(axis=(1, 2)).argmax()]
@@ -96,7 +93,7 @@ class CommonCurve:
     def replace(self, errors: FloatArray, X: FloatArray, *, fitted: bool = False) -> None:
         """Put residuals from the curve into `errors` (v, n), where the numbers X (v, n) are > 0.
 
-        Those `fitted` are computed as if their row had been left out.
+        Residuals of `fitted` rows are computed as if the row had been left out.
         """
         if len(self.place):
             found = _residual(_logs(X[self.place]), None if fitted else self.curve) / self.unit
@@ -106,8 +103,8 @@ class CommonCurve:
 def log_density(values: FloatArray, seen: BoolArray, least: FloatArray) -> FloatArray:
     """Return the log density of each `seen` value within its column (v, n); 0 for other values.
 
-    It is estimated from the distance between the values sqrt(n) ranks above and below; the scatter
-    of a column is at least `least` (v, 1).
+    The density follows from the distance between the values sqrt(n) ranks above and below; the
+    scatter of a column is at least `least` (v, 1).
     """
     out = np.zeros(values.shape)
     for j, cells in enumerate(seen):
@@ -130,9 +127,9 @@ def _logs(X: FloatArray) -> FloatArray:
 
 
 def _residual(values: FloatArray, curve: FloatArray | None = None) -> FloatArray:
-    """Subtract from values (k, n) a curve, by default that of the other rows, and row sizes.
+    """Subtract a curve (by default, that of the other rows) and row sizes from values (k, n).
 
-    NaN where a value is NaN. A row with no other value has size 0, about that of most.
+    NaN where a value is NaN. A row with a single value has size 0, about that of most rows.
     """
     left = values - (median_of_others(values.T).T if curve is None else curve)
     left -= np.nan_to_num(median_of_others(left))
@@ -158,7 +155,6 @@ def median_of_others(values: FloatArray) -> FloatArray:
 
 
 def _deviation(values: FloatArray) -> float:
-    """Robust standard deviation of values."""
     low, high = np.quantile(values, (0.25, 0.75))
     return float(high - low) / IQR_OF_NORMAL
 

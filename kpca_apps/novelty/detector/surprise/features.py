@@ -26,28 +26,27 @@ from kpca_apps.novelty.detector.views import (
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-DEGREE = 3  # highest degree of a number's polynomials
+DEGREE = 3  # highest degree of the polynomials of a number
 # In a wide table, with more columns of numbers than this and more polynomials than this share of
-# its rows, a number contributes its scaled value alone: regressions on more features than rows
-# cannot tell chance from law. Few columns gain from polynomials even if rows are few.
+# its rows, a number contributes its scaled value alone: regressions on more features than rows fit
+# chance. Few columns gain from polynomials even if rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
-# A value that this share of the rows holds is a state of its own, not a place on a scale.
+# Least share of rows with a value for the value to be a state of its own, not a point on a scale.
 FREQUENT = 0.25
-# At least this many values, other than frequent ones, are needed to estimate a scale.
-FEWEST = 20
-# Polynomials see values clipped to the bulk of their column, slightly widened: the cube of one
-# absurd value would drown all else. `FeatureRows.value` is not clipped.
+FEWEST = 20  # at least this many values, other than frequent ones, are needed to estimate a scale
+# Polynomials use values clipped to the bulk of their column, slightly widened, or the cube of one
+# absurd value would outweigh all others. `FeatureRows.value` is not clipped.
 BULK, MARGIN = (0.005, 0.995), 0.1
 LARGEST_FLOAT = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureRows:
-    """Rows as an additive kernel sees them."""
+    """Features of n rows for an additive kernel."""
 
     lines: FloatArray  # (p, n), one line for each feature
-    value: FloatArray  # (v, n), the numbers on their scale, not clipped; 0 for frequent values
-    free: BoolArray  # (v, n), whether a number is none of its column's frequent values
+    value: FloatArray  # (v, n), scaled numbers, not clipped; 0 for frequent values
+    free: BoolArray  # (v, n), whether a number is not among its column's frequent values
     all_free: bool  # whether `free` is true everywhere
 
     @property
@@ -65,17 +64,19 @@ class AdditiveFeatures(Uncached):
     """
 
     number: Annotated[IntArray, "v", Meta(ge=0)]  # matrix columns that have a scale
-    # Position among the features of each number's z; its other polynomials follow.
+    # Index, among the features, of each number's z; the other polynomials follow.
     polynomial: Annotated[IntArray, "v", Meta(ge=0)]
-    # Of each number's free values x: median and spread (IQR / 1.349), with t = asinh((x - median) /
-    # spread); both ends of the bulk of t; mean and deviation of t clipped to it, for z.
+    # For each number: median and spread (IQR / 1.349) of its free values x, with t = asinh((x -
+    # median) / spread); both ends of the bulk of t; mean and deviation of t clipped to the bulk,
+    # for z.
     scale: Annotated[FloatArray, "6 v 1"]
     moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means and deviations of g polynomials
-    indicator: Annotated[IntArray, "a", Meta(ge=0)]  # positions among the features
+    indicator: Annotated[IntArray, "a", Meta(ge=0)]  # indices among the features
     source: Annotated[IntArray, "a", Meta(ge=0)]  # matrix column of each indicator
-    # Value that each indicator stands for; NaN if the matrix column is an indicator itself.
+    # Value that each indicator stands for; NaN if the matrix column is itself an indicator.
     equals: Annotated[FloatArray, "a", "NaN too"]
-    # Set of each indicator, from 0: the levels of a category, or a number's frequent values.
+    # Number, from 0, of the set of each indicator: the levels of a category, or a number's frequent
+    # values.
     state: Annotated[IntArray, "a", Meta(ge=0)]
     group: Annotated[IntArray, "p", Meta(ge=0)]  # column group of each feature, not decreasing
 
@@ -103,13 +104,13 @@ class AdditiveFeatures(Uncached):
         is_number, as_is = varies(X), columns.as_is
         is_number[as_is] = False
         group: list[int] = []
-        numbers: list[tuple[int, int]] = []  # column, position of z
+        numbers: list[tuple[int, int]] = []  # column, index of z
         scales: list[list[float]] = []
         moments: list[FloatArray] = []
-        indicators: list[tuple[int, int, float, int]] = []  # position, column, value, state
+        indicators: list[tuple[int, int, float, int]] = []  # index, column, value, state
         n_states = 0
         columns_with_scale = np.flatnonzero(is_number)
-        # One line for each column: lines are sorted in less time than columns.
+        # One line for each column: sorting lines is faster than sorting columns.
         ordered = np.sort(np.ascontiguousarray(X.T[columns_with_scale]), axis=1)
         cut = {
             j: _frequent_and_free(line)
@@ -152,7 +153,7 @@ class AdditiveFeatures(Uncached):
 
     @property
     def is_wide(self) -> bool:
-        """Whether the table had too many columns of numbers for their polynomials."""
+        """Whether the table had too many columns of numbers to use their polynomials."""
         return self.degree < DEGREE
 
     @property
@@ -161,9 +162,9 @@ class AdditiveFeatures(Uncached):
         return len(self.moments[0])
 
     def __call__(self, X: FloatArray) -> FeatureRows:
-        """Return rows (n, d) as the kernel sees them; each depends on itself alone."""
-        # One line for each feature: writing columns, and arithmetic on short lines, is several
-        # times as slow.
+        """Return the features of rows (n, d); each row depends on itself alone."""
+        # One line for each feature: writing columns, and arithmetic on short lines, takes several
+        # times as long.
         lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
         if len(self.indicator):
             cells, equals = X.T[self.source], self.equals[:, None]
@@ -178,7 +179,7 @@ class AdditiveFeatures(Uncached):
         with np.errstate(over="ignore"):
             value -= median
             value /= spread
-        # Numbers too far out to be divided become asinh of the largest float: 710.
+        # Numbers too far out for the division become asinh of the largest float: 710.
         np.clip(value, -LARGEST_FLOAT, LARGEST_FLOAT, out=value)
         np.arcsinh(value, out=value)
         z = np.clip(value, low, high)
@@ -197,7 +198,7 @@ class AdditiveFeatures(Uncached):
         return FeatureRows(lines, value, free, not self._frequent)
 
     def log_slope(self, value: FloatArray) -> FloatArray:
-        """Return log dx/dz of numbers (v, n), given as their scaled values z."""
+        """Return log dx/dz of numbers (v, n), given by their scaled values z."""
         _, spread, _, _, mean, deviation = self.scale
         t = value * deviation + mean
         # log cosh t, since x = median + spread sinh t
@@ -212,7 +213,7 @@ class AdditiveFeatures(Uncached):
 
 
 def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Return frequent values of a sorted column (n,), and the rest if enough for a scale."""
+    """Return a sorted column's frequent values (n,), and its other values if enough for a scale."""
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     counts = np.diff(np.r_[starts, len(ordered)])
     if len(starts) <= 2:
@@ -229,7 +230,7 @@ def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
     """Return the scale of sorted values, and the moments (2, 3) of their polynomials."""
     low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75)).tolist()
     spread = (high - low) / IQR_OF_NORMAL
-    # The range bounds the deviation, so that is rarely computed.
+    # The range bounds the standard deviation, which is therefore rarely computed.
     if not spread > 1e-3 * (0.5 * ordered[-1] - 0.5 * ordered[0]):
         ordinary = ordered[ordinary_rows(ordered[:, None])]
         sd = float(mean_and_sd(ordinary[:, None])[1][0])

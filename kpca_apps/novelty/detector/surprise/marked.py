@@ -1,13 +1,12 @@
-"""How often rows with odd cells in a column are wrong, by a few rows that a reader marked.
+"""How often rows with odd cells in a column are wrong, estimated from rows that a reader marked.
 
-The faults that people mark have few causes, and the rows they mark as fine are mostly odd in few
-columns whose rare values are right. In marked row i, wrong or fine, column c has the part q_ci in
-the oddness of the cells. With p the share of wrong rows among all marked rows, and W_c and F_c the
-sums of q_ci over wrong and fine ones, the posterior mean of a Beta distribution is
+In marked row i, wrong or fine, column c has the part q_ci in the oddness of the cells. With p the
+share of wrong rows among all marked rows, and W_c and F_c the sums of q_ci over wrong and fine
+rows, the posterior mean of a Beta distribution is
 
     p_c = (W_c + M p) / (W_c + F_c + M)
 
-as if M rows had been marked before, at the usual share. Since a score is the logarithm of how
+as if M rows had been marked before, a share p of them wrong. Since a score is the logarithm of how
 improbable a row is, log odds are added to it: logit p_c - logit p, times the part of the column in
 the oddness of the row.
 """
@@ -21,10 +20,10 @@ import numpy as np
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-FEWEST = 5  # with fewer marked rows, no score changes
+FEWEST = 5  # least number of marked rows to change scores
 PRIOR = 1.0  # M
-MOST_FINE = 2_000  # fine rows that are used: whole tables may be accepted
-FARTHEST = float(np.log(100.0))  # largest change of a row's score by a column
+MOST_FINE = 2_000  # largest number of fine rows used: whole tables may be accepted
+FARTHEST = float(np.log(100.0))  # largest change of a row's score by one column
 
 
 class Marked(NamedTuple):
@@ -35,7 +34,7 @@ class Marked(NamedTuple):
 
 
 def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:
-    """Return the positions of all rows (n,) that are wrong, and of fine ones, sampled if many."""
+    """Return the indices of all wrong rows (n,) and of the fine rows, sampled if there are many."""
     places = np.flatnonzero(fine)
     return np.sort(np.r_[np.flatnonzero(wrong), places[evenly_drawn(len(places), MOST_FINE)]])
 
@@ -43,7 +42,7 @@ def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:
 def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
     """Return how much each column (c,) changes scores, by its parts (c, n) in n marked rows.
 
-    It is 0 if too few rows are marked, or if all have the same mark.
+    The change is 0 if too few rows are marked, or if all have the same mark.
 
     >>> parts = np.array([[1, 1, 1, 0, 0, 0.5], [0, 0, 0, 1, 1, 0.5]])
     >>> wrong, fine = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]], dtype=bool)
@@ -55,7 +54,7 @@ def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) ->
         return np.zeros(len(parts))
     usual = n_wrong / (n_wrong + n_fine)
     of_wrong, of_fine = (parts[:, rows].sum(axis=1) for rows in (wrong, fine))
-    # Logarithms of the odds: the denominators of both shares cancel.
+    # The denominators of both shares cancel in the log odds.
     odds = (of_wrong + PRIOR * usual) / (of_fine + PRIOR * (1.0 - usual))
     moved = np.log(odds) - np.log(n_wrong / n_fine)
     return np.asarray(np.clip(moved, -FARTHEST, FARTHEST))

@@ -1,4 +1,4 @@
-"""Tails of distributions: minus the logarithm of the share of values that lie as far out."""
+"""Tails of distributions: -log of the share of values at least as far out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from msgspec import Meta
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Each knot is farther from the median than this share of the values on its side. Beyond the last
-# knot, a Pareto tail goes through it and the value that 3 % of the side exceed.
+# Share of the values on its side that are nearer to the median than each knot. Beyond the last
+# knot, a Pareto tail goes through the knot and the value that 3 % of the side exceed.
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
-# Added to distances (in standard deviations of a column) before they are divided.
-FLOOR = 0.05
-# Pareto exponent of columns that end sharply: a value twice as far out is 2^16 times as rare.
+FLOOR = 0.05  # added to distances (in standard deviations of a column) before the division
+# Largest Pareto exponent, for columns that end sharply: a value twice as far out is 2^16 times as
+# rare.
 LARGEST_EXPONENT = 16.0
 # Few values cannot distinguish a sharp end from a long tail, and a value far out stretches the tail
 # it is measured by. The shape (1 / exponent) is therefore shrunk to 1/5, with the weight of ten
@@ -27,27 +27,26 @@ LARGEST_EXPONENT = 16.0
 # Pareto tail. By their quantiles, normal, exponential and log-normal (.5) columns have shapes of
 # .16 to .21, and residuals of normal columns .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
-# Number of values that represent a curve: the most extreme, and others evenly spaced.
-EXTREME_KNOTS, KNOTS = 64, 512
-# Quantiles that define an exponential tail; and by how much, in logarithms, it must exceed the
-# counted tail to replace it: ordinary tails stay as counted.
+EXTREME_KNOTS, KNOTS = 64, 512  # number of values that represent a curve: the most extreme, and all
+# Quantiles that define an exponential tail; its least excess, in logarithms, over the counted tail
+# to replace it, so that ordinary tails stay as counted.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
-# Least distance of the two quantiles: if all rows score alike, rounding would dominate.
+# Least distance of both quantiles, below which rounding would dominate: all rows score alike.
 LEAST_REACH = 1e-3
-# Largest surprise, -log of a share: shares are counted among fewer rows than e^50.
+# Largest surprise (-log of a share), as shares are counted among fewer than e^50 rows.
 LARGEST_SURPRISE = 50.0
 STEEPEST = LARGEST_SURPRISE / LEAST_REACH
 
 
 @dataclass(frozen=True, eq=False)
 class TwoTails:
-    """Minus the log of the share of a column's values as far out, on each side of its median."""
+    """-log of the share of a column's values at least as far out, on each side of the median."""
 
-    # Increasing quantiles: the median in the middle, and the tenths of each side.
+    # Increasing quantiles: the median in the middle, the tenths of each side around it.
     knots: Annotated[FloatArray, "v 19", SQUARABLE]
-    # Exponents of the Pareto tails below and above.
+    # Exponents of the Pareto tails below and above the median.
     exponents: Annotated[FloatArray, "v 2", Meta(ge=0, le=LARGEST_EXPONENT)]
-    of_logs: bool  # values are logs of distances, so that tails are exponential
+    of_logs: bool  # whether values are logs of distances, with exponential tails
 
     def validate(self) -> None:
         """Raise for quantiles out of order."""
@@ -89,9 +88,9 @@ class TwoTails:
         return cls(knots.copy(), exponents * (n_seen > 0), of_logs)
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Return -log of the share of a side's values that lie at least as far out, (v, n)."""
+        """Return -log of the share of the side's values that are at least as far out, (v, n)."""
         middle, n = len(SHARES) - 1, values.shape[1]
-        # A value equal to several knots counts as the one nearest to the median, on either side.
+        # A value equal to several knots counts as the knot nearest to the median.
         passed, beyond = np.zeros(values.shape, dtype=np.int8), np.empty(values.shape, dtype=bool)
         for j in range(middle + 1):
             np.greater_equal(values, self.knots[:, j, None], out=beyond)
@@ -104,7 +103,7 @@ class TwoTails:
         side, column = (passed.take(outside) > 0).astype(np.int64), outside // n
         place = passed + np.arange(len(values))[:, None] * (last + 1)
         anchor, slope, height, reach = self._lines
-        # All positions are valid: "clip" skips the check, which saves a third of the time.
+        # All indices are valid: "clip" skips their check, which saves a third of the time.
         surprise = values - anchor.take(place, mode="clip")
         surprise *= slope.take(place, mode="clip")
         surprise += height.take(place, mode="clip")
@@ -119,7 +118,7 @@ class TwoTails:
     def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return anchors, slopes and heights of the lines between knots, (v, 21) each.
 
-        They reach from below the first knot to beyond the last, with the median in the middle. Also
+        The lines reach from below the first knot to beyond the last, the median in the middle. Also
         return the distance from the median to the outermost knots below and above, (v, 2).
         """
         middle = len(SHARES) - 1
@@ -137,11 +136,11 @@ class TwoTails:
 class UpperTail:
     """Minus the logarithm of the share of rows that score at least as high.
 
-    It is counted up to the last score, then as steep as an exponential tail. Where that tail is
-    higher, it is used instead: a score far beyond all others is rarer than one in n.
+    The share is counted up to the last score, then falls as an exponential tail. Where this tail is
+    higher, it replaces the count: a score far beyond all others is rarer than one in n.
     """
 
-    # Scores, increasing, and minus the log of the share counted at each; linear in between.
+    # Increasing scores, and -log of the share of rows counted at each; linear in between.
     knots: Annotated[FloatArray, "k", SQUARABLE]
     surprise: Annotated[FloatArray, "k", Meta(ge=0, le=LARGEST_SURPRISE)]
     # The exponential tail: surprise = slope (score - zero).
@@ -159,7 +158,7 @@ class UpperTail:
     def fit(
         cls, scores: FloatArray, *, ends: bool = False, shares: tuple[float, float] = UPPER
     ) -> UpperTail:
-        """Learn from scores (n,); if the tail `ends`, no score is rarer than the highest of them.
+        """Learn from scores (n,); if the tail `ends`, no score is rarer than the highest score.
 
         Else the tail goes through the quantiles at two `shares`.
         """
@@ -173,7 +172,7 @@ class UpperTail:
         return cls(values, surprise, zero, slope)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return minus the log of the share of rows that score at least as high as each (r,)."""
+        """Return -log of the share of rows that score at least as high as each score (r,)."""
         counted: FloatArray = np.interp(scores, self.knots, self.surprise)
         if self.slope == 0.0:
             return counted
@@ -181,7 +180,7 @@ class UpperTail:
         return np.maximum(counted, self.steepness(scores) - ALLOWED)
 
     def steepness(self, scores: FloatArray) -> FloatArray:
-        """Return minus the log of that share by the exponential tail alone, for each score (r,)."""
+        """Return -log of the share beyond each score (r,), by the exponential tail alone."""
         return self.slope * (scores - self.zero)
 
 

@@ -1,1 +1,1 @@
-"""What a cell is expected to read given the others of its row."""
+"""The value expected in a cell, given the other cells of its row."""

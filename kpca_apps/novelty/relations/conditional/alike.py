@@ -1,4 +1,4 @@
-"""Evidence from rows that share values with a row: the value that most of them hold."""
+"""Evidence against a cell from the other rows that share values with its row."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from kpca_apps.names import in_prose, quoted, quoted_cell
 from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.result import CONTRADICTED
 
-FEWEST_TO_SUGGEST = 5  # least rows that agree; with fewer, either value may be wrong
+FEWEST_TO_SUGGEST = 5  # least number of agreeing rows; with fewer, their value may be wrong instead
 
 
 class RowsAlike(NamedTuple):
-    """Other rows that share values with a row."""
+    """The other rows that share some values with a row."""
 
-    shared: tuple[tuple[str, str], ...]  # columns, and the shared value of each
-    n_agreeing: int  # number of these rows with the expected value
-    n_rows: int  # number of these rows
+    shared: tuple[tuple[str, str], ...]  # pairs of a column and the value shared in it
+    n_agreeing: int  # number of other rows with the expected value
+    n_rows: int  # number of other rows
 
 
 def contradicted(
     row: int, column: str, seen: str, expected: str, log_p: float, alike: RowsAlike
 ) -> Evidence:
-    """Return evidence against a cell; `expected` is empty if the rows differ or lack a value."""
+    """Return evidence against a cell; `expected` is empty if the others are empty or disagree."""
     names = defaultdict[str, list[str]](list)
     for name, text in alike.shared:
         names[text].append(quoted(name))

@@ -1,17 +1,17 @@
-"""How probable the value of a column is, given the value of another: counts of pairs of levels.
+"""Probability of a column's value given another column's, from counts of pairs of levels.
 
-Let n_gv rows have values g and v, n_g rows g, with t_g different values, and let q be the
-distribution of the column alone. The probability is that of a Pitman-Yor process (Teh 2006,
-equation 1), without the row itself:
+Let n_gv be the number of rows with values g and v, n_g the number with g, t_g the number of
+different v among these n_g rows, and q the distribution of the column alone. Without the row
+itself, the probability is that of a Pitman-Yor process (Teh 2006, equation 1):
 
     P(v | g) = (max(n_gv - d, 0) + (m + d t_g) q(v)) / (n_g + m)
 
 With d = 0 this is the conditional mean embedding with delta kernels and ridge m (Song et al. 2009).
-m and d maximise the leave-one-out likelihood; a pair of columns counts if it beats q's likelihood.
+m and d maximise the leave-one-out likelihood. A column is a predictor if it beats q's likelihood.
 
-The p-value of a cell is the probability of values at most as likely. Values with one row in their
-group are errors where they outnumber those with two rows more than fourfold: the process itself
-has at most about four (d = 1/2).
+The p-value of a cell is the probability of values at most as likely. Values that occur once in
+their group (the n_g rows) are errors if they outnumber those that occur twice more than fourfold:
+in the process itself, the ratio is at most about four (d = 1/2).
 
 References
 ----------
@@ -36,27 +36,27 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, Levels
 
-SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)  # candidates for m
-DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d
-# Least gain of a pair of columns: as a share of the target's entropy, and in nats over all rows.
+SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)  # candidates for m (ridge)
+DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
+# Least gain of a predictor: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # largest number of predictors of a column
-MOST_TRIED = 50_000  # pairs of columns; with more than 316 columns, of those near each other
-ONCE_TO_TWICE = 4.0  # largest ratio of values with one row in their group to those with two
-MOST_BY_RIGHT = 0.1  # share of correct ones among values with one row, below which all are errors
+MOST_TRIED = 50_000  # largest number of column pairs: of nearby columns, if there are over 316
+ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to values found twice
+MOST_BY_RIGHT = 0.1  # share of correct values among those that occur once; if less, all are errors
 AGREEING = 0.75  # least share of similar rows that must agree on another value
-LEAST_AGREEING, UNDECIDED = 5, 0.1  # to expect a value: least agreeing rows, limit to P(others)
+LEAST_AGREEING, UNDECIDED = 5, 0.1  # to expect a value: least number of rows, largest P(others)
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
-DENSE = 8  # largest ratio of possible pairs to rows for counts in a dense array
+DENSE = 8  # largest ratio of possible pairs to rows for which counts fill a dense array
 LARGEST_COUNT = 2**53
 
 
 class Cells(NamedTuple):
     """The cells of a column."""
 
-    codes: IntArray  # (n,), as numbered by `LevelColumn`
-    levels: Levels  # as the table itself numbers them
+    codes: IntArray  # (n,), codes of `LevelColumn`
+    levels: Levels  # levels as numbered in the table itself
 
     def text(self, row: int) -> str:
         """Return a cell, empty if it is missing."""
@@ -66,12 +66,12 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
-    """The levels of a column with their counts; codes: levels, then missing, then unseen."""
+    """The levels of a column with their counts; codes number levels, then missing, then unseen."""
 
     name: str
     spec: ColumnSpec
-    texts: tuple[str, ...]  # levels; of each number or date, the most frequent spelling
-    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # of each level, then missing
+    texts: tuple[str, ...]  # levels; a number or date in its most frequent spelling
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # by level, then missing
 
     def validate(self) -> None:
         """Refuse counts that do not match the levels."""
@@ -82,7 +82,7 @@ class LevelColumn:
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
-        """Count the levels of a column; words for "unknown" are missing."""
+        """Count the levels of a column; words such as "unknown" count as missing."""
         levels = spec.levels(column)
         spellings = _keyed(levels, spec).with_columns(n=levels.counts)
         known = spellings.filter(~pl.col("text").str.to_lowercase().is_in([*NOT_KNOWN]))
@@ -93,7 +93,7 @@ class LevelColumn:
         return cls(column.name, spec, tuple(merged["text"]), counts)
 
     def without(self, codes: IntArray) -> LevelColumn:
-        """Return the column without some levels, as if they were unseen."""
+        """Return the column without some levels, given by code, as if they were unseen."""
         kept = np.delete(np.arange(len(self.counts)), codes)
         texts = tuple(self.texts[place] for place in kept[:-1])
         return replace(self, texts=texts, counts=self.counts[kept])
@@ -109,7 +109,7 @@ class LevelColumn:
         return len(self.counts)
 
     def cells(self, table: Table) -> Cells:
-        """Encode the cells of a table; all are missing if it lacks the column."""
+        """Encode the cells of a table; all are missing if the table lacks the column."""
         if self.name not in table.columns:
             n_rows, none = table.frame.height, pl.Series([], dtype=pl.String)
             codes = np.full(n_rows, self.missing, dtype=np.int64)
@@ -130,21 +130,21 @@ class LevelColumn:
 
     @cached_property
     def _places(self) -> dict[float | str, int]:
-        """The code of each level, by its number or text."""
+        """Map the number or text of each level to its code."""
         every = np.arange(len(self.texts), dtype=np.int32)
         levels = Levels(pl.Series(self.texts, dtype=pl.String), every)
         return {key: place for place, key in enumerate(_keys(levels, self.spec))}
 
     @cached_property
     def _by_count(self) -> tuple[IntArray, IntArray]:
-        """Counts in increasing order, and their cumulative sum from 0."""
+        """Counts in increasing order, and their cumulative sums from 0."""
         ordered = np.sort(self.counts)
         return ordered, np.append(0, np.cumsum(ordered))
 
     def rarity(self, codes: IntArray, own: BoolArray) -> FloatArray:
-        """Return the share of cells whose value is at most as frequent as each cell's, (n,).
+        """Return, for each cell, the share of cells with a value at most as frequent, (n,).
 
-        Cells that were not counted (not `own`, (n,)) count once here.
+        A cell outside the counts (not `own`, (n,)) is counted once here.
         """
         ordered, n_cells = self._by_count
         times = np.append(self.counts, 0)[codes] + ~own
@@ -153,9 +153,9 @@ class LevelColumn:
         return shares
 
     def log_p_new(self, codes: IntArray, own: BoolArray) -> FloatArray:
-        """Return, for new cells, the log share of cells whose value occurs once, else 0, (n,).
+        """Return the log probability of a new value for cells with new values, else 0, (n,).
 
-        A value of a counted row (`own`, (n,)) is new if no other row has it.
+        The value of a training row (`own`, (n,)) is new if no other row has it.
         """
         own, cells = own & (codes < self.missing), self.counts[:-1]
         is_new = (np.append(self.counts, 0)[codes] == own) & (codes != self.missing)
@@ -164,7 +164,7 @@ class LevelColumn:
 
     @cached_property
     def log_q(self) -> FloatArray:
-        """Log probability of each code in the column alone, one of its cells left out, (codes,)."""
+        """Log probability of each code in the column alone, leaving out one cell, (codes,)."""
         n_cells = int(self.counts.sum()) - 1
         shares = (np.maximum(self.counts - 1, 0) + NEW) / (n_cells + NEW * (self.n_codes + 1))
         return np.log(shares)
@@ -176,14 +176,14 @@ class LevelColumn:
 
 
 def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
-    """Return the numbers of levels as the column reads them, or their texts."""
+    """Return the number of each level, or its text if the level is no number."""
     keyed = _keyed(levels, spec)
     pairs = zip(keyed["word"], keyed["value"], strict=True)
     return [word if value is None else value for word, value in pairs]
 
 
 def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
-    """Return texts of levels, with the number ("value") or else the word that identifies each."""
+    """Return the levels' texts, each with its number ("value") or else its key word ("word")."""
     numbers = np.full(len(levels.texts), np.nan)
     if spec.format is not None:
         numbers = levels.read(spec.format).values
@@ -193,14 +193,14 @@ def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
 
 
 class _Groups(NamedTuple):
-    """Summary of each group (g of them) from counts of pairs (p of them), sorted by group."""
+    """Summaries of g groups (rows with one predicting value) from counts of p pairs, by group."""
 
     n_rows: IntArray  # (g,), number of rows
     n_kinds: IntArray  # (g,), number of different values
     first: IntArray  # (g,), code of the most frequent value; on ties the lowest code
-    n_first: IntArray  # (g,), number of rows with that value
-    second: IntArray  # (g,), code of the next value; -1 if there is none
-    n_second: IntArray  # (g,), number of rows with that value
+    n_first: IntArray  # (g,), number of rows with the most frequent value
+    second: IntArray  # (g,), code of the second most frequent value; -1 if there is none
+    n_second: IntArray  # (g,), number of rows with the second value
     rarer: IntArray  # (p,), number of rows of the group with a less frequent value
     as_rare: IntArray  # (p,), number of rows of the group with a value at most as frequent
 
@@ -212,7 +212,8 @@ class _Groups(NamedTuple):
         n_rows = np.bincount(group, counts).astype(np.int64)
         last = np.cumsum(n_kinds) - 1
         before = np.where(n_kinds > 1, last - 1, last)
-        # Find runs of equal counts in a group, and the rows before each run and up to its end.
+        # Find runs of equal counts in a group, the number of rows before each run, and up to its
+        # end.
         changes = (np.diff(of_group) != 0) | (np.diff(ordered) != 0)
         starts = np.flatnonzero(np.r_[True, changes][: len(order)])
         ends = np.append(starts[1:], len(order)) - 1
@@ -228,36 +229,36 @@ class _Groups(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What a relation finds for the target's cells in n rows."""
+    """Judgement of the target's cells in n rows by a relation."""
 
     has_given: BoolArray  # whether the row has the predicting value
     log_p: FloatArray  # log probability of values at most as likely; 0 without other rows
-    # Whether the cell counts in `log_other`: if one value is expected, if its own value was seen,
-    # or if the given value is unseen.
+    # Whether the cell counts in `log_other`: a value is expected, the group has the cell's value,
+    # or the predicting value is unseen.
     decides: BoolArray
-    log_other: FloatArray  # log probability of values other than the expected one; 0 if seen
-    log_right: FloatArray  # log probability of another value that is correct
-    expected: IntArray  # most frequent code in the other rows of the group; -1 without rows
-    n_expected: IntArray  # number of other rows of the group with that code
-    n_rows: IntArray  # number of other rows of the group
+    log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
+    log_right: FloatArray  # log probability of a correct cell with a value other than expected
+    expected: IntArray  # most frequent code in the group's other rows; -1 without other rows
+    n_expected: IntArray  # number of the group's other rows with that code
+    n_rows: IntArray  # number of the group's other rows
 
     @property
     def agrees(self) -> BoolArray:
-        """Whether most other rows of the group agree on a value."""
+        """Whether most of the group's other rows agree on a value."""
         most: BoolArray = self.n_expected >= np.maximum(AGREEING * self.n_rows, LEAST_AGREEING)
         return most
 
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """Counts of rows with each level of one column and each of another."""
+    """Number of rows with each pair of levels of two columns."""
 
-    given: Annotated[int, Meta(ge=0)]  # place of the predicting column
+    given: Annotated[int, Meta(ge=0)]  # index of the predicting column
     target: Annotated[int, Meta(ge=0)]
     n_codes: Annotated[int, Meta(ge=1)]  # number of codes of the target
     shrinkage: Annotated[float, Meta(gt=0, le=1e6)]  # m
     discount: Annotated[float, Meta(ge=0, lt=1)]  # d
-    gain: Annotated[float, Meta(ge=0, le=1e3)]  # nats per row gained over the column alone
+    gain: Annotated[float, Meta(ge=0, le=1e3)]  # gain over the column alone, in nats per row
     pairs: Annotated[IntArray, "p", Meta(ge=0)]  # given code * n_codes + target code; increasing
     counts: Annotated[IntArray, "p", Meta(ge=1, le=LARGEST_COUNT)]
 
@@ -276,19 +277,19 @@ class Relation:
 
     @cached_property
     def isolated(self) -> float:
-        """Probability that a value with one row in its group is correct."""
+        """Probability that a value that occurs once in its group is correct."""
         once, twice = self._n_others
         return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
 
     @cached_property
     def has_exceptions(self) -> bool:
-        """Whether many of the values with one row in their group are correct."""
+        """Whether many values that occur once in their group are correct."""
         once, twice = self._n_others
         return ONCE_TO_TWICE * twice > MOST_BY_RIGHT * once
 
     @cached_property
     def _n_others(self) -> tuple[int, int]:
-        """Numbers of values that occur once and twice in a group, without its commonest value."""
+        """Number of values that occur once, and twice, in a group, the commonest value excluded."""
         is_first = self.pairs % self.n_codes == self._sums.first[self._group]
         others = (self._sums.n_rows[self._group] > 2) & ~is_first
         once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
@@ -297,9 +298,9 @@ class Relation:
     def judge(
         self, columns: Sequence[LevelColumn], codes: Sequence[IntArray], own: BoolArray
     ) -> Judgement:
-        """Judge rows by their codes; each counted row (`own`, (n,)) is left out."""
+        """Judge rows by their codes; compare training rows (`own`, (n,)) with other rows only."""
         sums, value = self._sums, codes[self.target]
-        own = own & (value < self.n_codes)  # rows with dropped levels were not counted
+        own = own & (value < self.n_codes)  # rows with removed levels were not counted
         known = codes[self.given] < len(sums.n_rows)
         group = np.where(known, codes[self.given], 0)
         pair, counted = _find(self.pairs, group * self.n_codes + value)
@@ -313,7 +314,7 @@ class Relation:
         rarity = columns[self.target].rarity(value, own)
         p = np.minimum((as_likely + new * rarity) / (n_rows + self.shrinkage), 1.0)
         p = np.where((n_same == 0) & (sums.n_first[group] > 1), p * self.isolated, p)
-        # If the row itself is left out, another value may be the most frequent.
+        # Without the row itself, another value may be the most frequent.
         is_first = sums.first[group] == value
         is_second = own & is_first & (sums.n_first[group] - 1 < sums.n_second[group])
         expected = np.where(is_second, sums.second[group], sums.first[group])
@@ -359,9 +360,9 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
 def gain_of(
     given: IntArray, value: IntArray, counts: IntArray, column: LevelColumn, *, missing: int
 ) -> tuple[float, float, float] | None:
-    """Return the gain of a predictor in nats a row, with the best m and d; None if it is too small.
+    """Return a predictor's gain in nats a row, with the best m and d; None if it is too small.
 
-    The gain is in leave-one-out likelihood; `counts` (p,) are the rows with each pair of values.
+    The gain is in leave-one-out likelihood; `counts` (p,) are numbers of rows by pair of values.
     """
     n_rows = np.bincount(given, counts) if len(given) else np.zeros(0)
     kept = (given != missing) & (n_rows[given] > 1)
@@ -369,7 +370,7 @@ def gain_of(
     n_cells, of_groups = int(column.counts.sum()), n_rows[given]
     own = float(counts @ column.log_q[value])
     least = max(LEAST_SHARE * column.nats * n_cells, LEAST_NATS)
-    # The in-sample likelihood is an upper bound of the leave-one-out one: it rules out most pairs.
+    # Test the in-sample likelihood first, an upper bound of the leave-one-out likelihood.
     if float(counts @ np.log(counts / of_groups)) - own <= least:
         return None
     rest, others = of_groups - 1, counts - 1
@@ -388,7 +389,7 @@ def gain_of(
 def joint_counts(
     a: IntArray, b: IntArray, n_a: int, n_b: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the pairs of codes below n_a and n_b that occur, sorted, and the rows of each."""
+    """Return the pairs of codes below n_a and n_b that occur, sorted, and their numbers of rows."""
     keys = (a * n_b + b)[(a < n_a) & (b < n_b)]
     if n_a * n_b <= DENSE * len(keys):
         counts = np.bincount(keys)
@@ -400,7 +401,7 @@ def joint_counts(
 
 
 def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
-    """Return the place of each number in `ordered` (0 if absent), and whether it is there."""
+    """Return the index of each number in `ordered` (0 if absent), and whether it was found."""
     n_possible = int(ordered[-1]) + 1 if len(ordered) else 0
     if n_possible <= DENSE * len(wanted):
         places = np.full(n_possible + 1, -1)

@@ -1,8 +1,8 @@
 """How far numbers are from their expected values, and how rare such distances are.
 
-A predictor gives each row an expected number, and the ratio of the distance from it to the usual
-distance. Ratios have a Pareto tail through two of their quantiles. A number is named if its p-value
-keeps the false discovery rate (Benjamini and Hochberg 1995).
+A predictor gives each row an expected number and a ratio: the distance from that number over the
+usual distance. The ratios have a Pareto tail through two of their quantiles. A number is called
+wrong if its p-value keeps the false discovery rate (Benjamini and Hochberg 1995).
 
 References
 ----------
@@ -25,54 +25,54 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that determine their tail
-FALSE_DISCOVERIES = 0.05  # largest rate among numbers that predictors call wrong
-# More numbers called wrong, or a heavier tail, show a second group of rows. The Pareto exponent is
-# 4.6 for normal residuals, 1.0 for Cauchy ones, .9 if 6 % lie six times as far as 9 of 10 others.
+FALSE_DISCOVERIES = 0.05  # largest rate of false discoveries among numbers called wrong
+# More wrong numbers, or a smaller Pareto exponent, show that the rows form two groups. The exponent
+# is 4.6 for normal residuals, 1.0 for Cauchy, 0.9 if 6 % lie six times as far as 9 of 10 others.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
-LEAST_SUPPORT, FAR = 4, 3.0  # least supporting rows, and least ratio, of a number called wrong
-SMALLEST = 1e-6  # least ratio of which the logarithm is taken
+LEAST_SUPPORT, FAR = 4, 3.0  # least number of supporting rows, and least ratio, of a wrong number
+SMALLEST = 1e-6  # smaller ratios are raised to this before taking logarithms
 
 
 class Ratios(NamedTuple):
     """Distances of the numbers of n rows from their expected values."""
 
-    ratio: FloatArray  # distance over the usual distance; NaN without an expected value
+    ratio: FloatArray  # distance over the usual distance; NaN if no number is expected
     expected: FloatArray  # expected number, in the unit of the column
     support: IntArray  # number of rows that determine the expected value
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """How rare the ratios of a predictor are."""
+    """How rare a predictor's ratios of distance to usual distance are."""
 
     tail: UpperTail  # tail of the log ratios
     limit: Annotated[float, Meta(ge=-1e3, le=0)]  # log p-value up to which numbers are called wrong
 
     @classmethod
     def fit(cls, of: Ratios, n_predictors: int) -> Calibrated:
-        """Learn from the rows that one of several predictors was learned from."""
+        """Fit the tail of the training rows' ratios, for one of `n_predictors` predictors."""
         logs = _logs(of.ratio[~np.isnan(of.ratio)])
         tail = UpperTail.fit(logs, shares=FAR_SHARES)
         n_looked = len(logs) * n_predictors
         return cls(tail, discovery_limit(-tail.steepness(logs), n_looked, FALSE_DISCOVERIES))
 
     def is_of_one_group(self, of: Ratios) -> bool:
-        """Whether the rows learned from contain no second group that is far off."""
+        """Whether no second group of training rows is far from its expected numbers."""
         few = max(FEW, FEW_SHARE * len(of.ratio))
         return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 
     def surprise(self, of: Ratios) -> FloatArray:
-        """Return -log of the share of ratios as large as each, (n,); 0 if none is expected."""
+        """Return -log of the share of ratios as large as each, (n,); 0 if no number is expected."""
         return np.where(np.isnan(of.ratio), 0.0, self.tail(_logs(of.ratio)))
 
     def named(self, of: Ratios) -> BoolArray:
-        """Return which numbers are far off beyond chance, (n,)."""
+        """Return which numbers are called wrong, (n,)."""
         is_far: BoolArray = -self.tail.steepness(_logs(of.ratio)) <= self.limit
         return is_far & (of.ratio >= FAR) & (of.support >= LEAST_SUPPORT)
 
 
 def _logs(ratio: FloatArray) -> FloatArray:
-    """Return log ratios, the smallest one for NaN, rounded so that equal rows tie."""
+    """Return log ratios (the least for NaN), rounded so that equal rows tie."""
     return eight_digits(np.log(np.fmax(ratio, SMALLEST)))
 
 

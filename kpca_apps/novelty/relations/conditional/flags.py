@@ -1,9 +1,9 @@
-"""Columns of few values given one another: a machine marked as failed without any of its causes.
+"""Columns of few values that contradict each other: a machine failed without any known cause.
 
-Of the n rows that agree with a row in all related columns, k have its value in one column; with
-n >= 50 the value has the share (k - 1/2) / n. Values that are rare among all rows do not count,
-nor do columns that more than a few rows clearly contradict. The surprise of a row is that of its
-rarest value, as a share of the rows learned from.
+If n rows agree with a row in all related columns, and k of them also have its value in one more
+column, that value has the share (k - 1/2) / n (n >= 50). Values that are rare in the whole table do
+not count, nor do columns that more than a few rows clearly contradict. The surprise of a row is
+-log of the share of training rows whose rarest value is at least as rare.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
 from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-MOST_VALUES = 10  # largest number of values of a column
-LEAST_ALIKE = 50  # least number of rows that agree in the other columns
+MOST_VALUES = 10  # largest number of values of a column judged here
+LEAST_ALIKE = 50  # least number of rows that agree in all other columns
 LEAST_NATS = 20.0  # least mutual information of two related columns, over all rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
-# Largest share of a value among similar rows, over its share among all rows, for it to count, and
-# to be evidence; least share of similar rows that must agree on another value.
+# Largest ratio of a value's share among similar rows to its share among all rows: to count, to be
+# evidence. Least share of similar rows that must agree on another value.
 CONTRADICTED, CLEARLY, AGREEING = 0.2, 0.05, 0.95
-UNSEEN = 3  # number of rows added, so that the bound for a value unseen in n rows is 3 / n
+UNSEEN = 3  # rule of three: at most 3 / n of all rows hold a value unseen in n rows
 
 
 @dataclass(frozen=True, eq=False)
 class FlagCounts:
-    """Counts of rows with each value of a column beside each pattern of other columns."""
+    """Number of rows with each value of a column, for each combination of other columns' values."""
 
-    target: Annotated[int, Meta(ge=0)]  # place of the column
-    given: tuple[Annotated[int, Meta(ge=0)], ...]  # places of the other columns
-    keys: Annotated[IntArray, "g"]  # hashes of frequent patterns, increasing
+    target: Annotated[int, Meta(ge=0)]  # index of the column
+    given: tuple[Annotated[int, Meta(ge=0)], ...]  # indices of the other columns
+    keys: Annotated[IntArray, "g"]  # hashes of frequent combinations, increasing
     counts: Annotated[IntArray, "g k", Meta(ge=0, le=2**53)]
     share: Annotated[FloatArray, "k", Meta(ge=0, le=1)]  # share of all rows with each value
 
     def validate(self) -> None:
-        """Refuse patterns out of order."""
+        """Refuse combinations out of order."""
         if not self.given or (np.diff(self.keys) <= 0).any():
             raise ValueError("patterns out of order")
 
@@ -59,7 +59,7 @@ class FlagCounts:
         return cls(target, given, keys[many], counts[many], counts.sum(axis=0) / counts.sum())
 
     def judge(self, codes: Sequence[IntArray], own: BoolArray) -> _Judged:
-        """Return how rare each row's value is among similar rows; rows in `own` are left out."""
+        """Return how rare each row's value is among the other rows that are similar."""
         key, value = _hashes(codes, self.given), codes[self.target]
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         known = value < self.counts.shape[1]
@@ -79,7 +79,7 @@ class _Judged(NamedTuple):
 
     share: FloatArray  # share of the value; 1 if it is not contradicted
     clear: BoolArray  # whether the value is clearly wrong
-    place: IntArray  # place of the pattern in `keys`
+    place: IntArray  # index of the combination in `keys`
     n_rows: IntArray  # number of other rows that agree
 
 
@@ -88,7 +88,7 @@ class Flags:
     """Counts for all columns of few values."""
 
     counts: tuple[FlagCounts, ...]
-    tail: UpperTail  # tail of the rarest values of the rows learned from
+    tail: UpperTail  # tail of the rarest values of the training rows
 
     @classmethod
     def learn(cls, columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Flags:
@@ -117,7 +117,7 @@ class Flags:
             for row in np.flatnonzero(judged.clear).tolist():
                 counts, log_p = of.counts[judged.place[row]], float(np.log(judged.share[row]))
                 most = int(counts.argmax())
-                # Missing cells of other rows do not contradict a value.
+                # A missing cell in the other rows does not contradict a value.
                 if most != column.missing and (row not in best or log_p < best[row].log_p):
                     shared = tuple((columns[at].name, cells[at].text(row)) for at in of.given)
                     alike = RowsAlike(shared, int(counts[most]), int(judged.n_rows[row]))
@@ -126,13 +126,12 @@ class Flags:
         return self.tail(self._rarest(codes, own)), tuple(best[row] for row in sorted(best))
 
     def _rarest(self, codes: Sequence[IntArray], own: BoolArray) -> FloatArray:
-        """Return -log of the smallest share of each row's values, (n,)."""
+        """Return -log of the smallest share among each row's values, (n,)."""
         shares = [of.judge(codes, own).share for of in self.counts]
         return -np.log(np.min(shares, axis=0)) if shares else np.zeros(len(own))
 
 
 def _hashes(codes: Sequence[IntArray], given: Sequence[int]) -> IntArray:
-    """Hash each row's codes in some columns, (n,)."""
     key = np.zeros(len(codes[0]), dtype=np.uint64)
     for place in given:
         key = key * STEP + codes[place].astype(np.uint64) + np.uint64(1)

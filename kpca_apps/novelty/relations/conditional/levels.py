@@ -1,18 +1,17 @@
-"""Cells that the other cells of their row contradict, by counts of levels beside each other.
+"""Cells that the other cells of their row contradict, by counts of pairs of levels.
 
-Each column gives the cells of another a probability (`counts.py`). That of a cell is their
-geometric mean, weighted by how much each column predicts in general, so one wrong cell does not
-make the others odd. Unseen values count as missing, as all values of a row may be new.
+Each other column gives a cell a probability (`counts.py`). Their geometric mean is weighted by how
+well each column predicts in general, so one wrong cell does not make the others odd. Unseen values
+count as missing, as all values of a row may be new.
 
-A cell spelt like the expected value is a misspelling (`writing.py`), and the share of other values
-spelt as much alike is a further factor. Misspellings are removed before all is counted again.
+A cell spelt like the expected value is a misspelling (`writing.py`): its probability is multiplied
+by the share of other values spelt as closely. Counts are repeated without misspellings.
 
-A cell is evidence if most similar rows agree on another value, at a false discovery rate learned
-with the counts (Benjamini and Hochberg 1995). Wrong cells among the rows learned from make it an
-upper bound. Rarity counts for misspellings only, because new values are rare whether right or
-wrong. If cells contradict each other, the one with most contradictions is wrong, and what it says
-about the others is discarded. A column that is odd in most rows of a level of another is an
-exception, not an error.
+A cell is wrong if most similar rows agree on another value, at a false discovery rate learned with
+the counts (Benjamini and Hochberg 1995). Wrong cells among the training rows make it an upper
+bound. Rarity counts for misspellings only, because new values are rare whether right or wrong. If
+cells contradict each other, the one with most contradictions is wrong, and its own evidence is
+discarded. A column that is odd in most rows with a level of another is an exception, not an error.
 
 References
 ----------
@@ -59,33 +58,35 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
-MOST_DISTINCT = 0.9  # largest share of distinct values; above, values repeat too rarely
-FALSE_DISCOVERIES = 0.2  # largest rate among the cells of a column that are called wrong
+MOST_DISTINCT = 0.9  # largest share of distinct values; with more, too few values repeat
+FALSE_DISCOVERIES = 0.2  # largest rate of false discoveries among cells of a column called wrong
 LEAST_ODD = 0.25  # probability above which cells are not examined
-SEVERAL = 2  # least number of columns against a cell if exceptions to one column are common
+SEVERAL = 2  # least number of columns against a cell where exceptions to one column are common
 # A cell with SUSPECT times the contradictions of any candidate is itself suspect, and is called
 # wrong if its probability is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # least rows of a level with an exception; it must occur in most of them, too
-# Probability of other values below which a cell is wrong whatever the false discovery rate, and the
-# same for a missing cell; largest share of missing cells in a column where one may be wrong.
+LEAST_BY_RULE = 3  # least number of rows of an exception, which must also be most rows of the level
+# A cell is always wrong if unexpected values have a smaller probability than this: filled cells,
+# missing cells. Largest share of missing cells in a column where missing cells may be wrong.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
-TIE = 1e-3  # largest difference of contradictions, in nats, for the less probable cell to be wrong
-LEVEL = 0.1  # largest p-value of a cell called wrong, unless it is missing
-MOST_AT_ONCE = 2_000_000  # largest number of rows times pairs of columns
-SMALLEST = 1e-12  # least probability of which the logarithm is taken
+# Largest difference of contradictions (nats) of tied cells; the less probable cell is then wrong.
+TIE = 1e-3
+LEVEL = 0.1  # largest p-value of a filled cell called wrong
+MOST_AT_ONCE = 2_000_000  # largest product of rows and pairs of columns judged at once
+SMALLEST = 1e-12  # smaller probabilities are raised to this before taking logarithms
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedCells:
-    """Surprise of n rows, -log of the p-value of the oddest cell, and evidence in row order."""
+    """Surprise of n rows (-log p-value of the oddest cell), and evidence against cells by row."""
 
     surprise: FloatArray  # (n,)
     cells: tuple[Evidence, ...]  # evidence against levels
     numbers: tuple[Evidence, ...]  # evidence against numbers
 
 
-# Columns that are odd by rule in rows with a level of another: both places, the level's code.
+# (column, other column, code): as a rule, the column is odd in rows with that level of the other
+# column.
 Exceptions = tuple[
     tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)]], ...
 ]
@@ -103,7 +104,7 @@ class LevelRelations:
     flags: Flags
 
     def validate(self) -> None:
-        """Refuse relations between columns that are not there."""
+        """Refuse relations between columns that do not exist."""
         n_columns = len(self.columns)
         places = [place for of in self.relations for place in (of.given, of.target)]
         places += [place for b, a, _ in self.exceptions for place in (b, a)]
@@ -141,7 +142,7 @@ class LevelRelations:
             kept = [of for of in rows.relations if of.target not in loose]
             exceptions = rows.exceptions
             rows = _Rows.of(rows.columns, kept, rows.cells, rows.own).excepting(exceptions)
-        # Numbers that recur are judged as levels.
+        # Numbers that recur are judged as levels, not as numbers.
         recurring = {columns[of.target].name for of in rows.relations}
         return cls(
             tuple(rows.columns),
@@ -159,9 +160,9 @@ class LevelRelations:
         own: BoolArray | None = None,
         notations: Mapping[str, Notation] = MappingProxyType({}),
     ) -> JudgedCells:
-        """Judge each row by itself, and rows learned from (marked in `own`, (n,)) as if left out.
+        """Judge each row, and training rows (marked in `own`, (n,)) as if left out.
 
-        Columns that the table lacks are ignored. Numbers are written in the `notations` of columns.
+        Ignore columns that the table lacks; write expected numbers in the `notations` of columns.
         """
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         known = {place for place, of in enumerate(self.columns) if of.name in table.columns}
@@ -175,7 +176,7 @@ class LevelRelations:
         named = {(of.row, of.column) for of in found}
         place = {of.name: number for number, of in enumerate(columns)}
         at = np.array([of.row for of in flags], dtype=np.int64)
-        # Drop flags of cells that are called wrong already, or that such a cell contradicts.
+        # Drop flags of cells that are already called wrong, or that a wrong cell contradicts.
         found += (
             of
             for of, is_exception in zip(flags, rows.are_exceptions(at), strict=True)
@@ -185,7 +186,7 @@ class LevelRelations:
         named = {(of.row, of.column) for of in found}
         of_numbers, numbers = self.numbers.judge(table, [*place], cells, own, named, notations)
         of_new, new = find_new_levels(columns, cells, own)
-        n_looked = float(np.log(max(self.n_looked, 1)))  # Bonferroni over the columns
+        n_looked = float(np.log(max(self.n_looked, 1)))  # Bonferroni correction for the columns
         found = [
             of._replace(log_p=min(of.log_p + n_looked, 0.0))
             for of in found
@@ -199,7 +200,7 @@ class LevelRelations:
         )  # fmt: skip
         of_levels = _surprise(rows.log_p.min(axis=1, initial=0.0), self.n_looked)
         smallest = -np.max([of_levels, of_numbers, of_flags, of_new], axis=0)
-        # Rounded so that equal rows tie in any batch.
+        # Round, so that equal rows tie in any batch.
         surprise = eight_digits(_surprise(smallest, sum(map(bool, kinds))))
         found = sorted([*found, *new], key=lambda of: of.row)
         return JudgedCells(surprise, tuple(found), numbers)
@@ -210,26 +211,24 @@ class _Odd(NamedTuple):
 
     row: IntArray
     target: IntArray
-    log_p: FloatArray  # log probability, with the factor of the spelling
-    likeness: FloatArray  # log share of values spelt as much like the expected one as the cell
+    log_p: FloatArray  # log probability, multiplied by the factor of the spelling
+    likeness: FloatArray  # log share of values spelt as close to the expected value
     expects: BoolArray  # whether similar rows agree on another value
-    recurs: BoolArray  # whether a misspelling is too frequent to be a slip
+    recurs: BoolArray  # whether a misspelling is too frequent for a typing error
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows whose cells are judged."""
-
     columns: Sequence[LevelColumn]
     relations: Sequence[Relation]
     exceptions: Exceptions
     cells: Sequence[Cells]  # cells of each column
-    own: BoolArray  # (n,), whether the relations were learned from the row
-    # The rest is (n, columns), a row for each row of the table:
+    own: BoolArray  # (n,), whether the row is a training row
+    # The arrays below are (n, columns), a row for each row of the table.
     log_p: FloatArray  # log probability of each cell given the others
     log_other: FloatArray  # log probability of values other than the expected one
-    log_right: FloatArray  # log probability of another value that is correct
-    strongest: IntArray  # place of the relation that contradicts the cell most; -1 if none
+    log_right: FloatArray  # log probability of a correct cell with a value other than expected
+    strongest: IntArray  # index of the relation that contradicts the cell most, or -1
     n_against: IntArray  # number of columns by which similar rows agree on another value
     n_for: IntArray  # number of columns by which similar rows agree on the cell's own value
 
@@ -274,7 +273,7 @@ class _Rows:
         return replace(rows, log_p=np.where(is_exception, 0.0, self.log_p))
 
     def are_exceptions(self, rows: IntArray) -> BoolArray:
-        """Return which cells of some rows are odd by rule, (r, columns)."""
+        """Return which cells of some rows are exceptions, (r, columns)."""
         found = np.zeros((len(rows), len(self.cells)), dtype=bool)
         for b, a, code in self.exceptions:
             found[:, b] |= self.cells[a].codes[rows] == code
@@ -282,7 +281,6 @@ class _Rows:
 
     @cached_property
     def odd(self) -> _Odd:
-        """Candidates for wrong cells."""
         row, target = np.nonzero(self.log_p < np.log(LEAST_ODD))
         likeness, (expects, recurs) = np.zeros(len(row)), np.zeros((2, len(row)), dtype=bool)
         for b in np.unique(target):
@@ -298,7 +296,7 @@ class _Rows:
             n_cells, codes = np.append(column.counts, 1), self.cells[b].codes[row[at]]
             most = np.maximum(RARE_CELLS, n_cells[expected] / TIMES_RARER)
             recurs[at] = (likeness[at] < 0) & (n_cells[codes] > most)
-            # Exceptions are wrong if they are rare, or if several columns contradict the cell.
+            # Exceptions are wrong only if they are rare, or if several columns contradict the cell.
             n_against, n_for = self.n_against[row[at], b], self.n_for[row[at], b]
             is_wrong = (rare | (n_against >= SEVERAL)) & (n_for <= np.maximum(n_against, 1))
             expects[at] &= is_wrong | (likeness[at] < 0) | (codes == column.missing)
@@ -309,7 +307,7 @@ class _Rows:
 
     @cached_property
     def sure(self) -> FloatArray:
-        """Log probability of other values below which each cell is surely wrong, (n, columns)."""
+        """Log probability of other values below which each cell is always wrong, (n, columns)."""
         gaps, sure = [], np.full((len(self.cells), len(self.own)), np.log(SURE))
         for column in self.columns:
             is_full = column.counts[-1] <= MOST_MISSING * column.counts.sum()
@@ -329,14 +327,14 @@ class _Rows:
         return columns
 
     def limits(self, log_p: FloatArray) -> FloatArray:
-        """Return, for each column, the log probability that keeps the false discovery rate."""
+        """Return, by column, the log probability up to which cells are called wrong."""
         odd = [log_p[self.odd.target == b] for b in range(len(self.cells))]
         return np.array([discovery_limit(of, len(self.own), FALSE_DISCOVERIES) for of in odd])
 
     def loose_numbers(self) -> set[int]:
         """Return the columns of numbers or dates that more than a few rows clearly contradict.
 
-        Most interviews end on the day they begin, but not all.
+        For example, most interviews end on the day they begin, but some correctly do not.
         """
         _, target, log_p, likeness, expects, _ = self.odd
         is_clear = (log_p <= self.limits(log_p)[target]) & expects & (likeness == 0)
@@ -345,7 +343,7 @@ class _Rows:
         return {b for b, of in enumerate(self.columns) if of.spec.format is not None and many[b]}
 
     def find_exceptions(self) -> Exceptions:
-        """Find the levels in most of whose rows another column is clearly odd."""
+        """Find levels in most of whose rows another column is clearly odd."""
         row, target, _, likeness, *_ = self.odd
         log_p = self.log_p[row, target] + likeness
         is_clear = log_p <= self.limits(log_p)[target]
@@ -365,7 +363,7 @@ class _Rows:
         return relation.judge(self.columns, codes, self.own[rows])
 
     def _likeness(self, target: int, rows: IntArray, expected: IntArray) -> FloatArray:
-        """Return the log share (r,) of values spelt as much like the expected one as the cell."""
+        """Return the log share (r,) of values spelt as close to the expected one as the cell."""
         column, cells = self.columns[target], self.cells[target]
         likeness, seen = np.zeros(len(rows)), cells.levels.codes[rows]
         is_other = (seen >= 0) & (cells.codes[rows] != expected)
@@ -391,7 +389,7 @@ class _Rows:
         clear = log_p <= limits[target]
         clear |= self.log_other[row, target] <= self.sure[row, target]
         clear &= expects
-        alike = np.full(self.log_p.shape, np.inf)  # inf: may not be called wrong
+        alike = np.full(self.log_p.shape, np.inf)  # inf: not to be called wrong
         alike[row[expects], target[expects]] = likeness[expects]
         rows = np.unique(row[clear])
         step = max(MOST_AT_ONCE // len(self.cells) ** 2, 1) if len(rows) else 1
@@ -402,7 +400,7 @@ class _Rows:
     def _blamed(
         self, rows: IntArray, likeness: FloatArray, limits: FloatArray
     ) -> Iterator[Evidence]:
-        """Name the cell with most contradictions in each row, discard what it says, and repeat.
+        """Name the cell with most contradictions in each row, discard its evidence, and repeat.
 
         If two cells contradict each other equally, either may be wrong.
         """
@@ -431,7 +429,7 @@ class _Rows:
             blame = np.where(is_odd, blame - TIE * log_p, -1.0)
             worst = blame.argmax(axis=1)
             largest = blame[every, worst]
-            # A cell that contradicts several others is wrong even if nothing is expected there.
+            # A cell that contradicts several others is wrong even if no value is expected in it.
             is_suspect = (largest >= 0) & (most > SUSPECT * largest) & ~is_odd[every, suspect]
             blame[every, worst] = -1.0
             second = blame.argmax(axis=1)
@@ -483,9 +481,9 @@ def _add(
     rows: IntArray | slice = slice(None),
     counts: BoolArray | bool = True,
 ) -> None:
-    """Add what a relation finds to sums (5, columns, n), weighted, in rows where it counts.
+    """Add a relation's judgement, weighted, to sums (5, columns, n), in rows where it counts.
 
-    The sums are of log_p, log_other and log_right, and of the weights of the first and the others.
+    The sums are of log_p, log_other and log_right, of log_p's weights, and of the others' weights.
     """
     weight = np.multiply(relation.gain, counts, dtype=np.float64)
     parts = of.log_p, of.log_other, of.log_right, of.has_given, of.decides
@@ -494,7 +492,7 @@ def _add(
 
 
 def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return means of three log probabilities and the weights of the first, (columns, n) each."""
+    """Return weighted means of the three log probabilities, and log_p's weights, (columns, n)."""
     log_p, log_other, log_right, weight, deciding = sums
     for of, by in ((log_p, weight), (log_other, deciding), (log_right, deciding)):
         np.divide(of, by, out=of, where=by > 0)
@@ -502,11 +500,11 @@ def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, Flo
 
 
 def _surprise(log_p: FloatArray, n_tried: int) -> FloatArray:
-    """Return -log of the p-value of the smallest of `n_tried` p-values (Sidak)."""
+    """Return -log of the p-value of the smallest of `n_tried` p-values (Sidak correction)."""
     if not n_tried:
         return np.zeros(len(log_p))
     log_p = np.maximum(log_p, np.log(SMALLEST))
-    with np.errstate(divide="ignore"):  # log(0) at p-values of 1
+    with np.errstate(divide="ignore"):  # log(0) for p-values of 1
         log_none = n_tried * np.log1p(-np.exp(log_p))
     surprise: FloatArray = np.maximum(-np.log(-np.expm1(log_none)), 0.0)
     return surprise

@@ -1,4 +1,4 @@
-"""Levels that are unseen in a column that rarely has new ones.
+"""New levels in a column that rarely has any.
 
 The probability that the next cell has a new level is the share of cells whose level occurs once
 (Good 1953). A new level spelt like a known one is a misspelling.
@@ -22,7 +22,7 @@ from kpca_apps.novelty.relations.conditional.writing import Writing
 from kpca_apps.novelty.result import NEW
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-ODD = 0.01  # largest probability of a new level, in a correct row, for it to be odd
+ODD = 0.01  # largest probability of a new level for new levels to be odd
 
 
 def find_new_levels(
@@ -30,7 +30,7 @@ def find_new_levels(
 ) -> tuple[FloatArray, tuple[Evidence, ...]]:
     """Return -log of the probability of each row's least likely new level, (n,), and evidence.
 
-    A level of a row learned from (`own`, (n,)) is new if no other row has it.
+    A level of a training row (`own`, (n,)) is new if no other row has it.
     """
     pairs = [pair for pair in zip(columns, cells, strict=True) if pair[0].spec.has_levels]
     least, found = np.zeros(len(own)), list[Evidence]()

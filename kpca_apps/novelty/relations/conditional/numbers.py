@@ -1,8 +1,8 @@
 """Numbers predicted by other columns: by a level, by a sequence, by another number.
 
-The surprise of a row is that of its least likely number, as a share of the rows learned from, so it
-is uniform among rows without errors whatever the tails. If two columns contradict each other, the
-one with more contradictions is wrong; on a tie either may be.
+The surprise of a row is -log of the share of training rows whose least likely number is as
+unlikely, so this share is uniform in rows without errors, whatever the tails. If two columns
+contradict each other, the one with more contradictions is wrong; on a tie, either may be.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class NumberRelations:
     """Predictors of the numbers of a table."""
 
     predictors: tuple[Predictor, ...]
-    calibrated: tuple[Calibrated, ...]  # tail and limit of each predictor
-    whole: UpperTail  # tail of the largest surprise of each row
+    calibrated: tuple[Calibrated, ...]  # tail and limit of each predictor, in order
+    whole: UpperTail  # tail of the rows' largest surprises
 
     def validate(self) -> None:
         """Refuse predictors without their tails."""
@@ -59,7 +59,7 @@ class NumberRelations:
         """
         own = np.ones(table.frame.height, dtype=bool)
         sequences = [*find_sequences(table, numbers, columns, cells)]
-        # A column that says whose sequence a row belongs to is not a number.
+        # A column that tells which sequence a row belongs to is an identifier, not a number.
         ids = {columns[of.given].name for of in sequences if of.given != ALL}
         numbers = [spec for spec in numbers if spec.name not in ids]
         alone = [spec for spec in numbers if spec.name not in recurring]
@@ -74,7 +74,7 @@ class NumberRelations:
             if np.isnan(ratios.ratio).all():
                 continue
             tails = Calibrated.fit(ratios, len(found))
-            # Drop pairs of columns in which two groups of rows follow two lines.
+            # Drop pairs of columns in which rows follow two different lines.
             if not isinstance(of, Paired) or tails.is_of_one_group(ratios):
                 kept.append(of)
                 calibrated.append(tails)
@@ -83,7 +83,7 @@ class NumberRelations:
 
     @property
     def names(self) -> set[str]:
-        """The columns that are judged."""
+        """Names of the columns that are judged."""
         return {of.spec.name for of in self.predictors}
 
     def judge(
@@ -133,17 +133,15 @@ class NumberRelations:
 
 
 class _Judged(NamedTuple):
-    """What a predictor finds in n rows."""
-
     by: Predictor
     ratios: Ratios
     surprise: FloatArray  # (n,), -log of the p-value of each number
-    named: BoolArray  # (n,), whether a number is far off beyond chance
+    named: BoolArray  # (n,), whether a number is called wrong
 
     @classmethod
     def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Judged:
         surprise = calibrated.surprise(ratios)
-        if isinstance(predictor, Paired):  # some groups scatter twice as wide: only far ones count
+        if isinstance(predictor, Paired):  # some groups scatter twice as wide: count only far ones
             surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)
         return cls(predictor, ratios, surprise, calibrated.named(ratios))
 
@@ -154,7 +152,7 @@ def _blamed(
     columns: Sequence[str],
     passed_over: Collection[tuple[int, str]],
 ) -> Iterator[tuple[_Judged, tuple[str, ...]]]:
-    """Find the numbers of a row with most contradictions, each with others that may be wrong."""
+    """Find a row's numbers with most contradictions, each with others that may be wrong instead."""
     tested = Counter(name for of in judged for name in of.by.names(columns))
     against = [of for of in judged if of.surprise[row] >= CONTRADICTS]
     votes = Counter(name for of in against for name in of.by.names(columns))
@@ -164,7 +162,7 @@ def _blamed(
         is_named = any((row, one) in passed_over for one in (name, *given))
         if not of.named[row] or name in settled or is_named:
             continue
-        # A predicting column that most of its own tests contradict is wrong instead.
+        # A predicting column is wrong instead if most tests of that column contradict it.
         if not any(2 * votes[one] > tested[one] and votes[one] > votes[name] for one in given):
             others = tuple(one for one in given if votes[one] == votes[name])
             settled |= {name, *others}

@@ -1,9 +1,9 @@
 """A number predicted from another: a weight from a height, a part from its whole.
 
-Of two columns that rise or fall together, one is predicted from the other (from logarithms if both
-are positive) by a line plus the median residual in intervals. A number is judged by its distance
-from that over the distance within which nine of ten in its interval lie, so one wrong row moves
-neither. Outside the outermost intervals the line is extrapolated, with a distance that grows.
+Of two columns that rise or fall together, one is predicted from the other by a line plus the median
+residual in intervals (in logarithms if both are positive). A number is judged by its distance from
+the prediction over the 0.9 quantile of distances in its interval, so one wrong row moves neither.
+Beyond the outermost intervals the line is extrapolated, and larger distances are allowed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
-# Least rank correlation, rows from which it is computed, and most predictors of a column.
+# Least rank correlation, number of rows to compute it from, largest number of predictors.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
-NEARER = 0.5  # largest median distance, relative to that from the column's own median
-MOST_NUMBERS = 200  # most columns; pairs of more would make up half of the model
-INTERVALS, LEAST_ROWS = 40, 25  # most intervals, and least rows in each
-# Least usual distance in an interval, over that of all rows and over the spread of the column (for
-# coarse rounding); quantile of distances that is the usual one.
+NEARER = 0.5  # largest median distance, relative to that from the column's median
+MOST_NUMBERS = 200  # largest number of columns; pairs of more would fill half the model file
+INTERVALS, LEAST_ROWS = 40, 25  # largest number of intervals, least number of rows in each
+# Least usual distance in an interval, relative to that of all rows and to the column's spread (for
+# coarse rounding); quantile of the distances that gives the usual distance.
 LEAST_USUAL, LEAST_OF_SPREAD, USUAL = 0.5, 0.02, 0.9
 FINITE = Meta(ge=-1e300, le=1e300)
 
@@ -44,9 +44,9 @@ class Paired:
     by_logs: bool  # whether logarithms of both are compared
     slope: Annotated[float, FINITE]
     at: Annotated[FloatArray, "b", FINITE]  # medians of `other` in its intervals, increasing
-    left: Annotated[FloatArray, "b", FINITE]  # median residuals there
-    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantile of the distances there
-    bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of `left` over that of `at`
+    left: Annotated[FloatArray, "b", FINITE]  # median residuals in the intervals, in the same order
+    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantiles of the distances
+    bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of `left` divided by range of `at`
     n_rows: Annotated[int, Meta(ge=1)]  # number of rows in each interval
 
     def validate(self) -> None:
@@ -55,17 +55,17 @@ class Paired:
             raise ValueError("intervals out of order")
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the predicted column, then the predicting ones."""
+        """Return the name of the predicted column, then names of the predicting columns."""
         return self.spec.name, self.other.name
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from predictions; rows in `own` are not left out."""
+        """Return the distances of numbers from predictions; training rows are not left out."""
         y, x = (values_of(table, spec) for spec in (self.spec, self.other))
         v, u = (_scale(of, self.by_logs) for of in (y, x))
         expected = self.slope * u + np.interp(u, self.at, self.left)
         beyond = np.abs(u - np.clip(u, self.at[0], self.at[-1]))
         ratio = np.abs(v - expected) / (np.interp(u, self.at, self.usual) + self.bend * beyond)
-        # The coefficients of a model file may overflow.
+        # Coefficients read from a model file may overflow.
         expected = np.clip(expected, *((-690.0, 690.0) if self.by_logs else (-1e300, 1e300)))
         expected = np.exp(expected) if self.by_logs else expected
         return Ratios(ratio, expected, np.full(len(y), self.n_rows))
@@ -73,7 +73,7 @@ class Paired:
     def why(
         self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
     ) -> tuple[str, str]:
-        """Return the text before and after the expected number."""
+        """Return the text before the expected number, and the text after the number."""
         return (
             f"Rows with a similar {quoted(self.other.name)} lie ",
             f", this one {of.ratio[row]:,.0f} times as far from that as nine of ten are.",
@@ -82,14 +82,14 @@ class Paired:
 
 def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
     """Find the columns of numbers that others predict."""
-    # A number that rises or falls by row correlates with every other one that does.
+    # Numbers that rise or fall with the rows all correlate with each other.
     numbers = [spec for spec in numbers if spec.format is not None and not spec.runs_on]
     n = table.frame.height
     if not 2 <= len(numbers) <= MOST_NUMBERS or n < 2 * LEAST_ROWS:
         return
     values = np.stack([values_of(table, spec) for spec in numbers])
     together = np.abs(_rank_correlations(values[:, :: max(n // SAMPLE, 1)]))
-    # If midnight is between two times of day, the later one is the smaller number.
+    # If midnight lies between two times of day, the later time is the smaller number.
     is_time = [half_a_day(spec.format, of) > 0 for spec, of in zip(numbers, values, strict=True)]
     together[np.outer(is_time, is_time)] = 0.0
     for j, spec in enumerate(numbers):
@@ -124,7 +124,7 @@ def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -
     # Theil-Sen estimator on the medians of the intervals.
     slope = float(np.median((level[second] - level[first])[run > 0] / run[run > 0]))
     left = level - slope * at
-    # Merge intervals of equal values.
+    # Merge intervals with equal medians.
     starts = np.flatnonzero(np.append(True, np.diff(at) > 0))
     at, left = at[starts], left[starts]
     off = np.abs(v - slope * u - np.interp(u, at, left))
@@ -138,12 +138,12 @@ def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -
 
 
 def _scale(values: FloatArray, by_logs: bool) -> FloatArray:
-    """Return numbers or their logarithms, NaN if they have none."""
+    """Return numbers or their logarithms; NaN for numbers without a logarithm."""
     return np.log(np.where(values > 0, values, np.nan)) if by_logs else values
 
 
 def _rank_correlations(values: FloatArray) -> FloatArray:
-    """Return Spearman's correlations (c, c) of columns (c, m), 0 if few rows are complete."""
+    """Return Spearman's correlations (c, c) of columns (c, m); 0 if few rows are complete."""
     known = ~np.isnan(values)
     scores = np.zeros(values.shape)
     for line, seen, column in zip(scores, known, values, strict=True):

@@ -1,8 +1,8 @@
 """The usual number of a level: a country's income, a machine's temperature.
 
-A number is expected at the median of the other rows of its level, and judged by its distance over
-the median distance there. Numbers are on an asinh scale around the median of all, in units of the
-median distance from it, so sizes over several powers of ten are comparable.
+A number is expected at the median of the other rows of its level. It is judged by its distance from
+that median over the median distance in the level. Numbers are on an asinh scale around the column's
+median, in units of the median distance from it: sizes over powers of ten become comparable.
 """
 
 from __future__ import annotations
@@ -23,33 +23,34 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Largest median distance from the level's other rows over that from the column's median, and least
-# share of rows that have other rows in their level.
+# Largest median distance from the level's other rows, relative to that from the column's median;
+# least share of rows whose level has other rows.
 NEARER, IN_MOST = 0.5, 0.5
-# Means of levels rule out most columns quickly: pseudo-count of the overall mean, slack over the
-# distance from medians, and slack for rounding.
+# Means of levels rule out most columns quickly. Pseudo-count of the overall mean; slack relative to
+# distances from medians; slack for rounding.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
-# Values of a measure that are merged, and largest ratio of distances after and before: at most 1.06
-# in 30 tables of correlated measures, 2.6 and more in 20 panels whose entities have numbers.
+# Number of neighbouring values merged; largest ratio of distances after and before. Measured: at
+# most 1.06 in 30 tables of correlated measurements, at least 2.6 in 20 panels with numbered
+# entities.
 MERGED, AS_NEAR = 3, 1.5
 SMALLEST = 1e-100  # least width; numbers are at most 1e100, so ratios do not overflow
-# Least number of other rows in a level, and pseudo-count of the usual distance: few rows may agree
+# Least number of other rows in a level; pseudo-count of the usual distance, as few rows may agree
 # by chance or by rounding.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Medians:
-    """Medians of each of k levels, with all rows or without one."""
+    """Medians of k levels, over all rows of a level or all but one."""
 
-    counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # number of rows
-    # The two candidates for the median without one row.
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # number of rows of each level
+    # The two candidates for the median of a level without one row.
     low: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
     high: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
 
     @classmethod
     def of(cls, z: FloatArray, codes: IntArray, n_levels: int) -> Medians:
-        """Learn from numbers (n,) and the codes of their levels; NaN is left out."""
+        """Learn from numbers (n,), NaN left out, and the codes of their levels."""
         known = np.flatnonzero((codes < n_levels) & ~np.isnan(z))
         order = known[np.lexsort((z[known], codes[known]))]
         counts = np.bincount(codes[known], minlength=n_levels)
@@ -61,9 +62,9 @@ class Medians:
     def expected(
         self, z: FloatArray, codes: IntArray, own: BoolArray
     ) -> tuple[FloatArray, IntArray]:
-        """Return the lower median of the other rows of each row's level, and their number, (n,).
+        """Return, for each row, the lower median of its level's other rows, and their number, (n,).
 
-        Only rows learned from (`own`, (n,)) are left out.
+        Only training rows (`own`, (n,)) are left out of their level.
         """
         known = (codes < len(self.counts)) & ~np.isnan(z)
         at, own = np.where(known, codes, 0), own & known
@@ -80,22 +81,22 @@ class Medians:
 
 @dataclass(frozen=True, eq=False)
 class UsualNumber:
-    """The median of a number in the rows of each level of another column."""
+    """Medians of a number, by level of another column."""
 
     spec: ColumnSpec  # column of the number
-    given: Annotated[int, Meta(ge=0)]  # place of the column of levels
+    given: Annotated[int, Meta(ge=0)]  # index of the column of levels
     middle: Annotated[float, Meta(ge=-1e100, le=1e100)]  # median of the column
     width: Annotated[float, Meta(gt=0, le=1e100)]  # median distance from `middle`
     levels: Medians  # medians of the numbers by level
-    distances: Medians  # medians of their distances from the level's other rows
-    half: Annotated[float, Meta(gt=0, le=1e3)]  # median of all distances in `distances`
+    distances: Medians  # medians, by level, of distances from the level's other rows
+    half: Annotated[float, Meta(gt=0, le=1e3)]  # median of all rows' distances from their levels
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the predicted column, then the predicting ones."""
+        """Return the name of the predicted column, then names of the predicting columns."""
         return self.spec.name, columns[self.given]
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return distances of numbers from their level's other rows; rows in `own` left out."""
+        """Return distances of numbers from their level's other rows, over the usual distance."""
         z, codes = _scaled(table, self.spec, self.middle, self.width), cells[self.given].codes
         expected, n_rows = self.levels.expected(z, codes, own)
         distance = np.abs(z - expected)
@@ -107,7 +108,7 @@ class UsualNumber:
     def why(
         self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
     ) -> tuple[str, str]:
-        """Return the text before and after the expected number."""
+        """Return the text before the expected number, and the text after the number."""
         name, level = quoted(columns[self.given]), quoted_cell(cells[self.given].text(row))
         return (
             f"The {of.support[row]:,} other rows with {name} {level} lie ",
@@ -148,7 +149,7 @@ def find_usual(
             place, medians, distance = found
             distances = Medians.of(distance, cells[place].codes, len(medians.counts))
             n = distances.counts
-            # Values that few rows share, such as weights, do not form groups.
+            # Values with few rows each, such as weights, form no groups.
             is_group = 2 * n[n > LEAST_SUPPORT].sum() > np.count_nonzero(~np.isnan(z))
             if best > 0 and is_group:
                 yield UsualNumber(spec, place, middle, width, medians, distances, best)
@@ -166,9 +167,9 @@ def _may_lie_near(z: FloatArray, codes: IntArray, n_levels: int, near: float) ->
 
 
 def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float) -> bool:
-    """Whether merged neighbouring values of a column predict as well as single ones.
+    """Whether a column predicts as well with neighbouring values merged, as measurements do.
 
-    `half` is the median distance with single values.
+    `half` is the median distance without merging.
     """
     if column.spec.format is None or column.spec.has_levels:
         return False

@@ -1,10 +1,9 @@
 """A number between its neighbours in a sequence: a child's weights by age, counts by day.
 
 The rows of a level (a child, a machine), or all rows, are ordered by another column (an age, a
-date). A number is expected on the line between the rows before and after it. Its distance is
-divided by a sum of three: half the difference of these neighbours, the larger distance of each from
-its own neighbours without the number, and the median distance in the level. So an outlier does not
-make its neighbours odd.
+date). A number is expected on the line between the rows before and after. Its distance is divided
+by the sum of half the difference of these neighbours, their larger distance from neighbours of
+their own, and the median distance in the level. So an outlier does not make its neighbours odd.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Least share of the rows of a level in order and without repetition, least average number of rows
-# in a level, and least share of rows with both neighbours.
+# Least share of a level's rows that are in order without repetition; least mean number of rows of a
+# level; least share of rows with two neighbours.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
-NEARER = 0.5  # largest median distance from the line, relative to that from the level's median
-NEIGHBOURS = 4  # number of rows that determine an expected number
-ALL = -1  # replaces a level column if all rows are one sequence
+NEARER = 0.5  # largest median distance from the line, relative to that from the median
+NEIGHBOURS = 4  # number of rows that determine an expected number: two on each side
+ALL = -1  # index of the level column if all rows form one sequence
 
 
 @dataclass(frozen=True, eq=False)
 class Sequenced:
-    """The numbers of a column in the order of another, within the levels of a third."""
+    """The numbers of a column, ordered by another column, within the levels of a third."""
 
     spec: ColumnSpec  # column of the predicted number
     order: ColumnSpec  # column that orders the rows
-    given: Annotated[int, Meta(ge=ALL)]  # place of the level column
+    given: Annotated[int, Meta(ge=ALL)]  # index of the level column
     times: Annotated[FloatArray, "t"]  # distinct values of `order`, increasing
-    keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + place of the time; sorted
-    values: Annotated[FloatArray, "m"]  # in the order of the keys
+    keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + index in `times`; sorted
+    values: Annotated[FloatArray, "m"]  # numbers in the order of the keys
     usual: Annotated[FloatArray, "k", Meta(ge=0)]  # median distance from the line, by level
 
     def validate(self) -> None:
@@ -53,12 +52,12 @@ class Sequenced:
             raise ValueError("sequences of other levels")
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the predicted column, then the predicting ones."""
+        """Return the name of the predicted column, then names of the predicting columns."""
         given = () if self.given == ALL else (columns[self.given],)
         return self.spec.name, self.order.name, *given
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from the line between earlier and later rows."""
+        """Return the distances of numbers from the line between the rows before and after."""
         value, time = values_of(table, self.spec), values_of(table, self.order)
         level = _levels_of(self.given, cells, len(value))
         known = ~np.isnan(value) & ~np.isnan(time) & (level < len(self.usual))
@@ -87,7 +86,7 @@ class Sequenced:
     def why(
         self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
     ) -> tuple[str, str]:
-        """Return the text before and after the expected number."""
+        """Return the text before the expected number, and the text after the number."""
         whose = ""
         if self.given != ALL:
             whose = f" of {quoted(columns[self.given])} {quoted_cell(cells[self.given].text(row))}"
@@ -105,7 +104,7 @@ def find_sequences(
 ) -> Iterator[Sequenced]:
     """Find for each column of numbers the sequence that predicts it best.
 
-    Rows of a level, or all, are a sequence if another column rises or falls row by row.
+    The rows of a level, or all, are a sequence if another column rises or falls from row to row.
     """
     numbers, n = [spec for spec in numbers if spec.format is not None], table.frame.height
     if not numbers:
@@ -148,7 +147,7 @@ def _fitted(
     level, time, value = level[rows], time[rows], value[rows]
     if len(rows) < LEAST_ROWS:
         return None
-    # If many rows of a level have equal times, it holds several sequences.
+    # If many rows of a level have equal times, the level holds several sequences.
     is_again = (np.diff(level) == 0) & (np.diff(time) == 0)
     if is_again.mean() > 1 - IN_ORDER:
         return None
@@ -169,12 +168,12 @@ def _fitted(
 
 
 def _levels_of(given: int, cells: Sequence[Cells], n: int) -> IntArray:
-    """Return the codes of the levels of rows, (n,); 0 if all rows are one sequence."""
+    """Return the level codes of rows, (n,); 0 if all rows form one sequence."""
     return np.zeros(n, dtype=np.int64) if given == ALL else cells[given].codes
 
 
 def _medians(values: FloatArray, level: IntArray, n_levels: int) -> FloatArray:
-    """Return the median (k,) of values (m,) in each level; NaN if it has none."""
+    """Return the median (k,) of values (m,) in each level; NaN for levels without values."""
     order = np.lexsort((values, level))
     counts = np.bincount(level, minlength=n_levels)
     starts = np.cumsum(counts) - counts
@@ -185,6 +184,5 @@ def _medians(values: FloatArray, level: IntArray, n_levels: int) -> FloatArray:
 def _on_line(
     x: FloatArray, x0: FloatArray, y0: FloatArray, x1: FloatArray, y1: FloatArray
 ) -> FloatArray:
-    """Return the height at x of the line through two points."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         return y0 + (x - x0) / (x1 - x0) * (y1 - y0)

@@ -1,9 +1,9 @@
-"""Whether two values of a column are spelt alike, and how few other values are as much alike.
+"""Whether two values of a column are spelt alike, and how few other values are spelt as close.
 
 The distance is that of optimal string alignment: letters left out, added, replaced, or exchanged
-with a neighbour. Codes lie a letter or two apart by nature, names do not, so the number of other
-values as close is what matters. A bound on their distances comes from counts of letters, which is
-fast. For a value with a letter that others lack, only values with letters of their own are counted.
+with a neighbour. Codes often differ by one or two letters, names do not, so the number of values as
+close matters. Counts of letters give a fast lower bound of distances. If a value has a letter that
+no other value has, only values with such a letter are counted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 
 from kpca_apps.system.arrays import IntArray
 
-MOST_EDITED = 0.25  # largest share of mistyped letters; one letter is always allowed
-RARE_CELLS, TIMES_RARER = 2, 20  # largest count of a misspelling, or 1 / 20 of the right one's
+MOST_EDITED = 0.25  # largest share of mistyped letters; one mistyped letter is always allowed
+RARE_CELLS, TIMES_RARER = 2, 20  # most cells of a misspelling: 2, or 1 / 20 of the correct value's
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
-MAX_COMMON, LONGEST = 1_000, 400  # limits on levels compared (most frequent) and on text length
-ALIKE = 0.1  # share of values as much like it, below which a value is a misspelling
-CLOSE = 0.1  # pseudo-count of values that are as close, in a share
+MAX_COMMON, LONGEST = 1_000, 400  # largest numbers of (most common) levels and of characters
+ALIKE = 0.1  # a value is misspelt if a smaller share of values is as close to the expected one
+CLOSE = 0.1  # pseudo-count of values that are as close
 
 
 class Writing:
@@ -42,7 +42,7 @@ class Writing:
         self._others: dict[int, tuple[IntArray, IntArray]] = {}
 
     def nearest(self, seen: str) -> int:
-        """Return the place of the common value that a new one most likely misspells; -1 if none."""
+        """Return the index of the common value that a new one most likely misspells; -1 if none."""
         apart = self._apart(seen)
         most = max(MOST_EDITED * len(seen), 1.0)
         near = self._common[np.argsort(apart, kind="stable")[: np.count_nonzero(apart <= most)]]
@@ -56,7 +56,7 @@ class Writing:
         longest = max(len(text), len(seen))
         if n_seen >= self._counts[expected] or longest > LONGEST:
             return 0.0
-        # Single letters, numbers, dates and numbered names lie close by nature.
+        # Single letters, numbers, dates and numbered names are naturally close to each other.
         has_letters = len(text) > 1 and any(letter.isalpha() for letter in seen + text)
         if not has_letters or not {*NUMERAL.findall(seen)} <= {*NUMERAL.findall(text)}:
             return 0.0
@@ -70,7 +70,7 @@ class Writing:
         return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
 
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
-        """Return sorted lower bounds of distances: of all other levels, and of those `_has_own`."""
+        """Return sorted lower bounds of distances to all other levels, and to those `_has_own`."""
         if expected not in self._others:
             apart = self._apart(self._texts[expected])
             is_other = self._common != expected

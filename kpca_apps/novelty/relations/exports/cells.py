@@ -20,8 +20,8 @@ _SPACE = r"[\t-\r\x{85}\p{Z}]"
 _WORDS = "|".join(re.escape(word) for word in sorted(MISSING_WORDS) if word)
 _MISSING = rf"(?i)\A{_SPACE}*(?:{_WORDS}){_SPACE}*\z|\A{_SPACE}+|{_SPACE}+\z"
 
-# Patterns of a number once white space is replaced by " ", dashes by "-" and units by "%". In
-# columns with marks of their own, CHR(31) separates thousands.
+# Patterns of a number in which white space is replaced by " ", dashes by "-" and units by "%". In
+# columns with nonstandard marks, CHR(31) separates thousands.
 _GROUP = r"\x{1F}"
 _PLAIN = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _SEPARATED = (
@@ -41,7 +41,7 @@ _DATE = (
     r"(?:[T ](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?Z?)?\z"
 )
 _CLOCK = r"\A[0-9]{1,3}:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?\z"
-# Numbers that all programs write alike, except for the ".0" of integers.
+# Numbers that all programs write in the same way, except for the ".0" of integers.
 _WRITTEN_ALIKE = re.compile(r"-?(0|0\.(?!0000)[0-9]*[1-9]|[1-9][0-9]{0,14}(\.[0-9]*[1-9])?)")
 
 
@@ -49,14 +49,14 @@ _WRITTEN_ALIKE = re.compile(r"-?(0|0\.(?!0000)[0-9]*[1-9]|[1-9][0-9]{0,14}(\.[0-
 class Dialect:
     """The syntax of a database."""
 
-    name: Callable[[str], str]  # quotes the name of a column or a table
-    literal: Callable[[str], str]  # quotes a text
-    text: str  # name of the type for text
-    replaced: Callable[[str, str, str], str]  # replaces all matches of a quoted pattern in a text
-    seconds: Callable[[str], str]  # seconds from 1970-01-01 UTC to a date or moment
-    has_form: Callable[[str, str], str]  # whether a text has the form of a code
+    name: Callable[[str], str]  # quotes the name of a column or table
+    literal: Callable[[str], str]  # quotes a text as a literal
+    text: str  # name of the text type
+    replaced: Callable[[str, str, str], str]  # replaces all matches of a pattern in a text
+    seconds: Callable[[str], str]  # converts a date or moment to seconds since 1970-01-01 UTC
+    has_form: Callable[[str, str], str]  # tests whether a text has the form of a code
     both: str = " AND "
-    macro: str = ""  # prefix of macros for cells; if empty, cells are written out
+    macro: str = ""  # prefix of macros for cells; if empty, cells are written in full
 
     def cell(self, kind: str, cell: str) -> str:
         """Write a cell as one of `CELLS`."""
@@ -107,11 +107,11 @@ def _date_of_text(dialect: Dialect, cell: str) -> str:
     return dialect.cell("seconds", f"TRY_CAST({written} AS TIMESTAMP)")
 
 
-# Ways to write a cell, each before those that use it.
+# Ways to write a cell, in an order in which each uses earlier ones only.
 CELLS: dict[str, Callable[[Dialect, str], str]] = {
     "text": _text,  # stripped, NULL if missing
-    "number": _number,  # NULL if not finite
-    # without rounding large integers to floats
+    "number": _number,  # NULL unless finite
+    # like "number", without rounding large integers to floats
     "number_as_it_is": lambda dialect, cell: (
         f"CASE WHEN {dialect.cell('number', cell)} IS NOT NULL THEN {cell} END"
     ),
@@ -130,8 +130,8 @@ def why_left_out(
 ) -> str:
     """Return why another program may not find the rows that break a rule; empty if it does.
 
-    It may write numbers and dates as text differently, unless it `has_texts`, the cells of text
-    files as they are.
+    The program may write numbers and dates differently as text, unless it `has_texts`: the cells of
+    text files, unchanged.
     """
     for name in rule.columns:
         numbers, dates = columns[name].numbers, columns[name].dates

@@ -16,24 +16,24 @@ class Language:
     """How a language writes the parts of a condition; comparisons with missing cells are false."""
 
     columns: Mapping[str, RuleColumn]
-    number: Callable[[str], str]  # a column as a float; dates in seconds since 1970 UTC
-    text: Callable[[str], str]  # a column as stripped text
+    number: Callable[[str], str]  # reads a column as a float; dates in seconds since 1970 UTC
+    text: Callable[[str], str]  # reads a column as stripped text
     constant: Callable[[float], str]
-    none_of: Callable[[str, Sequence[str]], str]  # a column holds a value that is not listed
-    differ: Callable[[str, str], str]  # two texts are present and differ
-    other_form: Callable[[str, str], str]  # a column does not have the form of a code
+    none_of: Callable[[str, Sequence[str]], str]  # tests a column for a value that is not listed
+    differ: Callable[[str, str], str]  # tests that two texts are present and differ
+    other_form: Callable[[str, str], str]  # tests that a column does not have the form of a code
     of_table: Callable[[kinds.WholeTable], list[str]]  # how a row breaks a rule that compares rows
-    known: str  # follows a cell that is present
-    missing: str  # follows a cell that is missing
+    known: str  # text after a cell that tests for presence
+    missing: str  # text after a cell that tests for absence
     absolute: str  # name of the function for absolute values
     power: str  # name of the function for powers
     both: str  # operator between conditions that must all hold
-    either: str  # operator between conditions of which one must hold
+    either: str  # operator between conditions of which at least one must hold
     equal: str
 
 
 def broken(rule: AnyRule, language: Language) -> str:
-    """Write when a row breaks a rule; rows with missing cells do not."""
+    """Write the condition under which a row breaks a rule; missing cells break none."""
     return _join(language.both, _conditions(rule, language))
 
 
@@ -89,7 +89,7 @@ def _formula(rule: kinds.Formula, of: Language) -> list[str]:
             due = " + ".join(n if k == 1 else f"{of.constant(k)} * {n}" for n, k in pairs)
             due = f"{of.constant(rule.offset)} + ({due})" if rule.offset else due
         case kinds.Product():
-            # The rule does not apply to numbers for which a power is undefined.
+            # The rule does not apply where a power of a number is undefined.
             for name, exponent in zip(
                 names[: -1 if rule.per else None], rule.exponents, strict=False
             ):
@@ -111,7 +111,6 @@ def _formula(rule: kinds.Formula, of: Language) -> list[str]:
 
 
 def _join(operator: str, conditions: Sequence[str]) -> str:
-    """Join conditions, each in brackets if they are several."""
     if len(conditions) == 1:
         return conditions[0]
     return operator.join(f"({condition})" for condition in conditions)

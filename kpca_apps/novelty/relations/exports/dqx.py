@@ -18,7 +18,7 @@ from kpca_apps.novelty.relations.rule import AnyRule, Sorted
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 
-_LINE = 1_000  # largest number of characters of a comment
+_LINE = 1_000  # largest number of characters in a comment
 _HEAD = """\
 # Rules between the columns of {table}, for dqx of Databricks Labs (checks: a list of dicts).
 """
@@ -40,7 +40,7 @@ def _spark_literal(text: str) -> str:
 
 
 def _replaced(text: str, pattern: str, by: str) -> str:
-    groups = re.sub(r"\\\\([0-9])", r"$\1", by)  # Java writes \1 as $1
+    groups = re.sub(r"\\\\([0-9])", r"$\1", by)  # Java writes the group \1 as $1
     return f"REGEXP_REPLACE({text}, {pattern}, {groups})"
 
 
@@ -55,7 +55,7 @@ SPARK = Dialect(
 
 
 def rules_as_dqx(rules: HeldRules) -> str:
-    """Write a check for each rule as YAML, under its sentence."""
+    """Write the checks of rules as YAML, each below a comment with the rule's sentence."""
     parts = [_HEAD.format(table=one_line(rules.table))]
     for held in rules.rules:
         comment = one_line(sentence(held, rules.by_name), _LINE)
@@ -80,7 +80,6 @@ def _why_left_out(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text, with invisible characters escaped."""
     return '"' + "".join(map(_escaped, text)) + '"'
 
 

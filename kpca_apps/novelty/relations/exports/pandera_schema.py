@@ -37,9 +37,9 @@ from kpca_apps.tables.values import (
     unit_ending,
 )
 
-_LINE = 1_000  # largest number of characters of a comment
+_LINE = 1_000  # largest number of characters in a comment
 _PLAIN = number_pattern(".", "")
-# White space of Unicode, as in polars; Python strips four more characters.
+# White space of Unicode, as in polars; Python would strip four more characters.
 _WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
@@ -48,7 +48,7 @@ _SIGNS = {
     for signs, sign in ((DASHES, "-"), (SPACES, " "), (r"\x{2019}", "'"))
     for code in re.findall(r"\{(\w+)\}", signs)
 }
-# Constants of the helpers, as in `tables.values`; currencies are replaced by dollars.
+# Constants of the helpers, as in `tables.values`; a dollar stands for any currency.
 _CONSTANTS = {
     "MISSING": sorted(MISSING_WORDS),
     "SPACES": _WHITE,
@@ -112,7 +112,7 @@ def rules_as_pandera(rules: HeldRules) -> str:
 
 
 def _python(columns: Mapping[str, RuleColumn]) -> Language:
-    """Return a language of conditions on a data frame ``df``, with the helpers of the source."""
+    """Return the language of conditions on a data frame ``df`` that call the source's helpers."""
 
     def number(name: str) -> str:
         column, cells = columns[name], _cells(name)
@@ -160,7 +160,7 @@ def _cells(name: str) -> str:
 
 
 def _marks(format: NumberFormat | None) -> list[str]:
-    """Write the marks of numbers in text that differ from Python's."""
+    """Write the marks of numbers in text that Python's notation lacks."""
     if format is None:
         return []
     beside = [

@@ -14,8 +14,8 @@ from kpca_apps.novelty.relations.rule import WHOLE_TABLE
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
 
-_LINE = 1_000  # largest number of characters of a comment
-_EXACT_DIGITS = 15  # largest number of digits that databases read as the same double
+_LINE = 1_000  # largest number of characters in a comment
+_EXACT_DIGITS = 15  # largest number of digits that all databases read as the same double
 _HEAD = """\
 -- Rules between the columns of {table}: each query selects the rows that break one.
 -- Written for DuckDB; the macros read cells. Where one is missing or cannot be read, a row breaks
@@ -65,7 +65,7 @@ DUCKDB = Dialect(
 
 
 def rules_as_sql(rules: HeldRules, table: str) -> str:
-    """Write a query for each rule that selects the rows that break it from a table."""
+    """Write a query for each rule that selects the rows of a table that break the rule."""
     head = _HEAD.format(table=one_line(rules.table))
     if others := [one.name for one in rules.columns if one.dates and not one.is_plain]:
         names = ", ".join(one_line(name) for name in others)
@@ -86,7 +86,7 @@ def rules_as_sql(rules: HeldRules, table: str) -> str:
 
 
 def sql_language(columns: Mapping[str, RuleColumn], dialect: Dialect) -> Language:
-    """Return a dialect of SQL as a language of conditions; window functions compare rows."""
+    """Return an SQL dialect as a language of conditions; window functions compare rows."""
     sql = _Sql(columns, dialect)
     return Language(
         columns=columns,
@@ -135,7 +135,7 @@ class _Sql:
         return write("number_of_text", cell if column.is_plain else self._marked(cell, column))
 
     def _marked(self, cell: str, column: RuleColumn) -> str:
-        """Write a cell with standard marks if it is text; if it is a number, as it is."""
+        """Write a text cell with standard marks, and a number unchanged."""
         assert column.numbers is not None
         text, literal = f"CAST({cell} AS {self.dialect.text})", self.dialect.literal
         marks = column.numbers.decimal + column.numbers.thousands
@@ -155,7 +155,7 @@ class _Sql:
         return [*known, f"2 * {n_alike} <= {n_key}"]
 
     def _key(self, name: str) -> str:
-        """Write a column as compared between rows; integers are not rounded."""
+        """Write a column for comparison between rows, without rounding integers."""
         column = self.columns[name]
         if column.format is None:
             return self.text(name)
@@ -164,7 +164,7 @@ class _Sql:
         return self.number(name)
 
     def _out_of_order(self, rule: kinds.Sorted) -> str:
-        """Write that a row is out of order, and that its neighbours are in order without it."""
+        """Write that a row is out of order while its neighbours are in order without the row."""
         beyond, short = ("<", ">") if rule.falling else (">", "<")
         value = self.number(rule.columns[0])
         above, second_above, below = (
@@ -180,12 +180,12 @@ def _constant(value: float) -> str:
     """Write a number that the database reads as the same double."""
     is_whole = value == int(value) and abs(value) < 2**53
     text = str(int(value)) if is_whole else repr(value)
-    # Long decimals are exact only with an exponent.
+    # Long decimals are read exactly only with an exponent.
     is_long = sum(map(str.isdigit, text)) > _EXACT_DIGITS
     text = f"{text}e0" if is_long and "e" not in text else text
     return f"({text})" if value < 0 else text
 
 
 def _count(alike: Sequence[str], known: str = "*") -> str:
-    """Count rows that are equal in cells `alike`, and in which cell `known` is not NULL."""
+    """Count rows equal in the cells `alike` whose cell `known` is not NULL."""
     return f"COUNT({known}) OVER (PARTITION BY {', '.join(alike)})"

@@ -1,8 +1,8 @@
-"""Sums, other units, products and ratios between columns of numbers and dates.
+"""Sums, unit conversions, products and ratios between columns of numbers and dates.
 
-A relation must hold within rounding; columns that are merely correlated scatter more. Candidates
-come from a few dozen rows, on which all groups of columns are tried at once. Those that agree in
-half of the rows are fitted and checked on the sample.
+A relation must hold within rounding, as columns that are merely correlated scatter more. All groups
+of columns are tried at once on a few dozen rows. Those that agree in half of these rows are fitted
+and checked on the sample.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from kpca_apps.tables.values import DateFormat, NumberFormat
 _DAY = 86400.0  # seconds
 _TIME_UNITS = (1.0, 60.0, 3600.0, _DAY, 7 * _DAY, 365.25 * _DAY / 12, 365.25 * _DAY)
 _MOST_DECIMALS = 9
-_ROUNDED = 0.98  # share of the values that determines the decimals of a column
+_ROUNDED = 0.98  # least share of the values that have a column's decimals
 _PRECISE = 1e-9  # relative rounding error of sums of floats
 _PAIRS = 32  # number of pairs of rows from which slopes are computed
-_ROWS = 24  # number of rows on which sums and products are tried first
-_FEW_ROWS = 6  # least number of these rows (or pairs) to which a candidate must apply
-_AGREE = 0.5  # least share of these rows that must agree
+_ROWS = 24  # number of rows on which sums and products are first tried
+_FEW_ROWS = 6  # least number of these rows (or pairs of rows) to which a candidate applies
+_AGREE = 0.5  # least share of these rows that agree
 _SLOPE = 0.03  # largest relative difference of slopes that agree
 _FEWEST_VALUES = 5  # least number of distinct values for a slope other than 1 and -1
-_FINE = 20.0  # least range of the middle 95 % of a column, in tolerances
-_COARSE = 0.03  # relative rounding above which a value does not count in products
-_MOST_COUNTED = 20.0  # largest median of a column of counts, which are exact
+_FINE = 20.0  # least range of the middle 95 % of a column, in units of the tolerance
+_COARSE = 0.03  # relative rounding error above which a value does not count in products
+_MOST_COUNTED = 20.0  # largest median of a column of counts; counts are exact
 _MOST_RELATIVE = 0.02  # largest relative tolerance of a product
 _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     exponents
@@ -45,10 +45,10 @@ _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
 _MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # most columns tried
 _MOST_OF_FOUR = 40  # largest number of columns for which sums of four and of runs are tried
 _MOST_CANDIDATES = 300
-_PER = (-1.0, -0.01, 1.0, 0.01)  # discounts and rates of tax, as fractions and in per cent
+_PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
-_MANY = 0.005  # least share of rows beyond a tolerance for a wider one; fewer may be errors
-_NO_WORSE = 0.002  # share of rows that a rule may lose to have shorter constants
+_MANY = 0.005  # least share of rows beyond a tolerance to widen it; fewer may be errors
+_NO_WORSE = 0.002  # share of rows that a rule may lose for shorter constants
 _CHUNK = 1 << 20  # number of values compared at once
 
 _Tolerance = TypeVar("_Tolerance")
@@ -61,9 +61,9 @@ class Numbers:
 
     names: tuple[str, ...]
     values: FloatArray  # (m, k), NaN if missing
-    units: FloatArray  # (k,), unit to which each column is rounded
-    precise: FloatArray  # (k,), rounding errors of floats
-    spans: FloatArray  # (k,), range of the middle 95 %
+    units: FloatArray  # (k,), unit of rounding of each column
+    precise: FloatArray  # (k,), rounding error of floats in each column
+    spans: FloatArray  # (k,), range of the middle 95 % of each column
     n_distinct: IntArray  # (k,), number of distinct values
 
     @classmethod
@@ -88,7 +88,7 @@ class Numbers:
         return self.take([i for i, name in enumerate(self.names) if name not in names])
 
     def take(self, keep: Sequence[int]) -> Numbers:
-        """Return some of the columns."""
+        """Return the columns with indices `keep`."""
         places = np.array(keep, dtype=np.int64)
         return Numbers(
             tuple(self.names[i] for i in keep),
@@ -118,7 +118,7 @@ def rounding(values: FloatArray) -> float:
 
 
 def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find columns that equal another in other units, or differ from it by a constant."""
+    """Find columns that equal another column in other units, or up to a constant."""
     best: dict[tuple[int, int], list[tuple[int, float, Linear]]] = {}
     for j, i, slope in _slopes(numbers.values, numbers.units, rng):
         few = min(numbers.n_distinct[i], numbers.n_distinct[j]) < _FEWEST_VALUES
@@ -133,9 +133,9 @@ def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
 
 
 def _only_near(rule: Linear | Product, cells: Cells) -> bool:
-    """Whether twice the tolerance would satisfy most rows that break a rule.
+    """Whether twice the tolerance would satisfy most of the rows that break a rule.
 
-    Errors are of any size; the month follows from the day of the year only nearly.
+    If so, the rule is only approximate, like the month from the day of the year.
     """
     n_broken = int(check(rule, cells).broken.sum())
     wider = replace(rule, tolerance=2 * rule.tolerance)
@@ -153,11 +153,12 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
     def allowed(groups: IntArray) -> FloatArray:
         off = 0.55 * units[groups].max(axis=1)[:, None] + _PRECISE * sizes[groups].max(axis=1)
-        return np.where(sizes[groups].any(axis=1), off, np.nan)  # zeros alone show nothing
+        return np.where(sizes[groups].any(axis=1), off, np.nan)  # rows of zeros prove nothing
 
     for groups, signs in _summed(len(numbers.names)):
         size = len(signs)
-        # Solve for the column that is the sum of the others, or for the last one (often a total).
+        # Solve for the column that is the sum of the others, or for the last column (often a
+        # total).
         lone = [place for place, sign in enumerate(signs) if signs.count(sign) == 1]
         first = lone[0] if (size > 3 and lone) or len(lone) == 1 else size - 1
         others = [place for place in range(size) if place != first]
@@ -180,7 +181,7 @@ def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
 
 
 def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
-    """Find columns that are products and ratios of two others or their squares."""
+    """Find columns that are products or ratios of two other columns or their squares."""
     numbers = numbers.first(_MOST_MULTIPLIED)
     logs, errors = _logs(numbers)
     rows = _fullest_rows(errors < _COARSE, rng)
@@ -197,12 +198,12 @@ def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterat
                         is_product = powers.min() > 0 and rule.factor == 1
                         order = (rule.relative > 2 * _PRECISE, not is_product, -first)
                         found.append((order, rule))
-            if found:  # keep it as solved for the column that it explains best
+            if found:  # keep the rule solved for the column that it explains best
                 yield min(found, key=lambda one: one[0])[1]
 
 
 def _moved(errors: FloatArray, exponents: tuple[int, ...], groups: IntArray) -> FloatArray:
-    """Return how far rounding may move the product of group g in row r, (g, r); NaN if too far."""
+    """Return tolerances of log products by group and row, (g, r); NaN if rounding is too coarse."""
     moved = np.einsum("e,ger->gr", np.abs(np.array(exponents, np.float64)), errors[groups])
     return np.where(moved > _COARSE, np.nan, 2 * moved)
 
@@ -233,7 +234,6 @@ def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
 def _rated(
     numbers: Numbers, cells: Cells, per: float, rng: np.random.Generator
 ) -> Iterator[Product]:
-    """Find products in which the last column is 1 + per times a rate."""
     logs, errors = _logs(numbers)
     last = len(numbers.names) - 1
     rows = _fullest_rows(errors < _COARSE, rng)
@@ -262,7 +262,7 @@ def _steady(
 ) -> Iterator[list[int]]:
     """Find groups of columns (k, r) whose weighted sum is the same in many rows.
 
-    `allowed` gives the tolerance, (g, r), NaN where a row does not count.
+    `allowed` returns the tolerances (g, r) of groups; NaN in rows that do not count.
     """
     step, n_found = _CHUNK // (len(factors) * _ROWS), 0
     for some in (groups[start : start + step] for start in range(0, len(groups), step)):
@@ -279,7 +279,7 @@ def _steady(
 
 
 def apart(cells: Cells, numbers: Numbers) -> Iterator[Linear]:
-    """Find dates that are a constant time after an earlier one: payment is due in 30 days."""
+    """Find dates a constant time after another date, such as payment due in 30 days."""
     dates = [n for n in numbers.names if isinstance(cells.formats[n], DateFormat)][:_MOST_TIMES]
     for start, end, between in _pairs_of_times(dates, cells):
         usual = float(np.median(between[~np.isnan(between)]))
@@ -290,7 +290,6 @@ def apart(cells: Cells, numbers: Numbers) -> Iterator[Linear]:
 
 
 def _pairs_of_times(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str, FloatArray]]:
-    """Yield pairs of columns with the time between them in seconds, if any is known."""
     for start, end in combinations(names, 2):
         between = cells.values(end) - cells.values(start)
         if not np.isnan(between).all():
@@ -300,7 +299,7 @@ def _pairs_of_times(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, s
 def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Iterator[Linear]:
     """Find columns of numbers that are the time between two dates, or two times of day.
 
-    Of several pairs of dates the one that fits best is found: ages at two near dates are alike.
+    Yield the best of several pairs of dates, as ages at two close dates are alike.
     """
     dates, clocks = [], []
     for name, format in cells.formats.items():
@@ -330,9 +329,9 @@ def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Itera
 def _slopes(
     values: FloatArray, units: FloatArray, rng: np.random.Generator, only: int | None = None
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield (j, i, slope) for columns i of (m, k) that have a constant slope over column j.
+    """Yield (j, i, slope) where column i of `values` (m, k) has a constant slope over column j.
 
-    Slopes are between rows with small and with large values of column j.
+    Slopes are measured between rows with small and rows with large values of column j.
     """
     for j in range(values.shape[1]) if only is None else (only,):
         known = np.flatnonzero(~np.isnan(values[:, j]))
@@ -353,25 +352,25 @@ def _slopes(
 
 
 def _medians(values: FloatArray) -> FloatArray:
-    """Return the lower median of each row of values (t, r); NaN if it holds no number."""
+    """Return the lower median of each row of values (t, r); NaN for rows without a number."""
     ordered = np.sort(values, axis=1)
     n = np.isfinite(values).sum(axis=1)
     return np.take_along_axis(ordered, np.maximum(n - 1, 0)[:, None] // 2, axis=1)[:, 0]
 
 
 def _fullest_rows(says: BoolArray, rng: np.random.Generator) -> IntArray:
-    """Return the rows with most entries marked in `says` (m, k), ties broken at random."""
+    """Return the `_ROWS` rows with most entries marked in `says` (m, k), ties broken at random."""
     order = rng.permutation(len(says))
     return order[np.argsort(-says[order].sum(axis=1), kind="stable")[:_ROWS]]
 
 
 def _groups(k: int, size: int) -> IntArray:
-    """Return all groups of some of k columns, (g, size)."""
+    """Return all groups of `size` of k columns, (g, size)."""
     return np.array(list(combinations(range(k), size)), dtype=np.int64).reshape(-1, size)
 
 
 def _logs(numbers: Numbers) -> tuple[FloatArray, FloatArray]:
-    """Return logarithms of positive numbers (m, k), and how far rounding may move them."""
+    """Return logarithms of positive numbers (m, k), and their rounding errors."""
     positive = np.where(numbers.values > 0, numbers.values, np.nan)
     is_count = (numbers.units == 1) & (_medians(positive.T) <= _MOST_COUNTED)
     units = np.where(is_count, 0.0, numbers.units)
@@ -379,7 +378,6 @@ def _logs(numbers: Numbers) -> tuple[FloatArray, FloatArray]:
 
 
 def _line(numbers: Numbers, i: int, j: int, slope: float, cells: Cells) -> Linear | None:
-    """Fit column i as a linear function of column j."""
     a, b = numbers.values[:, i], numbers.values[:, j]
     known = np.isfinite(a) & np.isfinite(b)
     slope = _refined(a[known], b[known], slope)
@@ -407,7 +405,7 @@ def _duration(
     k = float(np.sign(slope)) / unit
     rest = numbers.values[:, i] - k * between
     half = numbers.units[i] / 2
-    # Completed years and months are half a unit less on average.
+    # On average, numbers of completed years and months are half a unit less than the time.
     step = float(half) or 1.0
     offset = float(np.round(np.median(rest[np.isfinite(rest)]) / step)) * step
     precise = numbers.precise[i]
@@ -422,7 +420,6 @@ def _duration(
 
 
 def _refined(a: FloatArray, b: FloatArray, slope: float) -> float:
-    """Refit the slope of a line on the points near it."""
     for _ in range(3):
         offset = float(np.median(a - slope * b))
         off = np.abs(a - slope * b - offset)
@@ -510,7 +507,7 @@ def _simplest(
 ) -> _Made | None:
     """Make a rule with the smallest tolerance that holds, and the shortest constants.
 
-    A larger tolerance is taken only if it satisfies many more rows: these differ by rounding.
+    A larger tolerance is used only if many more rows satisfy it, as those rows differ by rounding.
     """
     found, broken = None, 1.0 - NEARLY
     for tolerance in tolerances:

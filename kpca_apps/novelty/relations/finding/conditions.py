@@ -1,4 +1,4 @@
-"""Columns that have a value, and flags that are set, only at some levels of another column."""
+"""Columns filled, and flags set, only at some levels of another column."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.values import NumberFormat
 
 _MIN_ROWS = 30
-_FEWEST_SET = 20  # least number of rows in which a flag is set, and in which it is not
-_MOST_LEVELS, _MOST_NUMBERS = 20, 2  # most levels, or distinct numbers, of the other column
-_FILLED = 0.5  # least share of the rows with these levels that have a value
-_CLEARLY = 0.99  # least share of the rows with an empty cell in which another is empty
+_FEWEST_SET = 20  # least number of rows with, and without, a flag set
+_MOST_LEVELS, _MOST_NUMBERS = 20, 2  # largest number of levels, or numbers, of the other column
+_FILLED = 0.5  # least share of filled cells in the rows with the rule's levels
+_CLEARLY = 0.99  # least share of the rows empty in the other column that are empty in this one
 _MOST_TOGETHER = 3  # largest number of columns that are empty in the same rows
-_ALIKE = 0.8  # least Jaccard index of the empty rows of such columns
-_MORE = 1.25  # least ratio of a column's empty cells to those of the column it depends on
-_FEW_NAMED = 3  # largest number of levels in a rule, or half of all if that is more
+_ALIKE = 0.8  # least Jaccard index of these columns' empty rows
+_MORE = 1.25  # least ratio of a column's empty cells to the empty cells of its condition
+_FEW_NAMED = 3  # largest number of levels in a rule; or half of all levels, if more
 
 
 def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
     """Find columns that are empty unless another has some levels, or any value.
 
-    Each rule comes with the share of values in the rows in which it allows them.
+    Each rule comes with the share of filled cells in the rows where it allows values.
     """
     present = {name: cells.present(name) for name in cells.formats}
     least = _MIN_ROWS / 2
@@ -54,9 +54,9 @@ def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
 
 
 def flags_only_if(cells: Cells) -> Iterator[PositiveOnlyIf]:
-    """Find columns of 0 and 1 that are 1 only where another is, or exactly where one of several is.
+    """Find 0/1 columns that are 1 only where another is 1, or exactly where one of several is 1.
 
-    These use all rows, because flags may be rare.
+    Pass all rows, not a sample, because flags may be rare.
     """
     flags = dict[str, BoolArray]()
     texts = set[str]()
@@ -82,10 +82,10 @@ def flags_only_if(cells: Cells) -> Iterator[PositiveOnlyIf]:
 
 
 def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntArray]]:
-    """Yield the other columns with few levels, the levels, and the place of each row's level."""
+    """Yield the other columns with few levels, the levels, and the index of each row's level."""
     for other in cells.formats:
         if other != name:
-            # Numbers with more values are amounts.
+            # A column with more distinct numbers holds amounts, not levels.
             most = _MOST_NUMBERS if cells.is_number(other) else _MOST_LEVELS
             if cells.is_number(other) and np.isfinite(np.unique(cells.values(other))).sum() > most:
                 continue

@@ -1,7 +1,7 @@
-"""Find the rules of a table in a sample of its rows, and check them on all of them.
+"""Find the rules of a table in a sample of its rows, and check them on all rows.
 
-Equal columns are used once, rules between columns must pass a permutation test (`evidence.py`), and
-rules that follow from others are removed.
+Only one of equal columns is used. Rules between columns must pass a permutation test
+(`evidence.py`), and rules that follow from others are removed.
 """
 
 from __future__ import annotations
@@ -56,13 +56,10 @@ def find_rules(table: Table, plan: ColumnPlan, *, seed: int = 0) -> tuple[HeldRu
 
 @dataclass(frozen=True)
 class _Sample:
-    """Some rows of a table, in which rules are found."""
-
     cells: Cells
     rng: np.random.Generator
 
     def proven(self, rules: Iterable[_Kind], n_tried: float) -> list[_Kind]:
-        """Keep the rules that hold by more than chance."""
         return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
 
     def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
@@ -118,7 +115,7 @@ def _equations(
 ) -> list[kinds.Linear | kinds.Product]:
     """Find formulas of numbers and of times between dates.
 
-    Numbers that name rows (`naming`) are linear in any column that rises with the rows.
+    Leave columns that identify rows (`naming`) out of lines: they rise with all others that do.
     """
     cells, rng = sample.cells, sample.rng
     dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
@@ -142,7 +139,7 @@ def _equations(
 def _independent(
     linear: Sequence[kinds.Linear], products: Sequence[kinds.Product], spans: Mapping[str, float]
 ) -> list[kinds.Linear | kinds.Product]:
-    """Remove equations that follow from others; plain sums and few columns take precedence.
+    """Remove equations that follow from others; prefer plain sums and few columns.
 
     `spans` of the columns make coefficients of different units comparable.
     """
@@ -160,11 +157,11 @@ def _independent(
             kept.append(rule)
             if not rule.offset:
                 proportional.add(equation)
-    # Find columns that sums make multiples of one another: gross, net and tax.
+    # Find columns that are proportional because of the sums, such as gross, net and tax.
     for first, second in combinations(sorted({name for rule in kept for name in rule.columns}), 2):
         if proportional.ties(first, second):
             logs.add({first: 1.0, second: -1.0})
-    # A product with a rate replaces powers of the same columns.
+    # A product with a rate replaces products of powers of the same columns.
     rated = {frozenset(rule.columns) for rule in products if rule.per}
     products = [rule for rule in products if rule.per or frozenset(rule.columns) not in rated]
     totals = [{*rule.columns} for rule in kept]
@@ -174,7 +171,7 @@ def _independent(
         if product.per:
             names[-1] = f"1 + {product.per:g} {names[-1]}"
         powers = (1.0, *(-e for e in product.exponents))
-        # Gross is net + tax, and tax is net times the rate: gross as net times 1 + rate follows.
+        # If gross = net + tax and tax = net * rate, gross = net * (1 + rate) follows.
         follows = product.per and any(total in of and not of.isdisjoint(parts) for of in totals)
         if logs.add(dict(zip(names, powers, strict=True))) and not follows:
             kept.append(product)
@@ -185,10 +182,9 @@ class _Equations:
     """Linearly independent equations between columns."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[str, dict[str, float]]] = []  # column each eliminates, equation
+        self._known: list[tuple[str, dict[str, float]]] = []  # (eliminated column, equation)
 
     def add(self, equation: Mapping[str, float]) -> bool:
-        """Add the coefficients of an equation unless it follows from the others."""
         rest = self._rest(equation)
         if rest:
             self._known.append((max(rest, key=lambda name: abs(rest[name])), rest))
@@ -219,7 +215,7 @@ def _follows(
 ) -> bool:
     """Whether an order only says that another term of an equation is not negative.
 
-    For dates this needs an equation of the two alone: that days are not negative is no other rule.
+    For dates, the equation must have no other column: no rule says that a number of days is >= 0.
     """
     columns, is_time = {*rule.columns}, isinstance(cells.formats[rule.columns[0]], DateFormat)
     return any(

@@ -11,11 +11,11 @@ from kpca_apps.novelty.relations.finding.arithmetic import Numbers, is_fine
 from kpca_apps.novelty.relations.finding.evidence import NEARLY, holds_elsewhere
 from kpca_apps.novelty.relations.rule import Equal
 
-_TELLING = 20  # least number of rows in which a column does not have its commonest value
+_TELLING = 20  # least number of rows without the column's commonest value
 
 
 def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
-    """Find columns with the same numbers, to the rounding of the coarser, or the same texts.
+    """Find columns with the same numbers, up to the coarser column's rounding, or the same texts.
 
     Of several equal columns, each is paired with the first.
     """
@@ -39,7 +39,6 @@ def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
 
 
 def _near(numbers: Numbers) -> Iterator[tuple[str, str]]:
-    """Yield pairs of columns of numbers that are nearly equal in nearly all rows."""
     for i, one in enumerate(numbers.names):
         differences = np.abs(numbers.values[:, i + 1 :] - numbers.values[:, [i]])
         halves = np.maximum(numbers.units[i + 1 :], numbers.units[i]) / 2

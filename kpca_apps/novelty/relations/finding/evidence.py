@@ -1,7 +1,7 @@
-"""Whether a rule between columns holds by more than chance: a permutation test.
+"""Permutation test of whether a rule between columns holds by more than chance.
 
-Shuffling any one of its columns must break the rule in far more rows, at a level corrected for the
-number of rules tried.
+Shuffling any column of the rule must break the rule in far more rows, at a significance level
+corrected for the number of rules tried.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ NEARLY = 0.97
 LEVEL = 1e-3
 """Expected number of rules of a table that hold by chance."""
 FEWER = 5.0
-"""Least ratio of the rows that break a shuffled rule to those that break it."""
-_AGREE = 0.9  # least share of rows in which a rule holds, of those without the commonest value
+"""Least ratio of the number of rows that break the shuffled rule to that of the rule itself."""
+_AGREE = 0.9  # least share of rows without the commonest values in which a rule holds
 
 
 def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Generator) -> bool:
@@ -32,7 +32,7 @@ def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Gener
     n_broken = int(seen.broken.sum())
     for name in rule.columns:
         shuffled = check(rule, replace(cells, shuffled={name: rng.permutation(len(cells))}))
-        # Shuffling also moves missing cells, so compare shares, not counts.
+        # Compare shares, not counts, because shuffling also moves missing cells.
         n_expected = (1 - shuffled.share) * int(seen.applies.sum())
         if not shuffled.applies.any() or not are_far_fewer(n_broken, n_expected, LEVEL / n_tried):
             return False
@@ -40,7 +40,7 @@ def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Gener
 
 
 def holds_elsewhere(seen: Checked, columns: Iterable[IntArray], least: int = 1) -> bool:
-    """Whether a rule holds also in the rows (`least` or more) without the commonest values."""
+    """Whether a rule also holds in the rows, at least `least`, without the commonest values."""
     others = np.zeros(len(seen.applies), dtype=np.bool_)
     for codes in columns:
         others |= seen.applies & (codes != np.argmax(np.bincount(codes[seen.applies])))
@@ -48,7 +48,7 @@ def holds_elsewhere(seen: Checked, columns: Iterable[IntArray], least: int = 1) 
 
 
 def are_far_fewer(n_seen: int, n_expected: float, level: float) -> bool:
-    """Whether a count is below the expected one, by a factor of `FEWER` and at a level."""
+    """Whether a count is `FEWER` times smaller than expected, at a significance level."""
     return n_seen * FEWER <= n_expected and tail(n_seen, n_expected) <= level
 
 

@@ -1,6 +1,6 @@
-"""Columns that name rows, and keys that determine another column.
+"""Columns that identify rows, and keys that determine another column.
 
-A measurement determines others as well if neighbouring values of it do; it is no key.
+A measurement is no key, even if it determines a column: its neighbouring values mostly agree there.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.values import DateFormat
 
 NAMING = ("identifier", "id")
-"""Roles of columns that name rows."""
+"""Roles of columns that identify rows."""
 
 _DAY = 86400.0  # seconds
-_REPEATS = 0.5  # least share of the rows with a repeated key
-_MOST_ALIKE = 4  # largest number of rows of a key with one exception; more are a second value
-_MOST_KEYS = 0.5  # most distinct keys, as a share of the rows
+_REPEATS = 0.5  # least share of rows with a repeated key
+_MOST_ALIKE = 4  # largest number of equal exceptions to a key; more are a second value
+_MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
-_NEIGHBOURS = 0.5  # largest share of neighbouring numbers with the same value
-_CHANGES = 5  # least changes of the value over increasing numbers
-_FEW_NUMBERS, _DENSE = 30, 0.3  # most integers, or least share of their range, to name things
-_SPARE_VALUES = 0.5  # values beyond those of the key that a column may have, as a share of rows
+_NEIGHBOURS = 0.5  # largest share of neighbouring numbers with one value, for codes
+_CHANGES = 5  # least number of changes of the value over increasing numbers
+_FEW_NUMBERS, _DENSE = 30, 0.3  # codes: at most so many integers, or this share of their range
+_SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
 _SPARE = 0.005  # share of exceptions that an intermediate column may add
-_ROWS = 4_000  # number of rows on which a key is tried: those of some of its values
+_ROWS = 4_000  # number of rows on which a key is tried: all rows of some of its values
 _MOST_COLUMNS = 40
 _MIN_ROWS = 30
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The codes of the columns of a table."""
+    """Codes and counts of the values of a table's columns."""
 
     codes: Mapping[str, IntArray]  # codes (n,) of each column, -1 if missing
-    counts: Mapping[str, IntArray]  # number of rows of each value
+    counts: Mapping[str, IntArray]  # number of rows of each value, by code
 
     @classmethod
     def of(cls, cells: Cells, names: Sequence[str]) -> Levels:
-        """Take the columns with more than one distinct value."""
+        """Encode the columns with more than one distinct value."""
         codes = {name: cells.codes(name) for name in names}
         counts = {name: np.bincount(column[column >= 0]) for name, column in codes.items()}
         kept = [name for name in names if np.count_nonzero(counts[name]) > 1]
@@ -69,7 +69,7 @@ class Levels:
 
 
 def key_rules(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[Determines | Unique]:
-    """Find keys that determine other columns, and pairs of columns that name rows."""
+    """Find keys that determine other columns, and pairs of columns that identify rows."""
     settled = _settled(cells, levels, rng)
     names = list(levels.codes)
     first = _first_of_same(settled, names)
@@ -91,7 +91,7 @@ def _settled(
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
         order = rng.permutation(len(rows))
-        # If a column has more values, some keys have several of them.
+        # A column with more values has several values for some keys.
         most = levels.n_values(name) + _SPARE_VALUES * len(cells)
         for other, codes in levels.codes.items():
             if other == name or levels.n_values(other) > most:
@@ -113,7 +113,7 @@ def _settled(
 
 
 def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
-    """Find columns that name rows."""
+    """Find columns that identify rows."""
     for spec in plan.specs:
         if spec.role in NAMING and spec.name in cells.formats:
             codes = cells.codes(spec.name)
@@ -123,10 +123,7 @@ def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
 
 
 def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Unique]:
-    """Find two columns, each of which repeats, that name rows together (country, year).
-
-    Of several pairs, the one with fewest values is returned.
-    """
+    """Find the two repeating columns with fewest values that together identify rows."""
     found: list[tuple[int, Unique]] = []
     usable = [
         name
@@ -142,7 +139,8 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
         if n_values < NEARLY * n_known:
             continue
         alike = [float(np.sum((levels.counts[name] / n) ** 2)) for name in pair]
-        # Expected number of rows that equal another in both columns if these are independent.
+        # Expected number of rows that equal another row in both columns, if the columns are
+        # independent.
         n_expected = n * (1 - np.exp(-n * alike[0] * alike[1]))
         if tail(0, n_expected) > LEVEL / n_tried:
             continue
@@ -156,7 +154,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
 
 
 def _are_slips(seen: Checked, key: IntArray, value: IntArray) -> bool:
-    """Whether no second value recurs in the rows of a key, as two hospitals of one ZIP do."""
+    """Whether no second value recurs among a key's rows, as for two hospitals with one ZIP code."""
     pairs = join_codes([key, value])[seen.broken]
     return not pairs.size or bool(np.bincount(pairs).max() <= _MOST_ALIKE)
 
@@ -173,7 +171,7 @@ def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def may_be_key(cells: Cells, name: str) -> bool:
-    """Whether a column may name something: text, days, or integers without many gaps."""
+    """Whether a column may be a key: text, days, or integers without many gaps."""
     if not cells.is_number(name) or _is_named_code(name):
         return True
     values = np.unique(cells.values(name))
@@ -189,10 +187,10 @@ def _is_named_code(name: str) -> bool:
 
 
 def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
-    """Whether numbers name something: the values of neighbouring numbers mostly differ.
+    """Whether numbers are codes: the values of neighbouring numbers mostly differ.
 
-    Numbers may also have been assigned in the order of the values, which then change often and
-    without exceptions; those of a measurement overlap where they change.
+    Codes assigned in the order of the values are recognised, too: the value changes often and
+    without exceptions. The values of a measurement overlap where they change.
     """
     if _is_named_code(name):
         return True
@@ -208,7 +206,6 @@ def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
 
 
 def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
-    """Map each column to the first one that determines it and is determined by it."""
     return {
         name: next(
             other
@@ -235,7 +232,7 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
-        # Pairs through an intermediate column follow unless they have far fewer exceptions.
+        # A pair through an intermediate column follows unless it has far fewer exceptions.
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first

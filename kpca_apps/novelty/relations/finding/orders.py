@@ -21,7 +21,8 @@ from kpca_apps.novelty.relations.rule import Order
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
-# Words in rising order: if two names differ in two of them only, the first names the lower column.
+# Words in rising order: if two names differ only in two of these words, the first names the lower
+# column.
 _RISING = [
     words.split()
     for words in """
@@ -34,20 +35,20 @@ _RISING = [
     .replace("\n", "|")
     .split("|")
 ]
-_CLEARLY = 0.99  # least share of rows in order for numbers without such names
-_FEW_VALUES = 5  # distinct values below which all rows must be in order
-_NEAR = 0.2  # largest difference near 0, relative to the median difference
-_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of rows near 0, on a fine and a coarse scale
-_FEWEST_NEAR = 10  # least number of rows near 0
-_ACROSS = 0.1  # near 0, largest ratio of rows out of order to rows in order
-_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, and in standard errors
+_CLEARLY = 0.99  # least share of rows in order, for numbers without rising names
+_FEW_VALUES = 5  # number of distinct values below which all rows must be in order
+_NEAR = 0.2  # largest difference that counts as near 0, relative to the median difference
+_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of differences near 0: fine scale, coarse scale
+_FEWEST_NEAR = 10  # least number of differences near 0
+_ACROSS = 0.1  # largest ratio of rows out of order to rows in order, near 0
+_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation: absolute, in standard errors
 _MIN_ROWS = 20
 
 
 def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
-    """Find columns that are at most another: by correlation and name, and by their values.
+    """Find columns that are at most another, and show it by names and correlation, or by values.
 
-    Only the second need a permutation test.
+    Only the orders shown by values need a permutation test.
     """
     values = numbers.values
     by_name, by_values = [], []
@@ -59,7 +60,7 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
             continue
         difference = values[:, j] - values[:, i]
         difference = difference[~np.isnan(difference)]
-        # If midnight is between two times of day, the later one is the smaller number.
+        # If midnight lies between two times of day, the later time is the smaller number.
         half = min(half_days[i], half_days[j])
         if half and (difference < -half).any():
             continue
@@ -76,7 +77,7 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
 
 
 def _mostly_below(values: FloatArray) -> Iterator[tuple[int, int]]:
-    """Yield pairs of columns (m, k) of which one is at most the other in nearly all rows."""
+    """Yield pairs of columns (m, k), the first at most the second in nearly all rows."""
     for i in range(values.shape[1]):
         differences = values - values[:, [i]]
         n_known = (~np.isnan(differences)).sum(axis=0)
@@ -96,7 +97,7 @@ def is_rising(low: str, high: str) -> bool:
         for first, second in combinations(rising, 2):
             if pairs == [(first, second)] and len(words) == len(others):
                 return True
-            # The words may be parts of one word: tmin, tmax.
+            # Both words may be parts of one word: tmin, tmax.
             in_one = low != high and low.lower().replace(first, second) == high.lower()
             if in_one and len(first) >= 3:
                 return True
@@ -148,14 +149,13 @@ def _piles_up(both: FloatArray) -> bool:
         return False
     if (both < 0).any():
         return True
-    # Small values have small differences, so relative differences must pile up as well.
+    # Small values have small differences, so relative differences must also pile up.
     relative = difference / both.max(axis=1)
     usual = float(np.median(relative[relative > 0]))
     return bool(np.mean((relative >= 0) & (relative <= _NEAR * usual)) >= _SHARE_NEAR)
 
 
 def _go_together(both: FloatArray) -> bool:
-    """Whether two columns (m, 2) are correlated."""
     both = both[~np.isnan(both).any(axis=1)]
     if len(both) < _MIN_ROWS or np.ptp(both, axis=0).min() == 0:
         return False

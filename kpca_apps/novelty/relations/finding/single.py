@@ -1,4 +1,4 @@
-"""Rules of one column: sorted with the rows, of one form, within bounds."""
+"""Rules of one column: sorted rows, codes of one form, numbers within bounds."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 _MIN_ROWS = 30
-_MIN_VALUES = 20  # least number of distinct values
-_FALLS = 0.05  # largest ratio of falls to rises of a sorted column
-_IN_ORDER = 0.9  # least rank correlation with the rows
+_MIN_VALUES = 20  # least number of distinct values of a column
+_FALLS = 0.05  # largest ratio of falls to rises in a sorted column
+_IN_ORDER = 0.9  # least rank correlation with the row number
 _LONGEST_FORM = 40
 _SHARES = {"pct", "percent", "percentage", "share", "rate", "ratio", "fraction", "prob", "score"}
 _NATURAL = (1.0, 100.0)
 _REACHES = 0.95  # least ratio of the largest number to a natural bound
 _PILED, _FEWEST_PILED = 0.01, 8  # least share, and number, of cells at a bound
-_TIMES_BEYOND = 20.0  # least ratio of cells at the end of a scale to those beyond it
-_TIMES_MORE = 4.0  # least ratio of cells at a bound to those beyond it
-_SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps: marks, weekdays, months, hours, days
-_STEP_SHARE = 0.5  # least share of the last step of a scale, relative to equal shares
+_TIMES_BEYOND = 20.0  # least ratio of cells at the last step of a scale to cells beyond
+_TIMES_MORE = 4.0  # least ratio of cells at a bound to cells beyond
+_SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps, as of grades, weekdays, months, hours, days
+_STEP_SHARE = 0.5  # least ratio of cells at the last step to the mean per step
 
 
 def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
@@ -48,7 +48,7 @@ def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
             order = rank_correlation(values, np.arange(len(values)))
             steps = np.diff(values) * np.sign(order)
             rule = Sorted(columns=(name,), falling=order < 0)
-            # Numbers that start again fall only there.
+            # Numbers that start again fall only at the restart.
             few_falls = np.sum(steps < 0) <= _FALLS * np.sum(steps > 0)
             if abs(order) >= _IN_ORDER and few_falls and check(rule, cells).share >= NEARLY:
                 yield rule
@@ -64,7 +64,7 @@ def codes(cells: Cells) -> Iterator[Code]:
         forms = code_forms(known)
         form = str(forms.mode().sort()[0])
         others = known.filter(forms != form)
-        # Texts of another form that recur are no typing errors.
+        # Texts of another form that recur are not typing errors.
         slips = len(others) <= (1 - NEARLY) * len(known) and 2 * others.n_unique() >= len(others)
         if slips and _is_code(form, name, cells) and not _outgrown(form, known, forms):
             yield Code(columns=(name,), form=form)
@@ -95,7 +95,7 @@ def _is_code(form: str, name: str, cells: Cells) -> bool:
 def _outgrown(form: str, known: pl.Series, forms: pl.Series) -> bool:
     """Whether codes with one more digit continue those of a form: P999, P1000.
 
-    The step between them is at most the widest between the numbers of the form.
+    The step to the first longer code must not exceed the widest step between shorter ones.
     """
     digits = known.str.extract("([0-9]{1,18})$").cast(pl.Int64)
     shorter, longer = (digits.filter(forms == one).sort() for one in (form, f"{form}9"))
@@ -124,7 +124,7 @@ def _bounds(values: FloatArray, name: str) -> tuple[float, float] | None:
 
 
 def _scale_top(distinct: FloatArray, counts: IntArray) -> float | None:
-    """Return the last step of a scale from 0 or 1 without a gap, such as marks and months."""
+    """Return the last step of a scale without a gap from 0 or 1, such as grades or months."""
     if (distinct != np.round(distinct)).any():
         return None
     n = int(counts.sum())
