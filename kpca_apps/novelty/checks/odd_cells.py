@@ -92,6 +92,8 @@ def _merged(odd: pl.DataFrame) -> pl.DataFrame:
 
     Values are sorted without regard to their rows, whose order would differ among parts.
     """
+    if odd.is_empty():  # polars 1.39 would lose the types of its columns
+        return odd
     alike = odd.group_by("column", "check", "kind", "seen", maintain_order=True).agg(
         pl.first("clearness", "value"), pl.sum("n_cells"), pl.col("row", "line").explode()
     )
@@ -274,12 +276,10 @@ class CellFaults:
             readings = table.column(name).read(formats.get(name))
             n_missing.append(int((readings.missing | readings.unreadable).sum()))
         at = judged["row"].to_numpy()
-        contradicted = judged.with_columns(
-            pl.Series("row", rows[at]), pl.Series("line", places[at])
-        )
+        contradicted = judged.with_columns(row=rows[at], line=places[at])
         contradicted = contradicted.filter(~skipped[at])
         n_odd = int(odd["n_cells"].sum())
-        return cls(used, tuple(n_missing), _merged(odd) if found else odd, n_odd, contradicted)
+        return cls(used, tuple(n_missing), _merged(odd), n_odd, contradicted)
 
     def __add__(self, other: CellFaults) -> CellFaults:
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
