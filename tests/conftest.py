@@ -1,5 +1,3 @@
-"""Shared fixtures: folders, seeds, and settings that make runs reproducible."""
-
 from __future__ import annotations
 
 import gc
@@ -36,8 +34,7 @@ sys.dont_write_bytecode = False
 # Run the same examples every time; no deadline, so a busy machine fails no test.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
-# Many random examples per property: pytest --hypothesis-profile long. KPCA_EXAMPLES lowers the
-# number for slow properties.
+# Long runs: pytest --hypothesis-profile long; KPCA_EXAMPLES lowers the number of examples.
 settings.register_profile(
     "long",
     max_examples=int(os.environ.get("KPCA_EXAMPLES", "10000")),
@@ -132,13 +129,11 @@ def every_result_follows_its_schema() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
-    """Return the root of the repository."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def datasets() -> Path:
-    """Return the folder of the sample tables in the repository."""
     return ROOT / "datasets"
 
 
@@ -153,14 +148,12 @@ def papers_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """Start a PostgreSQL server for the session."""
     with running_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Start Chromium with playwright."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -172,7 +165,6 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder in which Firefox saves downloads."""
     return tmp_path_factory.mktemp("downloads")
 
 
@@ -182,7 +174,7 @@ def firefox(downloads: Path) -> Iterator[Any]:
     if FIREFOX is None:
         pytest.skip("no Firefox on this machine")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it detects the operating system with deprecated calls
+        warnings.simplefilter("ignore")  # the driver detects the system with deprecated calls
         driver = pytest.importorskip(
             "marionette_driver.marionette", reason="marionette_driver is not installed"
         )
@@ -203,4 +195,4 @@ def firefox(downloads: Path) -> Iterator[Any]:
     yield client
     client.cleanup()
     del client
-    gc.collect()  # delete its profiles now; at interpreter exit it is too late
+    gc.collect()  # delete Firefox's profiles now: at interpreter exit it is too late

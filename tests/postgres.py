@@ -1,5 +1,3 @@
-"""A local PostgreSQL server for tests, and its contents."""
-
 from __future__ import annotations
 
 import os

@@ -198,7 +198,7 @@ class _Misbehaving(BaseHTTPRequestHandler):
 
 @contextmanager
 def misbehaving_store(fault: str) -> Iterator[None]:
-    """Run a server whose one object of 8,000 bytes arrives by half, or too late."""
+    """Run a server whose one object of 8,000 bytes arrives only half, or too late."""
     handler = type("Handler", (_Misbehaving,), {"fault": fault})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True

@@ -1,5 +1,3 @@
-"""Screening from Python: keyword arguments, data frames, and how a result is displayed."""
-
 from __future__ import annotations
 
 import inspect

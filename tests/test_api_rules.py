@@ -1,5 +1,3 @@
-"""Rules from Python: discovered in any library's frames, saved, exported and checked."""
-
 from __future__ import annotations
 
 import inspect

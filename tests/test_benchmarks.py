@@ -18,7 +18,7 @@ def test_what_a_benchmark_imports_of_the_package_exists(script: Path) -> None:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("kpca_apps"):
             module = import_module(str(node.module))
             missing = [name.name for name in node.names if not hasattr(module, name.name)]
-            for name in missing:  # it may be a submodule
+            for name in missing:  # the missing name may be a submodule
                 import_module(f"{node.module}.{name}")
 
 

@@ -73,7 +73,6 @@ FORKABLE = [name for name in WORK if name != "screening"]
 
 
 def work(name: str) -> str:
-    """Run the named piece of work in the current process."""
     return WORK[name]()
 
 
@@ -92,7 +91,7 @@ def test_work_in_several_threads_at_once_gives_the_bits_of_work_alone(
 
 
 def test_one_model_serves_several_threads() -> None:
-    """Covers lazy initialisation, too: any thread may be the first to call."""
+    """The test covers lazy initialisation, too: any thread may be the first to call."""
     models = [KernelPCA(6, kernel=kernel).fit(ROWS[:80]) for kernel in ("rbf", "poly", "sigmoid")]
     detector = KernelPCANovelty(random_state=0).fit(ROWS)
 
@@ -119,7 +118,7 @@ def test_fitting_and_scoring_work_in_an_event_loop(alone: dict[str, str]) -> Non
 def test_joblib_works_with_any_backend(backend: str, alone: dict[str, str]) -> None:
     names = FORKABLE if backend == "multiprocessing" else [*WORK]
     with warnings.catch_warnings():
-        # joblib's own warning about forking with threads is expected here.
+        # joblib warns about forking with threads.
         warnings.simplefilter("ignore", DeprecationWarning)
         results = Parallel(n_jobs=2, backend=backend)(delayed(work)(name) for name in names)
     assert results == [alone[name] for name in names]
@@ -259,7 +258,7 @@ print(heard > 0, work(name) == expected)
 @pytest.mark.release
 @pytest.mark.parametrize("name", WORK)
 def test_after_an_interrupt_anywhere_the_process_is_as_before(name: str, repository: Path) -> None:
-    """Like an interrupted notebook cell: a rerun uses as many threads and gives the same bits."""
+    """After an interrupted notebook cell, a rerun uses as many threads and gives the same bits."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, name],
         cwd=repository,

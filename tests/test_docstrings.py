@@ -15,7 +15,7 @@ import kpca_apps
 RESULTS = {"DenoiseInfo", "RuleCheck", "Rules", "Screening"}
 # Numpydoc errors: missing summary, wrong or missing parameters, missing Returns section.
 REQUIRED = {"GL08", "SS01", "SS03", "PR01", "PR02", "PR03", "PR10", "RT01"}
-# For the engine also: parameters and return values without a description.
+# Also required for the engine: descriptions of parameters and return values.
 REQUIRED_OF_ENGINE = REQUIRED | {"PR07", "RT03"}
 # These need a file of an earlier run; their examples are in the how-to guides.
 WITHOUT_EXAMPLE = {"load_model", "save_model", "run_batch"}

@@ -2,7 +2,8 @@
 
 Blocks of ``sh`` and ``python`` run one after the other, each page in an empty folder with a copy of
 the repository's ``datasets``. Blocks marked ``text`` are not run; blocks that need an optional
-library name it. ``.ci/run`` runs the README's two marked commands; the site build, the tutorials.
+library name it. ``.ci/run`` runs the README's two marked commands; the site build runs the
+tutorials.
 """
 
 import importlib.util

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-# Commands in a process that sets the user's locale, as Qt and GTK do.
+# Run commands in a process that sets the user's locale, as Qt and GTK do.
 WITH_LOCALE = """
 import json, locale, os, sys
 locale.setlocale(locale.LC_ALL, "")
@@ -68,7 +68,7 @@ def run_commands(out: Path, inputs: Path, **environment: str | None) -> dict[str
     return {
         str(path.relative_to(out)): path.read_bytes()
         for path in sorted(out.rglob("*"))
-        # Only these contain the time and the host.
+        # These two files contain the time and the host.
         if path.is_file() and path.name not in ("run.json", "manifest.jsonl")
     }
 
@@ -150,7 +150,7 @@ def test_files_and_folders_have_the_rights_of_any_other(mask: int, tmp_path: Pat
         assert oct(mode) == oct((0o777 if path.is_dir() else 0o666) & ~mask), path.name
 
 
-# A process that records each path it writes to and each address it connects to.
+# Run a process that records each path it writes to and each address it connects to.
 WATCHED = """
 import json, os, sys
 seen = []

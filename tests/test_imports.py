@@ -18,8 +18,7 @@ for module in pkgutil.walk_packages(kpca_apps.__path__, "kpca_apps."):
 for name in kpca_apps.__all__:
     getattr(kpca_apps, name)
 """
-# Import each module first, in a process with only third-party libraries loaded, so that no module
-# relies on another's imports.
+# Import each module first in a process, so that no module relies on another's imports.
 EACH_FIRST = """
 import importlib, importlib.util, os, pkgutil, sys
 libraries = sys.argv[1].split()

@@ -1,5 +1,3 @@
-"""Names from input data: printed on one line, suggested, and made into file names."""
-
 from __future__ import annotations
 
 import json
@@ -140,6 +138,6 @@ def test_a_password_is_taken_out_wherever_its_address_stands(text: str) -> None:
 def test_a_text_whose_start_differs_is_cut_at_its_end_alone() -> None:
     date = ("2009-11-31 (not a date)", "2009-11-15")
     assert cut_apart(*date, 20) == ("2009-11-31 (not a...", "2009-11-15")
-    for same in range(40):  # the difference is visible wherever it is
+    for same in range(40):  # the difference may be anywhere in the name
         seen, expected = cut_apart("n" * same + "a" * 40, "n" * same + "b" * 40, 20)
         assert "na" in f"n{seen}" and "nb" in f"n{expected}" and len(seen) <= 20

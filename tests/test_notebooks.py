@@ -34,7 +34,7 @@ print("ready")
 
 pytestmark = [
     pytest.mark.release,
-    # Warnings of the Jupyter client libraries.
+    # Warnings of the Jupyter client libraries are no errors.
     pytest.mark.filterwarnings("default::DeprecationWarning", "default::ResourceWarning"),
 ]
 
@@ -54,10 +54,7 @@ def kernel() -> Iterator[Any]:
 
 
 def run(talk: Any, code: str, once_printed: Callable[[], object] = lambda: None) -> tuple[str, str]:
-    """Return what a cell prints and the name of the error that ends it.
-
-    `once_printed` is called each time the cell prints.
-    """
+    """Return what a cell prints and its error's name; call `once_printed` whenever it prints."""
     printed: list[str] = []
 
     def hear(message: dict[str, Any]) -> None:

@@ -1,7 +1,4 @@
-"""Other readers get the same values from our files, or other_tools.md lists the difference.
-
-Prints a matrix: each format with each of its types of values, read by two readers or more.
-"""
+"""Other readers get the same values from our files, or other_tools.md lists the difference."""
 
 from __future__ import annotations
 
@@ -58,7 +55,7 @@ FLOATS = "float32 float64"
 
 
 def by_opencv(path: Path) -> Any:
-    import cv2  # here, because it loads a linear algebra library of its own
+    import cv2  # imported here, because cv2 loads a linear algebra library of its own
 
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     is_read, pages = cv2.imreadmulti(str(path), flags=cv2.IMREAD_UNCHANGED)

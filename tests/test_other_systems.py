@@ -1,8 +1,7 @@
 """The package works without the names that only Unix has.
 
-A child process imports and runs kpca_apps with modified `sys`, `os` and `signal`: the platform is
-"win32", and names that Windows lacks are missing. Third-party libraries, built for the actual
-system, see the original modules.
+A child process runs kpca_apps with `sys`, `os` and `signal` as on Windows; third-party libraries,
+built for the actual system, see the original modules.
 """
 
 from __future__ import annotations

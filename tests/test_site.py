@@ -14,13 +14,12 @@ from tests.cli.tree import each_command
 
 SITE = Path(__file__).parents[1] / "docs" / "_build"
 INDEX = SITE / "searchindex.js"
-# Classes of a screening's fields that are more than numbers.
+# Classes of a screening's fields that have fields of their own.
 RESULTS = ("RankedRow", "Reason", "OddCell", "ColumnProfile", "ThresholdInfo", "DuplicateRows")
 
 
 @pytest.fixture(scope="module")
 def index() -> dict[str, Any]:
-    """Return the search index of the site."""
     if not INDEX.exists():
         pytest.skip("the site is not built: sphinx-build docs docs/_build")
     text = INDEX.read_text(encoding="utf-8")

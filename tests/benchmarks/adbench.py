@@ -104,7 +104,7 @@ def measure(methods: dict[str, Method], folder: Path, seeds: int) -> list[dict[s
 
 
 def summarise(records: list[dict[str, object]], setting: str) -> None:
-    """Print mean, median and average rank over tables; a baseline counts where it ran."""
+    """Print each method's mean, median and average rank over the tables on which it ran."""
     shares = {(r["data"], r["setting"]): r["share"] for r in records if "share" in r}
     cells: dict[str, dict[int, list[tuple[float, float, float]]]] = defaultdict(
         lambda: defaultdict(list)

@@ -57,7 +57,7 @@ def sample_table(table: LabelledTable, seed: int) -> LabelledTable:
 
 
 def clean_split(y: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split off a random half of the normal rows for fitting; score all other rows."""
+    """Return a random half of the normal rows, to fit on, and all other rows, to score."""
     normals = np.random.default_rng(1000 + seed).permutation(np.flatnonzero(y == 0))
     fitted = normals[: len(normals) // 2]
     return fitted, np.setdiff1d(np.arange(len(y)), fitted)

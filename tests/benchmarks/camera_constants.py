@@ -1,7 +1,7 @@
 """Fit the constants of `kpca_apps.denoise.noise.camera_constants` and report their errors.
 
-The constants are fitted to pairs of a noisy photograph and the mean of many (see `camera_pairs.py`)
-of scenes that are not measured there, and to photographs in PHOTOGRAPHS/train of BSDS500 (Arbelaez,
+The constants are fitted to pairs of a noisy photograph and the mean of many shots, of scenes that
+`camera_pairs.py` does not measure, and to photographs in PHOTOGRAPHS/train of BSDS500 (Arbelaez,
 Maire, Fowlkes, Malik 2011; repository BIDS/BSDS500): clean, enlarged or recompressed as JPEG, and
 with simulated camera noise or added noise. Errors are measured on PHOTOGRAPHS/test.
 
@@ -29,12 +29,13 @@ from kpca_apps.denoise.colour import extreme_pixels
 from kpca_apps.denoise.noise import camera
 
 RIDGE = 3.0
-# Weight real pairs up: they are few, strong real noise is rare, and simulated noise is cheap.
+# Real pairs weigh more, as they are few; so do strong real noises, which are rare.
 WEIGHTS = {"camera": 3.0, "mean": 1.5}
 STRONG, STRONG_WEIGHT = 12.0, 4.0
-# Levels below the first count as clean, above the second as noisy.
+# A photograph counts as clean below the first noise level and as noisy above the second.
 NO_NOISE, NOISE = 1.0, 2.0
-# White noise has its own detector; enlarged scans have film grain correlated between pixels.
+# Kinds left out when telling noise from texture: white noise has its own detector, and enlarged
+# scans have film grain correlated between pixels.
 UNCERTAIN = ("white", "enlarged")
 HELD_OUT = 60  # photographs held out to measure errors
 

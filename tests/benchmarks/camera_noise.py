@@ -1,8 +1,8 @@
 """Simulate camera noise end to end: mosaic, photon and read noise, demosaicking, gamma, JPEG.
 
 The truth is the same photograph through mosaic, demosaicking and gamma without noise or JPEG.
-Baselines run at several levels, and the best by the truth counts ("tuned"), which no user can know;
-non-local means also runs with the level of `estimate_sigma`, as users run it. Our modes estimate
+Baselines run at several levels; the "tuned" result is the closest to the truth, which no user has;
+non-local means also runs at the level of `estimate_sigma`, as users run it. Our modes estimate
 their levels; our white-noise mode is also shown tuned. Quality 0 is PNG.
 
     python tests/benchmarks/camera_noise.py --photons 100 400
@@ -53,7 +53,6 @@ def through_jpeg(image: np.ndarray, quality: int, subsampling: str) -> np.ndarra
 
 
 def denoised(noisy: np.ndarray, truth: np.ndarray, quality: str) -> dict[str, np.ndarray]:
-    """Denoise the image with each denoiser."""
     deviation = float(np.std(noisy - truth))
 
     def best(candidates: list[np.ndarray]) -> np.ndarray:
@@ -85,7 +84,6 @@ def denoised(noisy: np.ndarray, truth: np.ndarray, quality: str) -> dict[str, np
 
 
 def main() -> None:
-    """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photons", type=float, nargs="+", default=[100, 400])
     parser.add_argument("--size", type=int, default=256)

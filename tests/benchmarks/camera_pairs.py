@@ -3,9 +3,10 @@
 FOLDER holds NAME_real.JPG and NAME_mean.JPG, like the 100 pairs of Xu, Li, Liang, Zhang and Zhang
 2018, "Real-world noisy image denoising: a new benchmark" (folder CroppedImages of the repository
 csjunxu/PolyU-Real-World-Noisy-Images-Dataset). A fixed seed draws the pairs to measure; no constant
-of the package was fitted to them or to other pairs of their scenes: see `camera_constants.py`. Ours
-runs with `--noise auto`, and with multiples of the estimated level. Baselines know the truth: CBM3D
-(if `bm3d` is installed) gets the true noise level, non-local means the best of ten settings.
+of the package was fitted to them or to other pairs of their scenes: see `camera_constants.py`. Our
+denoiser runs with `--noise auto`, and with multiples of the estimated level. Baselines know the
+truth: CBM3D (if `bm3d` is installed) gets the true noise level, non-local means the best of ten
+settings.
 
     python tests/benchmarks/camera_pairs.py FOLDER --quality fast
 """
@@ -28,7 +29,6 @@ FACTORS = (0.6, 0.8, 1.25, 1.6, 2.0)
 
 
 def pair_names(folder: Path) -> list[str]:
-    """Return the names of all pairs in a folder."""
     return sorted({path.stem.rsplit("_", 1)[0] for path in folder.glob("*_*.JPG")})
 
 
@@ -73,7 +73,6 @@ def baselines(noisy: np.ndarray, clean: np.ndarray, level: float) -> dict[str, n
 
 
 def measure(folder: Path, name: str, crop: int, quality: str) -> dict[str, float | str]:
-    """Return the measurements of one pair."""
     noisy, clean = read_pair(folder, name)
     top, left = ((side - crop) // 2 if crop else 0 for side in noisy.shape[:2])
     window = np.s_[top : noisy.shape[0] - top, left : noisy.shape[1] - left]
@@ -93,7 +92,6 @@ def measure(folder: Path, name: str, crop: int, quality: str) -> dict[str, float
 
 
 def main() -> None:
-    """Print one line per pair, the means, and the number of pairs won."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--count", type=int, default=20)

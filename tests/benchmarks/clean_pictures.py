@@ -1,8 +1,8 @@
 """Measure what `--noise auto` changes in clean and nearly clean pictures.
 
 Ten pictures shipped with scikit-image, photographs, scans and drawings; none was used to choose a
-constant that separates noise from texture. First the mean change of each picture, in grey levels of
-255; then, for faint white noise, the gain in dB of denoising at the estimated level, and the least.
+constant that separates noise from texture. Prints the mean change of each picture in grey levels (0
+to 255), the gain in dB of denoising faint white noise at the estimated level, and the least gain.
 
     python tests/benchmarks/clean_pictures.py [--quality fast] [--size 256]
 """
@@ -26,7 +26,6 @@ SIGMAS = (2.0, 3.0, 4.0, 5.0)
 
 
 def main() -> None:
-    """Print one line per picture, and the means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quality", default="fast")
     parser.add_argument("--size", type=int, default=256, help="of the crops noise is added to")

@@ -111,7 +111,6 @@ def screened(data: Path, driver: Path, cluster: Cluster) -> Costs:
 
 
 def cpu_seconds(process: int) -> float:
-    """Return the CPU seconds used by a process."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -42,7 +42,6 @@ def scores(
 
 
 def main() -> None:
-    """Print a Markdown table with the mean in the last row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sigma", type=float, default=25)
     parser.add_argument("--size", type=int, default=256)

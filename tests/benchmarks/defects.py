@@ -1,14 +1,14 @@
 """Denoise integer counts, padding and sensor defects with `--noise auto`, a median and bm3d.
 
-Pictures are drawn: blobs, steps and lines of known brightness. PSNR in dB by the range of the clean
-picture, over the pixels with data, of each case and over its seeds:
+Pictures are drawn: blobs, steps and lines of known brightness. Prints the PSNR in dB, with the
+range of the clean picture as peak, over the pixels with data:
 
 - counts: photons counted in uint16 and in float32, and the fraction of the light that is kept;
 - padding: a rotated picture with 0 or -2000 around it, and the fraction of padding that changed;
 - defects: hot pixels, fireflies, dead columns.
 
-`median` is a 3 x 3 median; bm3d (if installed) gets the noise level, and columns' medians are
-subtracted for it if columns are defective.
+`median` is a 3 x 3 median; bm3d (if installed) gets the noise level, and pictures with defective
+columns minus the columns' medians.
 
     python tests/benchmarks/defects.py [--quality fast] [--seeds 2] [--side 192]
 """
@@ -31,8 +31,6 @@ Array = NDArray[np.float64]
 
 
 class Case(NamedTuple):
-    """One noisy picture."""
-
     name: str
     noisy: NDArray[np.generic]
     clean: Array
@@ -50,7 +48,6 @@ def drawn(side: int, rng: np.random.Generator) -> Array:
 
 
 def cases(side: int, seed: int) -> Iterator[Case]:
-    """Yield all cases of a seed."""
     rng = np.random.default_rng(seed)
     clean, everywhere = drawn(side, rng), np.ones((side, side), bool)
     for peak in (1, 3, 10, 30):
@@ -91,7 +88,6 @@ def psnr(found: NDArray[np.floating], case: Case) -> float:
 
 
 def measured(case: Case, quality: str) -> dict[str, float]:
-    """Return the measurements of a case."""
     found, _ = denoise_with_info(case.noisy, quality=quality)
     dtype = case.noisy.dtype
     stored = as_stored(found, dtype, dithered=loses_light(found, dtype))
@@ -110,7 +106,6 @@ def measured(case: Case, quality: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print one line per case with means over the seeds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quality", default="fast")
     parser.add_argument("--seeds", type=int, default=2)

@@ -1,8 +1,8 @@
 """Time the detector and pyod's detectors in one run: one thread, medians of five.
 
 Contaminated: fit on 5,000 and 10,000 rows of 20 columns and score them. Clean: fit on 5,000 rows
-with 700 landmarks. Scoring: new rows by a model of 500 landmarks, through `score_samples`. Reasons
-of the oddest rows of a table.
+with 700 landmarks. Scoring: `score_samples` of new rows with 500 landmarks. Reasons: explain the
+rows that score highest.
 
     python tests/benchmarks/detector_speed.py [--repeats 5]
 

@@ -6,11 +6,12 @@
     python tests/benchmarks/engine.py preimages [--rows 4608] [--points 2000] [--columns 64]
 
 exact
-    Fits of N,Q rows and components, each in a fresh process: the largest relative error of an
-    eigenvalue is against the most accurate of all. ``--dense`` bounds the rows of solvers that take
-    n^3 time; ``--free`` adds fits whose Gram matrix is recomputed.
+    Fits of N,Q rows and components, each in a fresh process: eigenvalue errors are relative to the
+    most accurate solver. ``--dense`` bounds the rows of solvers that take n^3 time; ``--free`` adds
+    fits whose Gram matrix is recomputed.
 landmarks
-    Stream and solve, and how landmarks of each kind agree with the exact fit of ``--exact`` rows.
+    Times of the kernel sums and of the solver; agreement of each kind of landmarks with the exact
+    fit of ``--exact`` rows.
 scoring
     Projections and errors of new rows.
 preimages
@@ -95,7 +96,7 @@ def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
 
 
 def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> float:
-    """Return the minimum seconds per row: m exponents, exp, product with the columns."""
+    """Return the CPU seconds per row of m exponents, exp, and the product with the columns."""
     rng = np.random.default_rng(0)
     left, right = rng.random((rows, d + 2), dtype), -0.1 * rng.random((d + 2, m), dtype)
     weights = rng.random((m, columns), dtype)
@@ -154,7 +155,6 @@ def in_fresh_process(function: Callable[..., dict[str, Any]], *args: Any) -> dic
 
 
 def exact_fit(who: str, n: int, q: int, budget: int) -> dict[str, Any]:
-    """Fit all rows and return time and memory."""
     X = curved_rows(n)
     gamma = usual_gamma(X)
     # Import and warm up everything before timing.
@@ -189,7 +189,6 @@ def exact_fit(who: str, n: int, q: int, budget: int) -> dict[str, Any]:
 
 
 def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: float) -> None:
-    """Print time and memory of one fit."""
     n_values = min(len(result["values"]), len(exact))
     errors = np.abs(result["values"][:n_values] / exact[:n_values] - 1.0)
     error = f"{errors.max():8.1e}" if n_values else "       -"
@@ -202,10 +201,9 @@ def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: f
 
 
 def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
-    """Return the seconds to recompute half a matrix per 32 vectors, and to multiply it.
+    """Return the least seconds to recompute one triangle of a Gram matrix per 32 vectors.
 
-    For each value of one triangle: its exponent, exp, and its terms in the products of its row and
-    of its column.
+    Work per value: the exponent, exp, and the terms in the products of its row and of its column.
     """
     rng = np.random.default_rng(0)
     left = rng.random((256, d + 2), np.float32)
@@ -224,7 +222,7 @@ def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
 
 
 def exact(args: argparse.Namespace) -> None:
-    """Print a table per size, and the fits that keep no Gram matrix."""
+    """Print a table per size, then the fits that do not store the Gram matrix."""
     for n, q in (map(int, size.split(",")) for size in args.sizes):
         print(f"\nn = {n}, d = {DIMENSIONS}, q = {q}")
         solvers = [
@@ -245,7 +243,7 @@ def exact(args: argparse.Namespace) -> None:
 
 
 def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
-    """Fit with landmarks; return time and memory, and for ours the time of its products."""
+    """Fit with landmarks; return time, memory and, for our fit, the least time of its products."""
     X = curved_rows(n)
     gamma = usual_gamma(X)
     points = X[np.random.default_rng(0).choice(n, m, replace=False)]
@@ -319,7 +317,7 @@ def landmarks(args: argparse.Namespace) -> None:
 
 
 def scoring(args: argparse.Namespace) -> None:
-    """Print rows per second, the limit's share of the time, and the time over ours in float32."""
+    """Print rows per second, the limit as a share of the time, and the ratio to ours in float32."""
     n, m, q = args.rows, args.landmarks, args.components
     X = curved_rows(n)
     gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]
@@ -348,7 +346,7 @@ def scoring(args: argparse.Namespace) -> None:
 
 
 def preimages(args: argparse.Namespace) -> None:
-    """Print the time per step and row, total times beside scikit-learn's, and the toy example."""
+    """Print the time per step and row, the total times, and the errors on the toy data."""
     n, p, d = args.rows, args.points, args.columns
     X = curved_rows(p + n, d)
     train, new, gamma = X[:p], X[p:], usual_gamma(X)
@@ -376,7 +374,7 @@ def preimages(args: argparse.Namespace) -> None:
 
 
 def toy(noise: float) -> list[tuple[int, float, float]]:
-    """Return the component counts and the errors of the fixed point and of scikit-learn."""
+    """Return for each number of components our error and that of scikit-learn."""
     rng = np.random.default_rng(0)
     sources = rng.uniform(-1.0, 1.0, (SOURCES, TOY_DIMENSIONS))
     train, clean = (np.repeat(sources, rows, axis=0) for rows in (TRAINED, TESTED))

@@ -1,4 +1,4 @@
-"""Plot time against n, d, q and m on log-log axes, with slopes, beside scikit-learn's.
+"""Plot our and scikit-learn's times against n, d, q and m on log-log axes, with slopes.
 
     python tests/benchmarks/engine_growth.py [--out reports/engine_growth.png] [--quick]
 
@@ -94,7 +94,7 @@ def best(function: Callable[[], object]) -> float:
 
 
 def measured_curves(quick: bool) -> dict[tuple[str, str], dict[int, float]]:
-    """Print and return the times of each method, by varied parameter and its value."""
+    """Print and return the seconds of each (parameter, method), by the parameter's value."""
     import numpy as np
 
     curves = {}

@@ -1,8 +1,8 @@
 """Screen tables as offices, surveys, banks and loggers export them, each with one gross error.
 
 Every file is drawn with its own seed and locale and laid out as one program writes it. A table is
-right if its columns have the correct names and kinds, all data rows are read with their lines, the
-row with the error is first in the list, and its cell is odd.
+right if its columns have the correct names and kinds, all data rows are read with their line
+numbers, the row with the error is first in the list, and its cell is reported as odd.
 
     python tests/benchmarks/exported_tables.py
 """
@@ -62,7 +62,7 @@ def days(n: int, form: str) -> list[str]:
 
 
 def yearly(rng: Rng, n: int, names: Sequence[object], flags: str = "") -> dict[str, list[str]]:
-    """Return columns whose rows differ in scale, some cells with a flag or ":" for missing."""
+    """Return columns whose rows differ in scale; some cells have a flag, or ":" for missing."""
     sizes = rng.lognormal(3, 0.4, n)
     data = {str(name): texts("{:.1f}", sizes * rng.normal(1, 0.04, n)) for name in names}
     for cells in data.values() if flags else ():

@@ -60,10 +60,7 @@ exec "$@"
 def disturb(
     stage: Stage, played: Played, fault: Fault, kinds: tuple[str, ...], times: int, seed: int
 ) -> tuple[Counter[str], int]:
-    """Disturb a scene repeatedly; print the losses and return counts by kind.
-
-    A command disturbed after its end does not count.
-    """
+    """Disturb a scene repeatedly, not counting disturbances after its end; return counts."""
     draw, counts, losses, n_late = random.Random(f"{seed} {played.scene.name}"), Counter(), 0, 0
     while counts.total() < times and n_late < times + 5:
         kind = kinds[(counts.total() + n_late) % len(kinds)]
@@ -80,7 +77,7 @@ def disturb(
 
 
 def chosen(times: int, only: str, fault: str) -> list[tuple[Scene, int]]:
-    """Select scenes and their repetitions; scenes with servers never run on the small disk."""
+    """Select scenes and repetitions; scenes with servers never run short of disk or memory."""
     scenes = [
         scene
         for scene in SCENES
@@ -97,7 +94,7 @@ def chosen(times: int, only: str, fault: str) -> list[tuple[Scene, int]]:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """Create a temporary folder; forked processes would delete one of tempfile's."""
+    """Create a temporary folder that forked processes do not delete, unlike tempfile's class."""
     folder = Path(tempfile.mkdtemp(prefix="kpca-faults-"))
     try:
         yield folder

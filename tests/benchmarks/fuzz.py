@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SECONDS, HANGS = 10.0, 60  # CPU seconds per file; wall seconds before the process is killed
 MOST_MEMORY, ADDRESS_SPACE = 1 << 30, 6 << 30  # bytes per file; limit of the whole process
-# Compiled by numba, which cannot compile instrumented code.
+# These modules hold numba functions, and numba cannot compile instrumented code.
 NOT_INSTRUMENTED = [
     f"kpca_apps.{name}"
     for name in (

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from tests.hostile.doors import IMAGES, finished_batch, finished_run, sound_table
 
-MAX_BYTES = 1 << 17  # of a seed file
+MAX_BYTES = 1 << 17  # largest size of a seed file
 Change = Callable[[bytes], bytes]  # the fuzzer's own byte mutation
 
 VALUES: tuple[Any, ...] = (
@@ -208,7 +208,6 @@ def _raw(folder: Path) -> list[bytes]:
 
 
 def _ods() -> bytes:
-    """Return a small OpenDocument spreadsheet."""
     cell = (
         '<table:table-cell office:value-type="{}" office:value="{}"><text:p>{}</text:p>'
         "</table:table-cell>"
@@ -259,7 +258,7 @@ def _packed_folder(folder: Path) -> bytes:
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the location of each value in a document."""
+    """Return the path (keys and indices) of each value in a JSON document."""
     items = value.items() if isinstance(value, dict) else ()
     items = enumerate(value) if isinstance(value, list) else items
     return [place for key, own in items for place in ((*path, key), *_places(own, (*path, key)))]
@@ -492,7 +491,7 @@ def _array_changed(data: bytes, change: Change, rng: np.random.Generator) -> byt
         at = int(rng.integers(max(len(shape), 1)))
         sizes = (0, -1, 1, 7, 10**6, 2**53, 2**63 - 1, *(n + by for n in shape for by in (-1, 1)))
         shape = (*shape[:at], sizes[int(rng.integers(len(sizes)))], *shape[at + 1 :])
-    elif what == 6:  # other lengths, and enough bytes for them
+    elif what == 6:  # declare other lengths, and append enough bytes for them
         shape = tuple(int(rng.integers(0, 2 * n + 2)) for n in shape)
         content = np.resize(array, shape).tobytes() if array.size else b""
     else:

@@ -6,7 +6,7 @@
 Only the command and public names are used, so that the same script runs on both commits; both runs
 need the same machine and libraries. `golden_data` makes tables and images with fixed seeds. A
 failing step is recorded as its exit code and error line. Paths of the working folder, version
-numbers (except in model files) and clock times are removed; `run.json` is ignored. It takes two
+numbers (except in model files) and clock times are removed; `run.json` is ignored. A run takes two
 minutes on two cores, and one more if the loops of denoising must be compiled first. ``--only WORD``
 selects the steps with that word in their names.
 """

@@ -92,7 +92,6 @@ def large(columns: int, seed: int) -> pl.DataFrame:
 
 
 def make_tables(folder: Path) -> None:
-    """Write tables in all formats."""
     frame, clean = mixed(300), mixed(240, 1, clean=True)
     points = ["height", "girth"]
     frame.with_columns(pl.col(points).str.replace(".", ",", literal=True)).write_csv(

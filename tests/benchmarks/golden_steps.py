@@ -19,7 +19,6 @@ import kpca_apps as kpca
 
 SCREEN, DENOISE = "novelty screen", "denoise run"
 COMMANDS = {
-    # Tables of all formats.
     "screen-semicolon": f"{SCREEN} in/semicolon.csv --json --format same --out @/o",
     "screen-tsv-words": f"{SCREEN} in/mixed.tsv --share 0.05 --format same --out @/o",
     "screen-gz": f"{SCREEN} in/mixed.csv.gz --count 6 --json --format same --out @/o",
@@ -36,7 +35,6 @@ COMMANDS = {
     "--out @/o",
     "screen-numbers": f"{SCREEN} in/breast_cancer.csv --label diagnosis --positive malignant "
     "--share 0.3 --out @/o",
-    # Modes.
     "screen-accept": f"{SCREEN} in/mixed.csv --accept in/accept.csv --json --out @/o",
     "screen-hidden": f"{SCREEN} in/mixed.csv --hide girth --hide tree --id tree --out @/o",
     "screen-keep-hidden": f"{SCREEN} in/mixed.csv --hide kind --keep-hidden --flagged xlsx "
@@ -65,12 +63,10 @@ COMMANDS = {
     "novelty diff @/a @/b --json --out @/c",
     "large": f"{SCREEN} in/large.csv --json --out @/o --format parquet",
     "large-groups": f"{SCREEN} in/groups.csv --by group --count 50 --workers threads --out @/o",
-    # Refusals.
     "refused-tables": f"{SCREEN} in/none.csv --out @/o;{SCREEN} in/few.csv --out @/o;"
     f"{SCREEN} in/titled.csv --out @/o;{SCREEN} in/mixed.csv --alpha 0.1 --out @/o;"
     f"{SCREEN} in/mixed.csv --by tree --out @/o;{SCREEN} in/mixed.csv --id none --out @/o;"
     "novelty score in/few.csv in/mixed.csv --out @/o;novelty diff in/parts in/parts --out @/o",
-    # Images.
     "run-auto": f"{DENOISE} in/grey.png in/quiet.png --json --out @/o",
     "run-white": f"{DENOISE} in/grey.png in/colour.png --sigma 20 --quality fast "
     "--reference in/truth --compare --json --out @/o",
@@ -215,7 +211,7 @@ def engine() -> Mapping[str, Any]:
     for name, options in engines.items():
         try:
             fitted = kpca.KernelPCA(5, random_state=0, **options).fit(X)
-            projected = np.abs(fitted.transform(new))  # signs are a convention
+            projected = np.abs(fitted.transform(new))  # the sign of a component is arbitrary
             given |= {name: projected, f"{name}_error": fitted.reconstruction_error(new)}
             if name in ("exact", "ridge", "nystroem"):
                 given[f"{name}_back"] = fitted.inverse_transform(fitted.transform(new))

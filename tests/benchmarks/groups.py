@@ -82,7 +82,6 @@ def scores_of(frame: pl.DataFrame, **columns: tuple[str, ...]) -> FloatArray:
 
 
 def shares_found(frame: pl.DataFrame, is_fault: BoolArray) -> list[float]:
-    """Return the fraction of faults found by each method."""
     count, group_of = int(is_fault.sum()), frame["group"].to_numpy()
     own, each = np.zeros(len(frame)), np.zeros(len(frame), dtype=bool)
     for group in np.unique(group_of):

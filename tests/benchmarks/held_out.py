@@ -45,7 +45,6 @@ CROP = 192
 
 
 def images_of(name: str, folder: Path) -> Iterator[tuple[str, Image]]:
-    """Yield names and clean images of a set."""
     part, seed, count = SETS[name]
     paths = sorted(folder.glob(f"**/images/{part}/*.jpg"))
     if not paths:
@@ -65,7 +64,6 @@ def ours(quality: str, noisy: Image, sigma: float) -> Image:
 
 
 def main() -> None:
-    """Print a Markdown row per set and noise level."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--photographs", type=Path, required=True, help="folder of BSDS500")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))

@@ -1,4 +1,4 @@
-"""What each pass over an image brings: mean PSNR with and without it.
+"""Measure the mean PSNR of denoising with and without each pass over an image.
 
 On photographs and scanned text of scikit-image, on rendered pages, and on images of a folder if
 given; noise as in `speed_quality.py`. Scans and pages are denoised with ``content="text"``.
@@ -54,12 +54,12 @@ def one_scale(plan: Plan) -> Plan:
 
 
 def nearest(plan: Plan) -> Plan:
-    """Group the nearest patches; do not draw at random among those that differ only by noise."""
+    """Return the plan without random draws among patches that differ only by noise."""
     return replace(plan, passes=tuple(replace(step, tie=0.0) for step in plan.passes))
 
 
 class Part(NamedTuple):
-    """A method, and what of its plan is carried out."""
+    """A method, and a change of its plan that leaves out parts."""
 
     method: str
     change: Callable[[Plan], Plan]
@@ -105,7 +105,7 @@ def main() -> None:
     columns = [f"{kind} {sigma:g}" for kind in kinds for sigma in options.sigma]
     print(heading("", *columns, "CPU s / MP"))
     with threadpool_limits(1):
-        for method in ("linear", "rbf"):  # compiled before the clock starts
+        for method in ("linear", "rbf"):  # compile before timing
             denoise(Part(method, as_it_is), np.zeros((32, 32)), 20.0, quality=options.preset)
         for name, part in PARTS.items():
             means, size, start = [], 0, time.process_time()

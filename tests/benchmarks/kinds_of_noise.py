@@ -1,10 +1,10 @@
 """Measure PSNR and CPU seconds per megapixel of presets on camera and Poisson noise.
 
-Camera noise: pairs of a JPEG photograph and the mean of many of its scene ("PolyU", files that end
-in `_real.JPG` and `_mean.JPG`), evenly sampled from the folder, colour; the noise is measured.
-Poisson noise: grey copies of clean photographs, a given number of photons at white, noise from
-default_rng(crc32("name|photons")); the noise is measured, its kind given or estimated. One thread;
-the time includes measuring, which is also shown separately.
+Camera noise: pairs of a JPEG photograph and the mean of many photographs of the scene ("PolyU",
+files that end in `_real.JPG` and `_mean.JPG`), evenly sampled from the folder, colour; the noise is
+measured. Poisson noise: grey copies of clean photographs, a given number of photons at white, noise
+from default_rng(crc32("name|photons")); the noise is measured, its kind given or estimated. One
+thread; the time includes measuring, which is also shown separately.
 
     python tests/benchmarks/kinds_of_noise.py PAIRS CLEAN [--images 6] [--photons 30 100]
         [--quality draft fast]
@@ -72,7 +72,6 @@ def measured(cases: list[Case], noise: str, quality: str) -> tuple[float, float,
 
 
 def main() -> None:
-    """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pairs", type=Path, help="photographs with noise, and their means")
     parser.add_argument("clean", type=Path, help="clean images, grey or in colour")

@@ -87,7 +87,6 @@ class KnownErrors(NamedTuple):
 
 
 def git(folder: Path, *words: str) -> bytes:
-    """Run git in a clone and return its output."""
     return subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True).stdout
 
 
@@ -187,7 +186,7 @@ def package_tables() -> list[KnownErrors]:
     cards, growth = read("AER", "CreditCard"), read("AER", "OECDGrowth", "country")
     firms, places = read("AER", "Grunfeld"), read("nycflights13", "airports")
     births, races = read("HistData", "Arbuthnot"), read("MASS", "hills", "race")
-    # Values of Greene (2003); the package documents that it corrected them.
+    # The package documents that it corrected these cells of Greene (2003).
     steel = {year: int(np.flatnonzero((firms["firm"] == "US Steel") & (firms["year"] == year))[0])
              for year in (1940, 1946, 1952)}  # fmt: skip
     cells = ((1940, "invest", 261.6), (1946, "capital", 232.6), (1952, "invest", 645.2))

@@ -1,4 +1,4 @@
-"""Denoise a camera-sized colour photograph with ``kpca denoise run``: time, memory, equal bytes.
+"""Measure ``kpca denoise run`` on a camera-sized colour photograph; compare bytes of the results.
 
 The command denoises a mosaic of photographs with white noise of sigma 15 in 8 bits, as a user would
 run it, with two processes and, with ``--twice``, with one: the files must be identical::
@@ -87,7 +87,6 @@ def write_slide(path: Path, size: tuple[int, int], pixels: NDArray[np.uint8]) ->
 
 
 def main() -> None:
-    """Print a line per run."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--megapixels", type=float, default=2.0)
     parser.add_argument("--photographs", type=Path, help="folder of photographs for the mosaic")

@@ -1,4 +1,4 @@
-"""Screen tables of any size: rows per second, memory, and equal scores on every path.
+"""Screen tables of any size; print rows per second and memory, and compare scores.
 
 Run ``python -m tests.benchmarks.large_tables`` for ten million rows of 20 columns in a temporary
 folder; ``--rows`` sets another number, ``--data`` names a folder made earlier by
@@ -37,8 +37,6 @@ WRITING = ("--force", "--format", "parquet")
 
 @dataclass(frozen=True)
 class Run:
-    """Resources and results of one command."""
-
     folder: Path
     taken: Usage
 

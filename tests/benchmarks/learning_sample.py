@@ -6,9 +6,9 @@ Generated tables with planted outliers are learned from as a whole, with several
 landmarks, and for the rows used by scalings and regressions), and from samples of growing size, as
 `--learn-from sample` does with 100,000 rows. All models score the same 100,000 new rows. Printed,
 as averages over pairs of seeds: 1 - Spearman's correlation with the scores learned from all rows
-(1e-5), the common fraction of the highest 1 % of the rows, the AUROC of each seed, and with a clean
-reference (N; else U) the false alarms at 5 %. Differences between seeds that learn from all rows
-are the error of the landmarks; a sample is large enough if its differences are no larger.
+(in 1e-5), the common fraction of the highest 1 % of the rows, the AUROC of each seed, and with a
+clean reference (N; else U) the false alarms at 5 %. Differences between seeds that learn from all
+rows are the error of the landmarks; a sample is large enough if its differences are no larger.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Learned:
 
     detector: Detector
     scores: FloatArray
-    cpu_seconds: float  # to learn
+    cpu_seconds: float  # CPU seconds spent on learning
 
     @property
     def highest(self) -> BoolArray:
@@ -115,7 +115,7 @@ def learn(rows: FloatArray, size: int, seed: int, clean: bool, scored: FloatArra
 
 
 def line(of_all: Sequence[Learned], some: Sequence[Learned], planted: BoolArray) -> str:
-    """Compare scores from a sample with those from all rows."""
+    """Format the comparison of scores from a sample with scores from all rows."""
     pairs = [(model, other) for model in of_all for other in some if model is not other]
     apart = np.mean([1 - spearmanr(one.scores, other.scores)[0] for one, other in pairs])
     shared = np.mean([(a.highest & b.highest).sum() / a.highest.sum() for a, b in pairs])

@@ -1,10 +1,10 @@
-"""Measure the value of a reader's marks: faults found with and without, by simulated readers.
+"""Count the faults found with and without a reader's marks, for simulated readers.
 
 Faults are planted into real tables as in `real_tables.py`: ten of ten kinds, or with ``--causes``
 thirty of two causes. A simulated reader marks the first rows of the list by the truth: planted rows
-as wrong, others as fine. Printed are the faults among the first 2 % of the list (at least 30 rows):
-of the first list; of the next one, with wrong rows on top and fine rows removed and learned as
-normal; and of the next one where marks also set how often odd cells of a column are wrong.
+as wrong, others as fine. Prints the number of faults among the first 2 % (at least 30 rows) of
+three lists: before marking; with wrong rows on top and fine rows removed and learned as normal;
+and, in addition, with marks that set how often odd cells of a column are wrong.
 
     python tests/benchmarks/marks.py [--marks 10 20] [--seeds 2] [--rows 1500] [--half development]
 
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def format_counts(marks: list[int], counts: np.ndarray) -> str:
-    """Format counts by number of marks: marks only filtered or pinned, and with reweighting."""
+    """Format, by number of marks, the faults found with filtering alone and with reweighting."""
     return ", ".join(f"{n} marks {a} -> {b}" for n, (a, b) in zip(marks, counts, strict=True))
 
 

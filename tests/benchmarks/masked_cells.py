@@ -38,7 +38,7 @@ SMALL = ((60, 8), (60, 12), (100, 12), (200, 12))
 WIDE = ((60, 20), (60, 60), (60, 120), (60, 240), (60, 520))
 # Standard deviations of the log row scales.
 SIZES = (0.1, 0.3, 1.0)
-NOISE = 0.1  # of log cells
+NOISE = 0.1  # standard deviation of the logarithms of cells
 TOP = 0.02
 
 

@@ -43,7 +43,7 @@ SECONDS = 20
 MOST_MEMORY = 1 << 30
 ADDRESS_SPACE = 3 << 29
 MOST_PAGES = 20  # limit on TIFF pages whose fields are listed
-LOST = {"late": "time", "killed": "killed"}  # columns of files without an answer
+LOST = {"late": "time", "killed": "killed"}  # output columns that count files without an answer
 DAMAGE = ("flip", "cut", "insert", "remove", "field")
 COLUMNS = (
     "files",
@@ -220,7 +220,6 @@ def laboratory(kind: str) -> list[bytes]:
 
 
 def packed_folder(folder: Path) -> bytes:
-    """Pack the files of a folder into one archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):

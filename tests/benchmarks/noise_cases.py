@@ -41,19 +41,16 @@ def picture(name: str, size: int) -> np.ndarray:
 
 
 def eight_bits(image: np.ndarray) -> np.ndarray:
-    """Round an image and clip it to 8 bits."""
     return np.clip(np.round(image), 0, 255).astype(np.uint8)
 
 
 def through_jpeg(image: np.ndarray, quality: int) -> np.ndarray:
-    """Pass an image through 8-bit JPEG."""
     stream = io.BytesIO()
     Image.fromarray(image).save(stream, "JPEG", quality=quality)
     return np.array(Image.open(stream))
 
 
 def noisy_cases(size: int, seed: int) -> Iterator[Case]:
-    """Yield noisy pictures and their truth."""
     rng = np.random.default_rng(seed)
     rows, columns = np.mgrid[:size, :size] / size
     away = np.hypot(rows - 0.5, columns - 0.5) / 0.71
@@ -90,7 +87,6 @@ def noisy_cases(size: int, seed: int) -> Iterator[Case]:
 
 
 def clean_cases(size: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield pictures without noise."""
     rows, columns = np.mgrid[:size, :size].astype(float)
     grey, cat = picture("camera", size) / 255, picture("chelsea", size) / 255
     for name in ("camera", "coins", "chelsea", "astronaut", "rocket", "page"):
@@ -140,7 +136,6 @@ def peers(noisy: np.ndarray, clean: np.ndarray, span: float) -> Iterator[np.ndar
 
 
 def main() -> None:
-    """Print two Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quality", default="fast")
     parser.add_argument("--size", type=int, default=224)

@@ -83,7 +83,6 @@ def outcomes(folder: Path, size: str, sigma: float, quality: str) -> str:
 
 
 def main() -> None:
-    """Print Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sizes", nargs="*", default=list(SIZES), choices=SIZES)

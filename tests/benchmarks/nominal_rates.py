@@ -1,11 +1,12 @@
-"""Measure false-alarm rates on new rows like the reference: columns x links x sizes x calibrations.
+"""Measure false-alarm rates on new rows like the reference, by kind of table and calibration.
 
-Reference and new rows come from one distribution, so that alpha of the new rows are flagged. Given
-n calibration rows the rate of one fit is not alpha but Beta(n + 1 - k, k) with k the rank of the
-threshold (Vovk 2012), and the count of flagged rows among m new ones is beta-binomial: the printed
-interval is that of the mean over seeds. Two groups have the interval of one with the rows of both,
-as variances add up. A rate above the interval (HIGH) is not chance; a rate below keeps alpha but
-loses detections. In `parts` the new rows come in four tables.
+Reference and new rows come from one distribution, so that a fraction alpha of the new rows should
+be flagged. Given n calibration rows the rate of one fit is not alpha but Beta(n + 1 - k, k) with k
+the rank of the threshold (Vovk 2012), and the count of flagged rows among m new ones is
+beta-binomial: the printed interval is that of the mean over seeds. The interval of two groups is
+that of one group with the rows of both, as variances add up. A rate above the interval (HIGH) is
+not chance; a rate below keeps alpha but loses detections. In `parts` the new rows come in four
+tables.
 
     python tests/benchmarks/nominal_rates.py [--seeds 3] [--sizes 200 1000 2000] [--links dates]
 
@@ -152,7 +153,7 @@ def main() -> None:
 
 
 def lines(args: argparse.Namespace) -> Iterator[str]:
-    """Yield one line per cell of the grid."""
+    """Yield one line per calibration, kind of table and size."""
     n_cells = n_kept = 0
     for way in args.ways:
         for link in args.links:

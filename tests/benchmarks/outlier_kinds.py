@@ -56,7 +56,6 @@ def drawn(
 def planted(
     Z: FloatArray, kind: str, n: int, model: GaussianMixture, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw outliers of one kind."""
     if kind == "local":
         return drawn(model, n, rng, cov=5.0)
     if kind == "cluster":

@@ -35,7 +35,6 @@ def photographs(size: int) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def in_grey(pixels: np.ndarray) -> Image:
-    """Convert a picture to grey values."""
     pixels = pixels.astype(float)
     return np.round(pixels[..., :3] @ GREY) if pixels.ndim == 3 else pixels
 
@@ -60,10 +59,7 @@ def psnr(image: np.ndarray, clean: np.ndarray) -> float:
 
 
 def installed_bm3d() -> dict[str, Denoiser]:
-    """Return bm3d for grey and colour images by name; print a note and return none without it.
-
-    It is free for non-commercial use only, so the package does not depend on it.
-    """
+    """Return bm3d by name, or none and print a note: bm3d is free for non-commercial use only."""
     if find_spec("bm3d") is None:
         print("bm3d is skipped: pip install bm3d")
         return {}

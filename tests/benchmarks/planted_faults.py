@@ -52,7 +52,6 @@ def cells(run: Path) -> str:
 
 
 def main() -> None:
-    """Print the table of the run folder given on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the finished run")
     run = parser.parse_args().data

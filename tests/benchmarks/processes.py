@@ -22,8 +22,6 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Usage:
-    """Resources used by a command."""
-
     seconds: float
     cpu_seconds: float
     peak_bytes: int  # peak of the resident memory summed over its processes
@@ -104,7 +102,6 @@ class Worker:
         self._channel.recv()
 
     def send(self, message: object) -> None:
-        """Send a message."""
         self._channel.send(message)
 
     def answer(self, seconds: float) -> Any:
@@ -119,7 +116,6 @@ class Worker:
         return lost
 
     def restart(self) -> None:
-        """Kill the process and start another."""
         self.end()
         self._start()
 

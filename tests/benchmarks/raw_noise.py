@@ -2,12 +2,12 @@
 
 A photograph is converted to light (gamma 2.2), sensed through red, green and blue filters of
 different sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma. The
-truth is the same without noise. After development, `denoise_kpca` removes noise with `noise="auto"`
-and `"camera"`; the better by the truth counts. On the mosaic, `denoise_mosaic` measures the noise
-or is given it, as bm3d is: bm3d runs on the half-resolution planes, or on their principal
-components with blocks matched in the first (the better counts), after the same generalised Anscombe
-transform. bm3d is free for non-commercial use only, and is skipped if not installed. Seconds are
-for one photograph on all cores.
+truth is developed from the mosaic without noise. After development, `denoise_kpca` removes noise
+with `noise="auto"` and `"camera"`; the result closer to the truth counts. On the mosaic,
+`denoise_mosaic` measures the noise or is given it, as bm3d is: bm3d runs on the half-resolution
+planes, or on their principal components with blocks matched in the first (the better counts), after
+the same generalised Anscombe transform. bm3d is free for non-commercial use only, and is skipped if
+not installed. Seconds are for one photograph on all cores.
 
     python tests/benchmarks/raw_noise.py
     python tests/benchmarks/raw_noise.py --photographs FOLDER --number 10 --photons 100 400 1600
@@ -32,8 +32,8 @@ from kpca_apps import denoise_kpca, denoise_mosaic
 from kpca_apps.denoise.mosaic import inverse_generalised_anscombe
 from kpca_apps.denoise.noise.poisson import anscombe
 
-SENSITIVITY = (0.5, 1.0, 0.65)  # of red, green and blue
-PLACES = ((0, 0), (0, 1), (1, 0), (1, 1))  # of red, the two greens and blue
+SENSITIVITY = (0.5, 1.0, 0.65)  # sensitivity to red, green and blue
+PLACES = ((0, 0), (0, 1), (1, 0), (1, 1))  # positions of red, the two greens and blue
 
 
 def sample(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
@@ -118,7 +118,6 @@ def scores(scene: np.ndarray, photons: float, readout: float, quality: str) -> d
 
 
 def main() -> None:
-    """Print a Markdown table of PSNR, then the mean seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photographs", type=Path, help="a folder; else those of scikit-image")
     parser.add_argument("--number", type=int, default=10, help="of the photographs of a folder")

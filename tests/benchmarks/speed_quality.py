@@ -5,8 +5,8 @@ results are clipped to 0..255. One thread; the denoisers take turns on each imag
 load on the machine affects all. Settings of the others (h of non-local means, weight of total
 variation, level of wavelets) have the best mean PSNR on crops of 256 x 256 of another folder, at
 each noise level. `bm3d` (free for non-commercial use) and `cv2` (opencv-python-headless) run if
-installed; the package depends on neither. OpenCV's non-local means takes 8 bits, and so rounded and
-clipped noise.
+installed; the package depends on neither. OpenCV's non-local means takes 8-bit images, so that its
+noise is rounded and clipped.
 
     python tests/benchmarks/speed_quality.py FOLDER --tune OTHER [--sigma 15 25 50] [--images 5]
         [--only draft "non-local means"] [--out reports/speed_quality.png]
@@ -48,8 +48,6 @@ class Peer(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Result of a denoiser at one noise level."""
-
     psnr: float
     seconds: float  # CPU seconds per megapixel
     factor: float
@@ -158,7 +156,6 @@ def draw(found: dict[float, dict[str, Result]], path: Path) -> None:
 
 
 def main() -> None:
-    """Print a Markdown table and draw the plot."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="clean images, grey or in colour")
     parser.add_argument("--tune", type=Path, required=True, help="other clean images")

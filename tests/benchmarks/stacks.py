@@ -74,8 +74,6 @@ def stacks(pages: int, volume: Path | None) -> Iterator[tuple[str, Pages]]:
 
 
 def denoisers(sigma: float) -> dict[str, Callable[[Pages], Pages]]:
-    """Return each denoising method."""
-
     def ours(noisy: Pages) -> Pages:
         return denoise_kpca(noisy, sigma=sigma, data_range=255, stack_axis=0, n_jobs=1)
 
@@ -106,7 +104,6 @@ def denoisers(sigma: float) -> dict[str, Callable[[Pages], Pages]]:
 
 
 def main() -> None:
-    """Print PSNR and CPU seconds of each denoiser on each stack."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, default=64)
     parser.add_argument("--volume", type=Path)

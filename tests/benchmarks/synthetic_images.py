@@ -1,4 +1,4 @@
-"""Denoise fourteen kinds of drawn images with fifteen kinds of noise; look for harm.
+"""Denoise fourteen kinds of drawn images with fifteen kinds of noise; count images made worse.
 
 Each image cycles through sizes and dtypes and is denoised with `noise="auto"`, and with the true
 kind and level if they can be given. Printed for each noise: the number of images, how many results
@@ -34,7 +34,6 @@ TYPES = (("u1", 0.0, 255.0), ("u2", 0.0, 65535.0), ("f4", 0.0, 1.0), ("f8", -100
 
 
 def coordinates(shape: tuple[int, int]) -> tuple[Image, Image]:
-    """Return row and column coordinates of each pixel."""
     rows, columns = np.indices(shape)
     return rows.astype(float), columns.astype(float)
 
@@ -196,7 +195,7 @@ def cases(seed: int, sizes: int, quality: str, only: str) -> Iterator[Case]:
             image = stored(NOISES[noise].add(clean, rng))
             ways: dict[str, dict[str, Any]] = {"auto": {"noise": "auto"}}
             known = NOISES[noise].known
-            # Poisson noise and speckle are defined for values from 0.
+            # Poisson noise and speckle are defined only for values of at least 0.
             if known is not None and not (black and known["noise"] in ("poisson", "speckle")):
                 ways["given"] = dict(known)
             for way, options in ways.items():

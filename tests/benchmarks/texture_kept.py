@@ -1,13 +1,13 @@
 """Measure the texture kept in denoised camera photographs by octave of frequency, beside PSNR.
 
 PAIRS is a folder for `camera_pairs.py`. The pairs are drawn from those without reported figures,
-one per scene, so that these results may guide a choice. Kept is the regression coefficient of a
-band of the denoised photograph's brightness on that of the clean one, in the quarter of the tiles
-with most texture: 1 keeps all, 0 nothing, whatever noise remains beside it.
+one per scene, so that these results may guide a choice. The texture kept is the regression
+coefficient of a band of the denoised photograph's brightness on that of the clean one, in the
+quarter of the tiles with most texture: 1 if all is kept and 0 if none, whatever noise remains.
 
-Ours runs with `--noise auto`, and with `--noise camera` at multiples of the estimated level.
-Baselines know the truth: CBM3D (if `bm3d` is installed) gets the true noise level, non-local means
-the best of ten settings.
+Our denoiser runs with `--noise auto`, and with `--noise camera` at multiples of the estimated
+level. Baselines know the truth: CBM3D (if `bm3d` is installed) gets the true noise level, non-local
+means the best of ten settings.
 
 With PHOTOGRAPHS, the training set of BSDS500, its textures and scikit-image's follow, through the
 simulated camera of `camera_noise.py`.
@@ -35,7 +35,7 @@ FACTORS = (0.6, 0.8, 1.0, 1.25)
 WIDTHS = (0.0, 0.7, 1.4, 2.8, 5.6)  # sigmas in pixels; differences of Gaussians are the bands
 TILE, TEXTURED = 32, 0.25
 PHOTONS = (100, 400)
-MOST_TEXTURED = 4  # photographs with the largest gradients
+MOST_TEXTURED = 4  # number of photographs, those with the largest gradients
 
 
 def choosing_names(names: list[str], count: int) -> list[str]:
@@ -113,7 +113,6 @@ def measure(noisy: np.ndarray, clean: np.ndarray, quality: str) -> dict[str, lis
 
 
 def main() -> None:
-    """Print one line per pair and method, and the means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--count", type=int, default=8)

@@ -2,7 +2,7 @@
 
 Tables are generated from a seed: sensors that follow a few causes, blocks of related columns,
 unrelated columns, gene expressions, counts, texts of a few levels, and sensors with gaps. Before
-any detector sees a table, 24 of its rows (an eighth of fewer than 192) get a fault, in turn: one
+any detector sees a table, 24 of its rows (one in eight of fewer than 192) get a fault, in turn: one
 cell ten times too large or small; two columns swapped; a twentieth of the columns shifted by four
 standard deviations; a tenth of the columns taken from another row; every column taken from another
 row; and several rows with the same shift in a tenth of the columns. Tables of unrelated columns
@@ -45,7 +45,7 @@ Fault = Callable[["Planter", int], None]
 
 
 def offsets(d: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Return means and spreads for quantities in units of all sizes."""
+    """Return means and spreads (d,) of columns that differ in scale."""
     mean = np.exp(rng.normal(2, 2, d))
     return mean, mean * rng.uniform(0.05, 0.3, d)
 
@@ -103,7 +103,7 @@ TABLES: dict[str, tuple[Make, bool]] = {
 }
 # Fraction of missing cells in the table "gaps".
 MISSING = 0.05
-# Rows with each kind of fault, but at most one row in eight.
+# Number of rows with a fault, and the reciprocal of their largest share of the rows.
 N_FAULTS, MOST_FAULTY = 24, 8
 
 
@@ -128,7 +128,6 @@ class Planter:
         return columns
 
     def signs(self, n: int) -> FloatArray:
-        """Draw n signs."""
         return self.rng.choice([-1.0, 1.0], n)
 
     def shift(self, row: int, columns: NDArray[np.intp], by: FloatArray) -> None:
@@ -203,8 +202,6 @@ def planted(
 
 @dataclass(frozen=True)
 class Run:
-    """Results and resources of a run of the command."""
-
     scores: FloatArray
     cpu_seconds: float
     peak_megabytes: float
@@ -270,7 +267,7 @@ def peers(Z: FloatArray) -> Iterator[tuple[str, FloatArray]]:
     below = np.stack([np.searchsorted(o, z, side="right") for o, z in columns], axis=1) / n
     above = 1 - np.stack([np.searchsorted(o, z, side="left") for o, z in columns], axis=1) / n
     yield "ECOD", -np.log(np.minimum(below, above)).sum(axis=1)
-    # Ten bins per column, with a prior of a tenth of a row each.
+    # Log histograms of ten bins per column, with 0.1 added to each count.
     bins = [np.histogram(z, bins=10) for z in Z.T]
     found = [
         np.log(c + 0.1)[np.clip(np.searchsorted(e, z, side="right") - 1, 0, 9)]

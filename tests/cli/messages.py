@@ -1,4 +1,4 @@
-"""Every option of every command used wrongly, and the message it gives.
+"""Use every option of every command wrongly, and record the messages.
 
 `python -m tests.cli.messages` prints the table of `messages.txt`. After a new option or a changed
 message, write it again and read the changes as a stranger would: does each line name the option,
@@ -200,7 +200,7 @@ TOGETHER = {
     "denoise noise": ["--save images/a.png --force", "no.png"],
     "papers run": ["--out birds.csv --force"],
 }
-# Arguments without a required one.
+# Arguments that lack a required one.
 LACKING = {
     "novelty screen": [""],
     "novelty fit": ["birds.csv", "--model new.kpca"],
@@ -241,7 +241,7 @@ OF_DATABASES = [
 ]
 
 
-# Messages worded by a library, which differ between its versions.
+# Parts of messages worded by a library, which differ between its versions.
 OF_LIBRARIES = (
     "Missing ", "No such command", "does not take a value", "is not one of", "not valid TOML",
     "not a usable", " says: ",
@@ -259,7 +259,6 @@ class Case(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """Return all words of the call."""
         return shlex.split(f"{self.command} {self.right} {self.wrong}")
 
 

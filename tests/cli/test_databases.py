@@ -1,5 +1,3 @@
-"""Databases on the command line: output tables, next steps, passwords, interrupts."""
-
 from __future__ import annotations
 
 import importlib.util
@@ -37,7 +35,6 @@ ENDLESS = {
 
 
 def fill(connection: Any, types: str) -> None:
-    """Create the table of birds with a primary key."""
     connection.execute(f"CREATE TABLE birds ({types.format(text='TEXT', real='DOUBLE PRECISION')})")
     connection.executemany("INSERT INTO birds VALUES (?, ?, ?, ?, ?, ?, ?)", FRAME.rows())
 
@@ -76,7 +73,7 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
         expected = written[name].cast(pl.Int64) if kind == pl.Boolean else written[name]
         column = scores[name].cast(pl.Int64) if kind == pl.Boolean else scores[name]
         assert column.cast(expected.dtype).equals(expected), name
-    # --force replaces the run's own table of scores, and never another table.
+    # --force replaces the run's earlier table of scores, but no other table.
     assert_refused(kpca(*words, "--out", "next"), 4, "exists already; replace it with --force")
     assert kpca(*words, "--out", "out", "--force", "--count", 9).code == 0
     assert query(uri, 'SELECT bird FROM "bird scores" WHERE flagged').height == 9
@@ -230,7 +227,6 @@ def command(
 
 
 def until(happened: Any, seconds: float = 60) -> None:
-    """Wait until a condition is true."""
     end = time.monotonic() + seconds
     while not happened() and time.monotonic() < end:
         time.sleep(0.1)
@@ -246,7 +242,7 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
     own.mkdir()
     source = ENDLESS[uri]
     if how == "table":
-        # A view of endless rows, as a file from a stranger may hold.
+        # A file from an untrusted source may hold a view of endless rows.
         rows = source.replace("count(*) AS a", "*").replace(" WHERE i < 4000000000", "")
         library = sqlite3 if uri.startswith("sqlite") else pytest.importorskip("duckdb")
         with closing(library.connect(uri.rpartition("/")[2])) as connection:
@@ -265,7 +261,6 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
 
 
 def open_files(pid: int) -> str:
-    """Return the files that a process has open."""
     names = []
     for path in Path(f"/proc/{pid}/fd").glob("*"):
         try:

@@ -1,5 +1,3 @@
-"""``kpca denoise`` as a user meets it: files, options, exit codes."""
-
 from __future__ import annotations
 
 import json
@@ -34,7 +32,6 @@ GIVEN = (*FAST, "--sigma", 20)
 
 
 def noisy(seed: int = 0, shape: tuple[int, ...] = (24, 28), sigma: float = 20.0) -> np.ndarray:
-    """Return stripes with noise."""
     columns = np.arange(shape[1]).reshape((-1,) + (1,) * (len(shape) - 2))
     clean = np.broadcast_to(120 + 60 * np.sin(columns / 5), shape)
     noise = np.random.default_rng(seed).normal(0, sigma, shape)
@@ -263,7 +260,7 @@ def test_a_dry_run_lists_no_result_of_a_kind_that_is_not_read(kpca: Run) -> None
     assert foreseen[1].startswith("failed: notes.png: is not an image that can be read")
     rows = json.loads(kpca("run", "in", *FAST, "--dry-run", "--json").out)["images"]
     assert [row["name"] for row in rows] == names
-    # The run prints the same warnings.
+    # The run prints the warnings that the preview foresaw.
     done = kpca("run", "in", *FAST, "--quiet")
     assert done.code == 5
     assert set(foreseen) < set(done.err.splitlines())
@@ -347,7 +344,7 @@ def test_the_line_of_a_preview_gives_one_image_its_own_options(kpca: Run) -> Non
     assert own == {"a.png": {"strength": 0.6, "luma": 1, "chroma": 1}, "c.tif": {}, "sub/b.png": {}}
     page = Path("kpca-denoised/report/report.html").read_text()
     assert page.count("Asked for this image alone: strength 0.6, luma 1 and chroma 1.") == 1
-    # The preview of an image with options of its own starts from them.
+    # A preview starts from the options that the --per-image file gives for the image.
     kpca("run", "in", *GIVEN, "--preview", "--per-image", "own.csv")
     trials = result_of("kpca-preview-a")["trials"]
     assert trials[1]["per_image"].endswith("a.png,0.6,1,1\n")
@@ -367,11 +364,11 @@ def test_possible_texture_is_left_unchanged_and_reported(kpca: Run) -> None:
     assert "?: no noise could be established" in " ".join(measured.err.split())
     assert f"{option} (for a.png)" in " ".join(measured.err.split())
     assert ["?" in line for line in measured.out.splitlines()[1:]] == [True, False]
-    # The suggested option is enough.
+    # With the suggested option the run denoises the image.
     again = kpca("run", "mixed/a.png", "--quality", "fast", *option.split(), "--out", "again")
     assert (again.code, "left as" in again.err) == (0, False)
     assert np.any(load(f"again/{IMAGES}/a.png") != load("mixed/a.png"))
-    # In a preview, if no strength changes the image.
+    # A preview reports the same if no strength changes the image.
     tried = " ".join(kpca("run", "mixed/a.png", *FAST, "--preview").err.split())
     assert "as it is: what was measured (" in tried and "removes 0" not in tried
 
@@ -405,7 +402,7 @@ def test_a_noise_law_is_reported_wherever_noise_is(kpca: Run) -> None:
     assert image["evidence"] == listed["evidence"]
     page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
     assert "taken as noise of counted light" in page
-    # The record restores the same report.
+    # A second run restores the report from the stored record.
     assert kpca("run", "cells.tif", *FAST).code == 0
     assert Path("kpca-denoised/report/report.html").read_text(encoding="utf-8") == page
 

@@ -1,5 +1,3 @@
-"""Dictionaries on the command line: learned, used, shown, refused."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What a terminal shows while a batch runs, and when it is interrupted."""
-
 from __future__ import annotations
 
 import errno
@@ -66,7 +64,7 @@ def test_a_terminal_shows_how_far_one_image_is(
     assert kpca("run", large, *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0
     shown = re.findall(r"([0-9]+) of [0-9]+.*?([0-9]+)%", terminal.getvalue())
     before_any = {int(percent) for n_done, percent in shown if n_done == "0"}
-    # Progress is redrawn by time, so only a minimum is certain between the ends.
+    # Progress is redrawn at intervals of time, so the number of values between 0 and 100 varies.
     assert len(before_any - {0, 100}) >= 2
 
 
@@ -104,7 +102,7 @@ def test_samples_are_counted_by_the_header(shape: tuple[int, ...], tmp_path: Pat
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
 def test_non_images_count_by_their_size(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"123")
-    os.mkfifo(tmp_path / "pipe.png")  # opening it would block forever
+    os.mkfifo(tmp_path / "pipe.png")  # opening the pipe would block forever
     sizes = [count_samples(tmp_path / f"{name}.png") for name in ("a", "none", "pipe")]
     assert sizes == [3, 0, 0]
 
@@ -140,7 +138,7 @@ def test_an_interrupt_prints_how_to_resume(kpca: Run, monkeypatch: pytest.Monkey
             signal.raise_signal(signal.SIGTERM)
         return whole(*args, **options)
 
-    # An image that fails is not counted, neither now nor by the next run.
+    # A failing image counts as done neither in this run nor in the next.
     Path("in/0.png").write_bytes(b"no image")
     with monkeypatch.context() as patch:
         patch.setattr(denoisers, "clean_image", interrupted)
@@ -189,7 +187,7 @@ def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
     for number in range(4):
         save(f"many/{number:02}.png", noise)
     words = ["run", "many", "--sigma", "10", "--jobs", "2", "--quality", "fast"]
-    # Like Ctrl-C: signal the whole process group as soon as one image is done.
+    # Signal the whole process group, as Ctrl-C does, as soon as one image is done.
     code = (
         f"{HEARS_INTERRUPTS}\nimport os\n"
         "from kpca_apps.cli.main import main\n"

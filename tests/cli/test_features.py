@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.cli.tree import each_command
 
 TESTS = Path(__file__).parents[1]
-# Folders without tests that are run.
+# Folders that hold no tests.
 HELPERS = ("benchmarks", "oracles")
 
 
@@ -47,7 +47,7 @@ def words_by_test() -> list[tuple[set[str], set[str]]]:
 
 def _words(node: ast.AST) -> Iterator[str]:
     for child in ast.walk(node):
-        if isinstance(child, ast.Dict):  # options as keys of a dictionary
+        if isinstance(child, ast.Dict):  # a dictionary may have options as keys
             for key in child.keys:
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
                     yield f"--{key.value.replace('_', '-')}"

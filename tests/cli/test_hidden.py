@@ -33,7 +33,7 @@ KINDS = ("csv", "parquet", "arrow", "jsonl", "json", "xlsx")
 
 
 def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
-    """Return rows whose numbers follow one size, except in the last `odd`; some are secret."""
+    """Return rows that follow one size, except the last `odd` rows; some columns are secret."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=N_ROWS)
     sizes = [size + 0.1 * rng.normal(size=N_ROWS) for _ in range(4)]
@@ -107,7 +107,7 @@ def leaks(outputs: dict[str, str], names: tuple[str, ...] = tuple(SECRETS)) -> l
 
 @pytest.fixture
 def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write figures as their SVG source."""
+    """Write figures as SVG source, which can be searched."""
     monkeypatch.setattr(
         "kpca_apps.report.drawing.to_png", lambda drawing: str(to_svg(drawing)).encode()
     )
@@ -115,7 +115,6 @@ def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("legible")
 def test_without_hide_the_values_of_every_column_are_found(whole_kpca: Run) -> None:
-    """The search finds the values in each kind of file."""
     table = write(frame(), "given", "parquet")
     words = ("--id", "patient", "--count", N_ODD, "--flagged", "xlsx", "--format", "parquet")
     done = whole_kpca("screen", table, *words, "--out", "seen")

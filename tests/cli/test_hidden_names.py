@@ -106,7 +106,7 @@ CASES = [
     for shape in SHAPES
     for kind in (*FILES, *DATABASES, *FRAMES)
     if (SHAPES[shape].is_unique or kind not in NO_REPEAT)
-    # Parquet files with such a column are refused.
+    # Parquet files with a pattern as a column name are refused.
     and not (shape == "a pattern" and kind == "parquet")
 ]
 QUICK = [
@@ -118,7 +118,7 @@ QUICK = [
 
 
 def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
-    """Return names and cells: two visible columns, and secrets that follow them except once."""
+    """Return names and cells: two visible columns, and secret columns that follow them but once."""
     rng = np.random.default_rng(5)
     size = rng.normal(size=N_ROWS)
     weight = size + 0.05 * rng.normal(size=N_ROWS)

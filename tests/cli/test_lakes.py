@@ -1,5 +1,3 @@
-"""Tables of object stores and lakes on the command line: output, files and errors."""
-
 from __future__ import annotations
 
 import json

@@ -70,7 +70,7 @@ def test_help_explains_every_option(
     for flag in FLAGS.get(" ".join(words), ()):
         if flag.startswith("--"):
             assert re.search(rf"^\u2502 .*{flag}\b", shown, re.MULTILINE), flag
-    # The example of a config file works.
+    # The example of a config file in the help works.
     examples = re.findall(r"--config FILE .*?: (\w+ = \w+)", some)
     assert len(examples) == some.count("--config")
     for example in examples:
@@ -125,7 +125,7 @@ def test_every_ending_is_one_line_and_its_code(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    # Import modules that use the name before it is patched, or they would keep the patch.
+    # Import modules that use the name before patching it, or they would keep the patched name.
     for module in ("cli.novelty.run", "novelty.run"):
         import_module(f"kpca_apps.{module}")
     monkeypatch.setattr("kpca_apps.novelty.screening.model.resolve_rule", fail)

@@ -63,7 +63,7 @@ LISTS = ("scored.csv", "flagged.csv", "odd_cells.csv")
 
 
 def german(path: Path, delimiter: str = ";") -> pl.DataFrame:
-    """Write the birds of two places with decimal commas; return the frame."""
+    """Write a table of birds with decimal commas; return its frame."""
     frame = frame_of(200, odd=3)
     frame[5, "wing"] = 1043.25
     numbers = ["wing", "bill", "mass"]

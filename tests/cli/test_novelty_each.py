@@ -1,5 +1,3 @@
-"""``kpca novelty screen --each``: one report per table, and an index of them."""
-
 from __future__ import annotations
 
 import errno
@@ -76,7 +74,6 @@ def test_an_index_links_every_report_and_lists_failures(kpca: Run, tables: Path)
     for link in links:
         assert Path("out", unquote(link)).is_file()
     assert "not screened: the row on line 2 opens a quote" in page.text
-    # The page does not show the absolute path.
     assert str(tables) not in html
 
 

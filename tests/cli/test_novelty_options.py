@@ -203,7 +203,7 @@ RUN = ("--out", "out", "--force", "--json")
 
 @pytest.mark.parametrize("command", ["screen", "fit", "score", "explain", "compare"])
 def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) -> None:
-    # A workbook stores 15 digits.
+    # A workbook stores only 15 digits, so round the numbers.
     frame = pl.read_csv("birds.csv").with_columns(pl.selectors.float().round(3))
     frame.write_csv("birds.csv")
     with xlsxwriter.Workbook("book.xlsx") as book:
@@ -251,7 +251,7 @@ def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
     )
     roles = [{one["name"]: one["role"] for one in result["columns"]} for result in (plain, other)]
     assert [role["grade"] for role in roles] == ["numeric", "categorical"]
-    if command == "compare":  # its settings show the option
+    if command == "compare":  # the settings of a comparison show the option
         assert other["evaluations"] != plain["evaluations"]
     else:
         assert other["run"]["settings"]["landmarks"] == 20 < plain["run"]["settings"]["landmarks"]
@@ -282,7 +282,7 @@ def test_hidden_cells_are_kept_on_request(command: str, kpca: Run) -> None:
 
 
 def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
-    """Each file decides which lines to leave out; the fit decides whether to, unless overridden."""
+    """The model says whether to leave out lines, unless an option does; each file says which."""
     names, *rows = Path("birds.csv").read_text().splitlines()
     pages = [line for start in range(0, 60, 20) for line in (names, *rows[start : start + 20])]
     commas = "," * names.count(",")
@@ -303,7 +303,7 @@ def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
     assert len({tuple(scores) for scores in frames.values()}) == 1
     done = kpca("score", "off.kpca", "pages.csv", *RUN)
     assert_refused(done, 3, "is missing, which the model uses")
-    # A row is looked up by its line in the file; with 41 rows, titles and headers stand above it.
+    # A row is looked up by its line in the file, which also counts the title and the headers.
     for row in (1, 21, 60):
         line = row + 2 + (row - 1) // 20
         found = [

@@ -1,5 +1,3 @@
-"""Title lines, bad lines and several files on the command line."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""``kpca papers`` as a user meets it: options, files, exit codes."""
-
 from __future__ import annotations
 
 import json
@@ -21,7 +19,6 @@ from tests.cli.conftest import Run
 
 @pytest.fixture
 def kpca(papers: Run) -> Run:
-    """Run ``kpca papers ...`` in a temporary folder."""
     return papers
 
 

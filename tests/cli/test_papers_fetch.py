@@ -1,5 +1,3 @@
-"""``kpca papers fetch`` against a local server with the faults of real ones."""
-
 from __future__ import annotations
 
 import hashlib
@@ -34,7 +32,6 @@ class Host(BaseHTTPRequestHandler):
     released = threading.Event()
 
     def do_GET(self) -> None:
-        """Respond as the path says."""
         body = {"/other": b"another file"}.get(self.path, CONTENT)
         if self.path == "/silent":
             self.released.wait(10.0)

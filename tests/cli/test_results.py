@@ -1,5 +1,3 @@
-"""The times in a run's result."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""kpca novelty rules: discover rules, write them in each format, and check other tables."""
-
 from __future__ import annotations
 
 import json
@@ -23,7 +21,7 @@ from tests.novelty.relations.test_table_rules import orders
 
 @pytest.fixture
 def invoices(folder: Path) -> Path:
-    """Write a table with a wrong sum on line 9 and a date too early on line 12; one with two."""
+    """Write a table with a wrong sum on line 9 and an early date on line 12, and two others."""
     orders().write_csv("invoices.csv")
     more = orders(seed=1).head(60)
     more.with_columns(net=pl.col("net") + (pl.col("order") == more["order"][4])).write_csv(
@@ -123,7 +121,7 @@ def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -
     )
     taken = "--junit is where other results are written; choose another place"
     assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)
-    # Likewise for screen: a results folder that holds anything else is never replaced.
+    # Nor may --junit name the results folder of a screening or a file in it.
     for path in ("new", "new/rules.xml", "../" + Path.cwd().name + "/new/rules.xml"):
         done = kpca("screen", "more.csv", "--out", "new", "--junit", path)
         assert_refused(done, 2, taken)
@@ -272,7 +270,7 @@ def test_hidden_values_are_in_no_byte(invoices: Path, kpca: Run, format: str) ->
     shown = kpca("rules", "secret.csv", "--format", format)
     hide = [word for name in ("sex", "patient") for word in ("--hide", name)]
     done = kpca("rules", "secret.csv", "--format", format, *hide)
-    if format != "pandera":  # this format quotes no value, so nothing is hidden
+    if format != "pandera":  # pandera schemas quote no value, so nothing is hidden
         assert "QZ" in shown.out
     kpca("rules", "secret.csv", "--out", "open.json")
     checked = kpca("rules", "worse.csv", "--rules", "open.json", "--format", format, *hide)

@@ -1,5 +1,3 @@
-"""All commands of the command-line interface."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The tables in `datasets/` match their scripts and notes."""
-
 from __future__ import annotations
 
 import csv

@@ -31,14 +31,9 @@ def all_files(folder: Path) -> dict[str, bytes]:
 
 
 def kill_and_resume(folder: Path, name: str, *, jobs: int, seed: int) -> tuple[int, int]:
-    """Run a batch in another process, kill it, then resume here.
+    """Run a batch in another process, kill it, and resume it here.
 
-    Returns
-    -------
-    n_before : int
-        Images in place when the run was killed.
-    n_resumed : int
-        Images that were not done again.
+    Return the number of images in place at the kill, and of images that were not done again.
     """
     root = Path(__file__).resolve().parents[2]
     out = folder / name
@@ -50,15 +45,15 @@ def kill_and_resume(folder: Path, name: str, *, jobs: int, seed: int) -> tuple[i
     with process.stdout:
         assert process.stdout.readline() == "begins\n"
         draw = random.Random(seed)
-        # A random moment of the work on a random image, independent of machine load.
+        # Kill at a random moment of the work on a random image, whatever the load of the machine.
         n_first = draw.randrange(N_IMAGES)
         while process.poll() is None and len(images(out)) < n_first:
             time.sleep(0.002)
         time.sleep(draw.uniform(0, 2 * PAUSE))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        # Wait until its workers, which share the pipe, have noticed and exited: a late one would
-        # create a file after the next run has cleaned up.
+        # Wait until the killed process's workers, which share the pipe, have exited: a late worker
+        # would create a file after the next run has cleaned up.
         process.stdout.read()
     n_before = len(images(out))
     result = run_batch([folder / "in"], out, SETTINGS, denoise=smooth)

@@ -124,7 +124,7 @@ def test_clipped_noise_is_not_padding(rng: np.random.Generator) -> None:
 def test_a_pixel_between_two_areas_borders_both(rng: np.random.Generator) -> None:
     page = rng.integers(1, 250, (40, 60))
     page[:, :10] = page[:, 11:21] = 0
-    page[[3, 17, 31], 10] = 0  # 3 of the 40 pixels next to the first, of the 80 next to the second
+    page[[3, 17, 31], 10] = 0  # 3 of 40 pixels beside the first area, and of 80 beside the second
     found = padding_in(page[np.newaxis, np.newaxis])[0]
     assert found[:, 11:21].all() and found.sum() == 400
     # A pixel between two arms of an area counts once: 4 of 90, below the limit, not 8 of 121.
@@ -157,7 +157,7 @@ def test_integer_and_float_counts_are_denoised_alike(
     assert [info.laws[0].gain for _, info in results] == pytest.approx([1.0, 1.0])
     np.testing.assert_allclose(results[0][0], results[1][0], atol=0.01 * peak)
     assert psnr(results[0][0], light) > psnr(counts, light) + 8
-    # The light is kept in a file of integers, too.
+    # A file of integers keeps the mean brightness, too.
     (tmp_path / "in").mkdir()
     Image.fromarray(counts.astype("u1")).save(tmp_path / "in" / "a.png")
     denoise = GroupDenoiser(Options(quality="fast"))

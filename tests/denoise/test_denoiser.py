@@ -1,5 +1,3 @@
-"""The public function: dtypes, ranges, shapes, units and rejected input; then PSNR."""
-
 import inspect
 from dataclasses import replace
 from typing import get_args
@@ -41,7 +39,7 @@ def noisy_colour(sigma: float = 20) -> np.ndarray:
 
 
 def test_the_number_of_cores_changes_no_bit() -> None:
-    """BLAS adds in a different order with more threads unless it is limited."""
+    """With more threads, BLAS would add in a different order if it were not limited."""
     rng = np.random.default_rng(0)
     light = data.camera()[:160, 150:310] * 0.5
     counts = rng.poisson(light) * 2.0 + rng.normal(100, 3, light.shape)
@@ -90,7 +88,8 @@ RANGES = {  # GREY in other units: the size of one grey level, and the value of 
 def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     noise: str, values: str
 ) -> None:
-    """Half of the image is so dark that noise goes below the least value; its mean is kept.
+    """Half of the image is so dark that noise goes below the least value; the mean brightness is
+    kept.
 
     The mean of clipped noise is restored, or, if a camera's noise was only measured, mostly
     restored.
@@ -115,7 +114,7 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
 def any_values(dtype: type) -> np.ndarray:
     """Values over the whole range of a dtype; 32-bit ones do not fit single precision.
 
-    Too few for a patch, so that no time is spent on measuring their noise.
+    The image is smaller than a patch, so that no time is spent on measuring noise.
     """
     shape = (7, 9, 4)
     if dtype is bool:
@@ -242,7 +241,7 @@ def test_a_crop_equals_the_crop_of_the_whole_to_the_last_bit(
     colour: bool,
     given_sigma: bool,
 ) -> None:
-    """Group search, low frequencies, levels and range of the whole image are taken into account."""
+    """A crop depends on group search, low frequencies, levels and range of the whole image."""
     (height, width), window = drawn
     texture = np.resize(COLOUR, (height, width, 3)).astype(float)
     texture += 20 * np.random.default_rng(height * width).standard_normal(texture.shape)

@@ -19,7 +19,7 @@ from kpca_apps.denoise.options import Options
         (np.array([[False, True]]), (1.0, 0.0)),
         (np.array([[3, 7]], np.uint8), (255.0, 0.0)),
         (np.array([[3, 7]], np.uint16), (65535.0, 0.0)),
-        # Signed integers are measured: scanners' units leave most of the type unused.
+        # The range of signed integers is measured: scanners' units leave most of the type unused.
         (np.array([[-1000, 700]], np.int16), (1700.0, -1000.0)),
         (np.array([[-3, 7]], np.int32), (10.0, -3.0)),
         (np.array([[0.25, 0.5]]), (1.0, 0.0)),
@@ -38,7 +38,7 @@ def test_range_of_values(pixels: np.ndarray, expected: tuple[float, float]) -> N
 
 
 def scene(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A scene in 0..1 with edges, and noise of a twentieth."""
+    """Return a scene in 0..1 with edges, and the scene with noise of deviation 0.05."""
     rng = np.random.default_rng(seed)
     clean = gaussian_filter(rng.standard_normal((96, 96)), 9)
     clean = (clean - clean.min()) / np.ptp(clean)

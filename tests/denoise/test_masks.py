@@ -82,7 +82,7 @@ def test_noise_is_that_of_the_data_and_is_removed_up_to_the_edge(masked: str) ->
     assert info.noise == of_whole.noise
     assert info.sigma == pytest.approx(of_whole.sigma, rel=0.1)
     near = mask & binary_dilation(~mask, iterations=8)
-    # A dead pixel loses almost none of its neighbourhood; a rim pixel loses everything beyond.
+    # A dead pixel loses almost none of its neighbourhood; a rim pixel loses all beyond the rim.
     assert psnr(found, near) > psnr(whole, near) - (0.1 if masked == "dead" else 2.5)
 
 
@@ -104,7 +104,7 @@ def test_holes_are_filled_from_the_surrounding_data() -> None:
     for filled in (smooth, mirror, noisy):
         assert np.array_equal(filled[mask], rows[mask])
         assert filled[~mask].min() >= 0 and filled[~mask].max() <= 39
-    # A gradient is roughly continued.
+    # Filled-in pixels roughly continue a gradient.
     assert np.abs(smooth - rows).max() < 6
     assert set(mirror[~mask]) <= set(rows[mask])
 
@@ -140,7 +140,7 @@ def test_infinities_count_only_where_there_are_data(channels: tuple[int, int]) -
 def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     film = np.stack([NOISY[:64, :64]] * 24)
     film[:12] = np.nan
-    film[20, 3, 4] = np.inf  # masked, so there is no data
+    film[20, 3, 4] = np.inf  # masked pixels have no data
     mask = np.ones((64, 64), bool)
     mask[3, 4] = False
     monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.page_blocks", lambda *_: [(0, 8, 0, 12)])
@@ -161,7 +161,7 @@ def test_only_the_region_is_denoised(noise: str) -> None:
     assert np.array_equal(found[outside], image[outside])
     assert np.mean(found[~outside] != image[~outside]) > 0.9
     assert info.sigma == pytest.approx(SIGMA, rel=0.25)
-    # Matching uses the surrounding pixels, so its borders are close to the full result.
+    # Patches are matched outside the region, too, so that its borders are close to the full result.
     whole = denoise_kpca(NOISY, noise=noise, data_range=255, quality="fast", sigma=info.sigma)
     inner = np.zeros(image.shape, bool)
     inner[24:104, 16:80] = True

@@ -1,5 +1,3 @@
-"""Sensor mosaics with known noise and light."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -19,7 +17,7 @@ from kpca_apps.denoise.patterns import BAYER, merged, split
 from kpca_apps.errors import ConfigError, InputError
 from tests.images.dng import NEUTRAL, XTRANS, exposed, mosaic_of
 
-A, B = 1 / 200, 1e-4  # of the noise: 200 photons at white
+A, B = 1 / 200, 1e-4  # slope and constant of the noise variance: 200 photons at white
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +79,7 @@ def test_the_transform_has_noise_of_1_and_an_exact_inverse(added: float) -> None
         counts = rng.poisson(mean, 400_000) + np.sqrt(added) * rng.standard_normal(400_000)
         roots = anscombe(counts, added)
         deviation = float(np.std(roots))
-        # Weaker where almost no photons were counted; never stronger.
+        # The noise is weaker where almost no photons were counted, and never stronger than 1.
         assert (0.95 if added > 2 or mean > 2 else 0.0) <= deviation < 1.03
         back = float(inverse_generalised_anscombe(roots.mean(), added))
         assert back == pytest.approx(mean, abs=4 * np.sqrt((mean + added) / 4e5) + 0.02)

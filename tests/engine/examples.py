@@ -48,7 +48,6 @@ KERNELS: dict[str, Kernel] = {**PSD_KERNELS, "sigmoid": Sigmoid(0.1, -0.5)}
 
 
 def normal_rows(n: int, d: int = 4, seed: int = 0) -> np.ndarray:
-    """Return independent standard normal rows."""
     return np.random.default_rng(seed).normal(size=(n, d))
 
 

@@ -1,4 +1,4 @@
-"""Errors of blocks against regressions and covariances fitted without each block and row."""
+"""Errors of blocks equal those of regressions and covariances without the block and row."""
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_residuals_of_new_rows_are_those_of_one_regression_a_block(name):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
-    """Exact for fixed deviations and penalty where the leverage is not capped."""
+    """The residuals are equal for fixed deviations and penalty unless the leverage is capped."""
     features, block = table_of(name)
     n = len(features)
     model = BlockPCA.fit(features, block)
@@ -159,7 +159,7 @@ def test_errors_are_those_of_an_explicit_covariance_with_and_without_the_row(nam
 
 
 def test_the_whole_error_is_that_of_soft_kernel_pca_of_the_sum_of_kernels():
-    """The kernel is the inner product of standardised features, a sum over blocks."""
+    """The kernel is the inner product of standardised features: a sum of one kernel per block."""
     features, block = table_of("blocks")
     model = BlockPCA.fit(features, block)
     Z = (features - model.mean) / model.deviation
@@ -200,7 +200,7 @@ def test_few_rows_are_predicted_with_bounded_freedom() -> None:
     s = np.linalg.eigvalsh(np.corrcoef(features.T))
     s = s[s > 1e-9 * s.max()]
     assert (s / (s + model.ridge)).sum() == pytest.approx(MOST_FREEDOM * 120)
-    # The 3 relevant components and other weighty ones are kept, not as many as rows.
+    # The model keeps the 3 relevant components and a few others, fewer than there are rows.
     model = model.without_small()
     assert 3 < len(model.factor) < 60
     new = signal + 0.5 * rng.normal(size=signal.shape)
@@ -221,7 +221,7 @@ def test_the_least_ridge_leaves_the_requested_freedom() -> None:
 
 @pytest.mark.parametrize(("n", "p"), [(150, 400), (300, 150), (300, 600)])
 def test_rows_left_out_of_a_wide_table_are_as_far_off_as_new_ones(n: int, p: int) -> None:
-    """Otherwise tails learned from the left-out rows would not apply to new rows."""
+    """Otherwise, tails learned from rows left out of the fit would not apply to new rows."""
     rng = np.random.default_rng(10)
     loadings = rng.normal(size=(8, p))
 

@@ -139,7 +139,7 @@ def test_a_component_has_the_points_of_the_oracle():
     points, beta = square_expansion(X, fitted.weights[:, 0])
     order = np.argsort(beta)
     assert_allclose(beta[order], oracle["beta"], rtol=1e-12)
-    # To (x.y)^2 a point equals its mirror image.
+    # The kernel (x.y)^2 does not distinguish a point from its mirror image.
     signs = np.sign(np.einsum("ij,ij->i", points[order], oracle["Z_rows"]))
     assert_allclose(signs[:, None] * points[order], oracle["Z_rows"], rtol=1e-12)
 

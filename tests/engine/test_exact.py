@@ -86,7 +86,7 @@ def test_iris_oracles(name, kernel):
 
 
 def test_kernlabs_scale_is_root_n_times_ours():
-    """It divides eigenvectors by the root of the eigenvalue of K/n, as Aguilera and Antonanzas."""
+    """kernlab divides eigenvectors by the root of the eigenvalue of K/n (Aguilera, Antonanzas)."""
     X = load_iris().data
     subspace = exact(RBF(0.2), X[0::2], n_components=4)
     with np.load(ORACLES / "sklearn_iris.npz") as oracle:

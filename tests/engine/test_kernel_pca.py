@@ -315,7 +315,7 @@ def test_the_ridge_is_a_share_of_the_total_variance(method, center):
     model = KernelPCA(ridge=0.05, **options).fit(X)
     variance = 1.0 - (kernel(X).mean() if center else 0.0)
     assert model.ridge_ == pytest.approx(0.05 * variance, rel=1e-5)
-    # k(x, x) - k'(K + n rho I)^-1 k with centred values.
+    # Expected: k(x, x) - k'(K + n rho I)^-1 k with centred values.
     K, k, own = kernel(X), kernel(new, X), np.ones(20)
     if center:
         mean = K.mean(axis=0)

@@ -51,7 +51,6 @@ def test_every_method_draws_the_requested_number_by_seed(kind):
         draw_landmarks(kind, RBF(0.3), X, 60, np.random.default_rng(3), n_jobs=n_jobs)
         for n_jobs in (1, 2)
     )
-    # Points are distinct and rows in order.
     assert first.shape == (60, 4) == np.unique(first, axis=0).shape
     assert numbers is None if kind == "kmeans" else (np.diff(numbers) > 0).all()
     assert_array_equal(first, again)
@@ -107,7 +106,7 @@ def test_greedy_pivots_are_those_of_pivoted_cholesky():
 
 
 def test_random_pivots_are_drawn_in_proportion_to_what_is_missed():
-    # Oblique rows: the first pivot removes part of the others' residual.
+    # The rows are oblique: the first pivot removes part of the other rows' residuals.
     X, rng = np.array([[1.2, 0.0, 0.0], [1.0, 1.2, 0.0], [1.5, 0.0, 0.8]]), np.random.default_rng(0)
     K, n = X @ X.T, 1000
     draws = [tuple(random_pivots(Linear(), X, 2, rng)) for _ in range(n)]

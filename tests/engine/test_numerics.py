@@ -102,14 +102,14 @@ def test_errors_are_never_negative_and_fall_with_each_component(kernel, X):
 @examples(30)
 @given(any_kernel, tables())
 def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
-    """Projections are centred and uncorrelated, too."""
+    """In addition, projections are centred and uncorrelated."""
     subspace = exact(kernel, X)
     n, T = len(X), subspace.project(X)
     slack = rounding.of_errors(subspace, X, delta_of(kernel)).mean()
     moved = rounding.of_gram(float(kernel.diagonal(X).sum()), n, delta_of(kernel)) / n
     total = subspace.leading(0).errors()(X).mean()
     rest = subspace.errors()(X).mean()
-    # Directions dropped as rounding have at most a thousand eps of the trace, each time.
+    # Each fit may drop directions with at most a thousand eps of the trace as rounding.
     assert abs(total - rest - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
     spread = np.sqrt(subspace.variances)
     # T = n V L^(1/2) / n up to residuals of V, which dividing by a root of L magnifies.
@@ -167,7 +167,7 @@ def test_the_origin_has_no_influence_on_distance_kernels(kernel, X, exponent, is
     st.sampled_from([{}, {"method": "nystroem", "n_landmarks": 3}, {"ridge": 0.1}]),
 )
 def test_the_unit_has_no_influence_on_automatic_widths(name, X, exponent, options):
-    assume((X != X[0]).any())  # otherwise every width is as good, and it is 1
+    assume((X != X[0]).any())  # if all rows are equal, the width has no effect and is 1
     unit = 2.0**exponent
     model = KernelPCA(2, kernel=name, random_state=0, **options)
     rows = new_rows(X)

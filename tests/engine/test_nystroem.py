@@ -124,7 +124,8 @@ def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
         for precision in ("float64", "float32")
     )
     total = np.trace(wide.covariance)
-    # The basis divides by roots of eigenvalues down to 1e-10: up to 1e5 times float32's 6e-8.
+    # The basis divides by roots of eigenvalues down to 1e-10, so float32's 6e-8 grows up to 1e5
+    # times.
     assert_allclose(narrow.mean, wide.mean, rtol=0, atol=1e-3)
     assert np.linalg.eigvalsh(narrow.covariance)[0] >= -1e-6 * total
     for options in ({"n_components": 20}, {"rho": 0.05 * total}):

@@ -104,7 +104,7 @@ def test_a_fit_beyond_its_budget_is_refused_before_anything_is_allocated(method)
         model.fit(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # Enough for a sample of the rows; half a Gram matrix alone takes 128 MB.
+    # The fit needs memory for a sample of the rows; half a Gram matrix alone takes 128 MB.
     assert peak < 40 * 2**20
 
 

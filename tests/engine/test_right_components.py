@@ -110,7 +110,7 @@ def test_unreliable_landmark_components_are_returned_on_request():
     assert 5 < q < 37 == requested.subspace_.n_components <= soft.subspace_.n_components
     assert_allclose(right.eigenvalues_, exact[:q], rtol=1e-3)
     assert np.abs(requested.eigenvalues_ / exact[:37] - 1.0).max() > 1e-3
-    # Added rows count: landmarks do not represent these.
+    # Added rows count, too: the landmarks do not represent them.
     with pytest.warns(KpcaWarning, match="^All 37 components are approximations"):
         right.partial_fit(X + 20.0)
 
@@ -149,7 +149,7 @@ def test_components_below_float32_precision_are_dropped_with_a_warning():
             found = KernelPCA(60, precision="float32", **options).fit(X).eigenvalues_
         assert 20 < len(found) < 60
         assert_allclose(found, expected[: len(found)], rtol=1e-3)
-        # With precision "auto" it chooses the one that resolves all components.
+        # Precision "auto" chooses the type that resolves all components.
         model = KernelPCA(60, **options).fit(X)
         assert model.plan_.precision == "float64" and len(model.eigenvalues_) == 60
 
@@ -219,7 +219,7 @@ def test_no_component_is_made_of_rounding(X, kernel, method):
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
 def test_the_linear_kernel_keeps_its_digits_far_from_0(offset, method):
     columns = np.array([1.0, 0.3, 0.1, 0.03])
-    # Offsets that are sums of powers of two, so that adding them only rounds the rows.
+    # Use offsets that are sums of powers of two, so that adding them only rounds the rows.
     X = np.round(normal_rows(200) * columns * 2**20) / 2**20
     far = X + np.round(offset)
     assert np.array_equal(far - np.round(offset), X)

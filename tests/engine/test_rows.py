@@ -65,7 +65,7 @@ def blas_threads():
 
 @pytest.fixture
 def two_blas_threads():
-    """Set two BLAS threads from a thread that has ended, whatever the environment sets."""
+    """Set BLAS to two threads, whatever the environment sets, from a thread that then ends."""
     before = max(blas_threads())
     set_blas_threads(2)
     yield

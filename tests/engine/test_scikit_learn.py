@@ -1,6 +1,6 @@
 """Run scikit-learn's KernelPCA tests on ours; each deliberate difference is named.
 
-They come from the installed scikit-learn (BSD-3). Its solver options are translated; tests of
+The tests come from the installed scikit-learn (BSD-3). Its solver options are translated; tests of
 options that we do not have are skipped.
 """
 

@@ -104,7 +104,7 @@ def test_signs_make_the_largest_coefficient_positive():
 
 @pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
 def test_a_row_gets_the_same_float32_error_in_any_batch(kernel):
-    # Its last digits may depend on its position in the batch (see `rows.BLOCK`) only.
+    # A row's last digits may depend only on its position in its block (see `rows.BLOCK`).
     subspace = exact(kernel, normal_rows(60), n_components=5)
     X = normal_rows(1300, seed=1)
     error = subspace.reconstruction_error(X, precision="float32")

@@ -1,4 +1,4 @@
-"""The Tikhonov filter by Cholesky factors against the one by eigenvectors."""
+"""The Tikhonov filter by Cholesky factors equals the filter by eigenvectors."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from tests.engine.examples import normal_rows
 
 
 def soft_errors(tikhonov, X, precision="float64"):
-    """r + rho M, from its parts."""
+    """Return the soft error r + rho M of residual r and Mahalanobis distance M."""
     z = tikhonov.basis.features(precision)(X)
     residual = tikhonov.basis.kernel.diagonal(X) - squared_lengths(z)
     return residual + tikhonov.rho * tikhonov.mahalanobis(precision)(z)
@@ -30,7 +30,7 @@ def test_errors_are_those_by_components(rho, precision, tolerance):
 
 
 def test_a_covariance_that_rounding_made_indefinite_has_a_factor():
-    """Few rows, all (nearly) equal, with a ridge below the rounding error."""
+    """Such a covariance comes from a few repeated rows, with a ridge below the rounding error."""
     X = np.repeat(normal_rows(3), 20, axis=0)
     basis = LandmarkBasis.from_cholesky(RBF(0.4), normal_rows(40, seed=2))
     sums = CovarianceSums.of_rows(basis, X)

@@ -1,7 +1,7 @@
 """Run the command in a forked process that dies when a test requests it.
 
 A fork of a process that has imported the package behaves like a fresh one, without the seconds of
-importing. It leads a process group, so that its children can be killed with it.
+importing. The fork leads a process group, so that its children can be killed with it.
 """
 
 from __future__ import annotations
@@ -25,27 +25,25 @@ from kpca_apps.system.interrupts import ENDING
 PATIENCE = 600.0  # seconds until a command counts as hung
 ORPHANS = 60.0  # seconds until the children of a killed process must have exited
 _FILE_STEPS = ("os.", "shutil.", "open", "ctypes.", "sqlite3.")
-LAST_ANSWER = b'"id":1,'  # of a server
+LAST_ANSWER = b'"id":1,'  # part of a server's last answer
 _STEP = 0.002
 _IDLE = ("jemalloc_bg_thd", "polars-ooc-clea")  # background threads of memory allocators
 
 
 @dataclass(frozen=True)
 class Command:
-    """A running command."""
-
     pid: int
     out: Path
     err: Path
     began: float
-    stdin: int | None = None  # kept open while a server answers requests
+    stdin: int | None = None  # pipe to a server, kept open while the server answers requests
 
     def children(self) -> list[int]:
         """Return the live processes that the command started."""
         return [pid for pid in group_processes(self.pid) if pid != self.pid]
 
     def workers(self) -> list[int]:
-        """Return its worker processes; Python's semaphore trackers complain if killed."""
+        """Return the worker processes without semaphore trackers, which complain if killed."""
         return [pid for pid in self.children() if b"resource_tracker" not in _command_line(pid)]
 
     def cpu_seconds(self) -> float:
@@ -89,7 +87,7 @@ class Command:
         return None
 
     def wait_for_children(self) -> None:
-        """Wait until all processes it started have exited by themselves."""
+        """Wait until all processes that the command started have exited by themselves."""
         end = time.monotonic() + ORPHANS
         while left := self.children():
             if time.monotonic() > end:
@@ -119,21 +117,10 @@ def start(
 ) -> Command:
     """Start a command in a folder, with a separate folder for temporary files.
 
-    Parameters
-    ----------
-    words : sequence of str
-        Its arguments.
-    folder, temporary : Path
-    number : int
-        Distinguishes simultaneous commands, whose output goes to separate files.
-    prepare : iterable of callable
-        Called in the process before the command runs.
-    step : int
-        The disk step, from 1, before which all its processes are killed; 0: none.
-    note : Path, optional
-        A file for its disk steps and the modules that it imported.
-    requests : bytes
-        Requests to a server, which exits when its standard input is closed.
+    `number` names the output files of simultaneous commands. The functions `prepare` are called in
+    the process before the command. All processes are killed before disk step `step` (from 1; 0:
+    never). The file `note` gets the number of disk steps and the imported modules. A server that
+    answers `requests` exits when its standard input is closed.
     """
     reads, writes = os.pipe() if requests else (os.open(os.devnull, os.O_RDONLY), None)
     out, err = (temporary / f"{name}{number}" for name in ("stdout", "stderr"))
@@ -152,7 +139,8 @@ def start(
     try:
         os.setsid()
         os.chdir(folder)
-        # Set it: Python tests its default by writing a file, which a kill would leave behind.
+        # Set the temporary folder: Python tests the default by writing a file, which a kill would
+        # leave behind.
         os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
         for number, path in ((1, out), (2, err)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
@@ -180,7 +168,7 @@ def start(
 
 
 def _watch_steps(last: int) -> list[int]:
-    """Count disk operations; kill all processes before the last of them."""
+    """Count disk operations; kill all processes before operation number `last`."""
     count, owner = [0], os.getpid()
 
     def see(event: str, arguments: tuple[object, ...]) -> None:
@@ -194,7 +182,7 @@ def _watch_steps(last: int) -> list[int]:
 
 
 def import_modules(modules: Iterable[str]) -> None:
-    """Import modules before forking; a process with running threads could not be forked."""
+    """Import modules before forking; fail if they start threads, which would prevent forking."""
     for name in modules:
         with suppress(Exception):
             importlib.import_module(name)

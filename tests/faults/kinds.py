@@ -34,7 +34,7 @@ def kill(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
     command = stage.start(scene, scene.words, folder, step=step)
     was_killed, code = _killed(stage, command, kind, draw.uniform(0, played.seconds))
     if code != -signal.SIGKILL:
-        # After losing a worker it may succeed or report it.
+        # A command that lost a worker may succeed or report the loss.
         _check_exit(command, code, (0, 3, 4, 130) if kind in ("worker", "cluster") else (0,))
     command.wait_for_children()
     rerun(played, stage, folder, check(played, stage, folder))

@@ -15,33 +15,19 @@ from pathlib import Path
 import numpy as np
 
 MOMENTS = ("time", "step")  # when all processes are killed at once
-WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or only the first process, or one of its children
+WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or kill only the first process, or a child
 
 
 @dataclass(frozen=True)
 class Scene:
     """A command and the faults it is tested with.
 
-    Attributes
-    ----------
-    name, words : str
-        The command's arguments; inputs are in ``../in``.
-    share : int
-        Number of its kills among 500.
-    earlier : str
-        A command run earlier in the same folder, whose result is replaced.
-    kinds : tuple of str
-        Kinds of kills.
-    in_parts : bool
-        Whether tables of more than a hundred rows are read in parts.
-    is_drawn : bool
-        Whether to draw pictures, which takes most of the time for a small table.
-    keeps : str
-        What a killed run leaves finished: ``"images"``, ``"parts"`` or nothing.
-    needs : str
-        ``"cluster"`` or ``"bucket"``: a server. ``@`` becomes the scheduler's address.
-    requests : bytes
-        Requests to the command, if it is a server itself.
+    ``words`` are its arguments: inputs are in ``../in``, and ``@`` is the scheduler's address.
+    ``share`` is its number of kills among 500, ``earlier`` a command run before, whose result is
+    replaced. ``in_parts``: read tables of more than a hundred rows in parts. ``is_drawn``: draw
+    pictures, which takes most of the time for a small table. ``keeps`` says what a killed run
+    leaves finished: ``"images"``, ``"parts"`` or nothing. ``needs`` is a server, ``"cluster"`` or
+    ``"bucket"``; ``requests`` are for a command that is a server.
     """
 
     name: str
@@ -57,7 +43,6 @@ class Scene:
 
 
 def _screening_request() -> bytes:
-    """Return an assistant's request to screen a table."""
     client = {"protocolVersion": "2025-06-18", "capabilities": {}}
     client |= {"clientInfo": {"name": "faults", "version": "1"}}
     call = {"table": "birds.csv", "out": "o", "replace": True}
@@ -137,7 +122,7 @@ SCENES = (
     Scene("serve an assistant", "mcp --root . --root ../in", 5, requests=_screening_request()),
     Scene("papers", "papers run concentric --out o --force", 5),
 )  # fmt: skip
-# Made by undisturbed commands.
+# Commands that make further inputs; they run undisturbed.
 PREPARED = (
     "novelty fit birds.csv --model m.kpca",
     "novelty screen birds.csv --out first",
@@ -146,7 +131,6 @@ PREPARED = (
 
 
 def make_inputs(folder: Path) -> None:
-    """Write tables, databases and images."""
     import duckdb
     import tifffile
 
@@ -185,7 +169,7 @@ def make_inputs(folder: Path) -> None:
 
 
 def read_small_parts() -> None:
-    """Read tables of more than a hundred rows in parts, as those of 100,000 are."""
+    """Read tables of more than a hundred rows in parts; the usual limit is 100,000 rows."""
     import kpca_apps.cli.novelty.run as run
 
     run.open_table = partial(run.open_table, in_memory_rows=100, part_rows=64)

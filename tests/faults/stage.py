@@ -27,7 +27,7 @@ from tests.faults.scenes import (
 from tests.faults.servers import BUCKET
 
 _UNFINISHED = re.compile(r"\..+\.(partial|old)")
-# Imported once, before processes are forked.
+# Modules imported once, before processes are forked.
 _LOADED = frozenset(
     "kpca_apps polars pyarrow numpy scipy sklearn matplotlib numba llvmlite PIL tifffile "
     "imagecodecs jinja2 xlsxwriter msgspec joblib rich typer skimage duckdb".split()
@@ -81,7 +81,6 @@ class Stage:
         note: Path | None = None,
         number: int = 0,
     ) -> Command:
-        """Start a scene's command in a folder."""
         self.temporary.mkdir(exist_ok=True)
         if not scene.is_drawn:
             prepare = (*prepare, skip_pictures)
@@ -102,7 +101,6 @@ class Stage:
         )
 
     def wait_for_success(self, command: Command) -> None:
-        """Wait for a command that must succeed."""
         if (code := command.wait()) != 0:
             errors = command.err.read_text()
             raise LossError(f"exit code {code}, stderr: {errors[-700:]!r}")
@@ -132,7 +130,7 @@ class Played:
     whole: Units
     seconds: float
     n_steps: int
-    n_bytes: int  # written by the command
+    n_bytes: int  # bytes written by the command
     parts: set[str]
 
 
@@ -168,7 +166,7 @@ class Rest:
 
 
 def check(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Rest:
-    """Check that results under final names are complete and other names mark them as unfinished.
+    """Check that files under final names are complete, and that other names mark unfinished files.
 
     A command that was not killed leaves no unfinished files.
     """

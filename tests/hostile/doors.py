@@ -1,8 +1,7 @@
 """Entry points for untrusted files, each the function that a command calls.
 
-`enter` passes a file to one of them, which reads it, uses it and writes it again, or refuses it in
-one line. Anything else is a fault. The corpus replays what the fuzzer found
-(tests/benchmarks/fuzz.py), which uses the same entry points.
+`enter` lets one of them read, use and write a file, or refuse it in one line; anything else is a
+fault. The fuzzer (tests/benchmarks/fuzz.py) and the corpus of its findings use them.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ from tests.hostile.outputs import unshowable
 from tests.novelty.relations.ruled import ruled_frame
 from tests.novelty.screening.test_hostile_models import mixed
 
-MOST_PAGES = 16  # pages of an image to decode and write
-LONGEST = 1000  # characters in a message
+MOST_PAGES = 16  # largest number of pages to decode and write
+LONGEST = 1000  # largest number of characters of a message
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Each function here fills a folder and runs the commands that read its files. What they write goes to
 the folder's `out`, and what they print to files there, for the checks of `outputs.py`.
 
-`python -m tests.hostile.everywhere` runs all of them and counts; see `test_texts_everywhere.py`.
+`python -m tests.hostile.everywhere` runs all of them and prints counts; see
+`test_texts_everywhere.py`.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ def other_files() -> None:
         out = OUT / Path(name).suffix[1:]
         kpca("novelty", "screen", name, "--id", "id", *FLAGS, "--out", out)
     result = screen_table("a.parquet", id="id", count=40)
-    # The notebook's fragment, after a header that stops browsers from guessing its type.
+    # Check the notebook's HTML behind a header that stops browsers from guessing its type.
     page = f"<!DOCTYPE html><meta charset=utf-8>{result._repr_html_()}"
     (OUT / "notebook.html").write_text(page, "utf-8")
     (OUT / "printed-repr.txt").write_text(f"{result!r}\n{find_rules('a.arrow')!r}\n", "utf-8")
@@ -310,7 +311,6 @@ def configs() -> None:
 
 
 def noisy(*shape: int) -> np.ndarray:
-    """Return a small noisy picture."""
     draw = np.random.default_rng(1)
     return np.clip(120 + draw.normal(0, 20, shape or (12, 12)), 0, 255).astype(np.uint8)
 
@@ -364,7 +364,7 @@ def image_metadata() -> None:
         for kind in islice(cycle(metadata.KINDS), place, place + 2):
             metadata.KINDS[kind](Path(f"in/{place}.{kind}"), noisy(), text)
     kpca("denoise", "run", "in", *RUN, "--out", OUT / "all", code=5)
-    (OUT / "all/images").rename("images")  # their metadata is that of the input
+    (OUT / "all/images").rename("images")  # the metadata of the results is that of the inputs
     kpca("denoise", "run", "in", "--dry-run", "--json", code=None)
     kpca("denoise", "noise", "in", code=None)
     for text in TEXTS[::3]:
@@ -395,7 +395,7 @@ def compared_runs() -> None:
     for number, pair in enumerate(pairwise(runs)):
         kpca("novelty", "diff", *pair, "--out", OUT / f"{number} runs")
         kpca("novelty", "diff", *pair, "--json", "--out", OUT / f"{number} json")
-    # Replace every string in a stranger's result file.
+    # Replace every string of a result file, as a file from a stranger may hold any text.
     result, others = runs[1] / "result.json", cycle(TEXTS)
     content = json.loads(result.read_text("utf-8"))
 

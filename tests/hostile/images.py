@@ -1,8 +1,4 @@
-"""Malformed and malicious image files, generated on the spot and never stored.
-
-`refused_images` are files that must be refused in one line, each with words of that line. `NAMES`
-are file names that a batch must preserve.
-"""
+"""Malformed and malicious image files, generated on the spot and never stored."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Checks that hold for everything a run writes or prints, whatever texts it was given.
-
-Each check knows one kind of output and nothing of how the package makes it.
-"""
+"""Checks that hold for everything a run writes or prints, whatever texts it was given."""
 
 from __future__ import annotations
 
@@ -224,7 +221,7 @@ def sql(data: bytes) -> list[str]:
     """Find SQL statements, outside quotes, that the export does not write."""
     text = data.decode("utf-8")
     bare = re.sub(r"--[^\n]*|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'", " ", text)
-    # The macros that read cells come first, and end with the connection.
+    # The temporary macros that read cells come first.
     macro = re.compile(r"CREATE OR REPLACE TEMP MACRO kpca_\w+\(cell\) AS\b")
     statements = (part.strip() for part in bare.split(";"))
     starts = {text.split()[0] for text in statements if text and not macro.match(text)}

@@ -78,7 +78,6 @@ def bomb(n_bytes: int) -> bytes:
 
 
 def zipped(*files: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Pack files in a zip archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, data in files:

@@ -1,8 +1,4 @@
-"""Faults that the fuzzer found in reading untrusted files stay fixed.
-
-Each file of ``corpus/TARGET`` is named after its fault. ``python -m tests.benchmarks.fuzz`` finds
-more.
-"""
+"""Files in ``corpus/TARGET``, named after faults that the fuzzer found, are read or refused."""
 
 from __future__ import annotations
 

@@ -34,7 +34,6 @@ def keep(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Any]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with one good image."""
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "good.png").write_bytes(GREY)

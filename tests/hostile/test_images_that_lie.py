@@ -102,7 +102,7 @@ def test_tags_that_lie_over_one_another_are_refused() -> None:
 
 
 def test_directories_that_lie_over_one_another_are_refused() -> None:
-    # 400 directories of 4000 tags overlap: each begins one tag after the start of the last.
+    # 400 directories of 4000 tags overlap: each begins one tag (12 bytes) after the previous one.
     n_tags, n_pages = 4000, 400
     slots = np.zeros((n_tags + n_pages + 1, 6), "<u2")
     slots[:] = (n_tags, 1, 1, 0, 0, 0)
@@ -236,7 +236,7 @@ def test_only_the_pages_of_a_large_tiff_are_read(tmp_path: Path) -> None:
     os.utime(path, ns=(0, 0))
     with pytest.raises(InputError, match="changed"):
         image.page(0)
-    # A single strip that claims a gigabyte.
+    # The file claims a single strip of a gigabyte.
     head = struct.pack("<2sHI", b"II", 42, 8) + directory(entries(60, 40, 500, GIGABYTE - 500, 8))
     with little_memory(), pytest.raises(InputError, match="60 x 40 pixels"):
         read_image(sparse(head, path))

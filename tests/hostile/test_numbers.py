@@ -27,9 +27,9 @@ ROWS = RNG.standard_normal((20, 2))
 FRAME = pl.DataFrame(ROWS, schema=["a", "b"])
 MODEL = kpca.fit_model(FRAME)
 EXAMPLES = [RNG.random((8, 8)) for _ in range(20)]
-# Numeric keywords whose annotation does not show it.
+# Numeric parameters whose annotations do not say so.
 UNANNOTATED = {"noise", "random_state"}
-# A Delta table's version and a sheet have tests of their own.
+# A Delta table's version and a sheet have separate tests.
 NOT_THESE = {"as_of", "sheet"}
 
 

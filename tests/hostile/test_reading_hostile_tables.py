@@ -300,7 +300,7 @@ def test_rows_with_a_key_each_of_their_own_are_refused_on_any_machine(
     path = tmp_path / "keys.jsonl"
     path.write_bytes(b"".join(b'{"k%d": 1}\n' % k for k in range(9000)))
     monkeypatch.setattr(limits, "available_memory", lambda: 1 << 40)
-    # 8,193 rows, each with keys of its own: 8193 * 8192 empty cells, just above the limit of 2^26.
+    # 8,193 rows with different keys make 8193 * 8192 empty cells, just above the limit of 2^26.
     with pytest.raises(InputError, match=r"line 8193: 8,193 rows of 8,193 different keys .* split"):
         read_table(path)
 

@@ -125,7 +125,7 @@ _ALL = (
     "_x003D_1+1",
     "-",
     "*",
-    # directions
+    # text direction
     "\u202egnp.exe",
     "\u202dlrow",
     "invoice\u202excod.exe",
@@ -136,7 +136,7 @@ _ALL = (
     "\u05e9\u05dc\u05d5\u05dd 12 (3)",
     "\u0639\u0645\u0648\u062f 34",
     "\u05d0 = 1, expected 2",
-    # unseen
+    # invisible characters
     "ad\u200bmin",
     "ad\u200cm\u200din",
     "ad\u2060min",
@@ -159,7 +159,7 @@ _ALL = (
     "\u2044etc",
     "\u2215x",
     "I1l|O0",
-    # terminal
+    # terminal controls
     "\x1b[31mred\x1b[0m",
     "\x1b[2J\x1b[H",
     "\x1b]0;title\x07",
@@ -178,7 +178,7 @@ _ALL = (
     "\x07\x0e\x0f\x7f",
     "done\nerror: all is lost",
     "a\vb\fc",
-    # names
+    # JavaScript names
     "__proto__",
     "constructor",
     "prototype",
@@ -201,7 +201,7 @@ _ALL = (
     "```",
     "# heading",
     f"<{ASK}>",
-    # places
+    # paths
     "../../etc/passwd",
     "..\\..\\windows",
     "C:\\x",
@@ -217,7 +217,7 @@ _ALL = (
     "--help",
     "a'b\"c d",
     "%2e%2e%2f",
-    # data
+    # data formats
     '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>',
     "<![CDATA[x]]>",
     "_x0041_",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 # From daylight XYZ to camera colours; LibRaw needs a matrix.
 _MATRIX = np.array([[0.9, -0.2, -0.1], [-0.4, 1.3, 0.1], [-0.05, 0.2, 0.6]])
 NEUTRAL = (0.5, 1.0, 0.65)  # the sensor's response to grey
-# Fujifilm's, 6 x 6 pixels.
+# Fujifilm's colour filters, 6 x 6 pixels.
 XTRANS = "GGRGGBGGBGGRBRGRBGGGBGGRGGRGGBRBGBRG"
 CFA, LINEAR, GREY = 32803, 34892, 1
 

@@ -27,7 +27,7 @@ def pattern(request: pytest.FixtureRequest) -> str:
 
 
 def counts_of(pattern: str) -> NDArray[np.uint16]:
-    # LibRaw develops X-Trans images from 512 pixels a side.
+    # LibRaw develops X-Trans images only if they have at least 512 pixels a side.
     picture = astronaut()[:120, 100:262] if len(pattern) == 4 else np.tile(astronaut(), (2, 2, 1))
     light = (picture[:514, :640] / 255.0) ** 2.2 * NEUTRAL
     values = 256 + 3839 * mosaic_of(light, pattern)

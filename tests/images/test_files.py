@@ -144,7 +144,7 @@ def test_exif_orientation_and_profile_go_with_the_pixels(
 
 
 def jpegs_with_a_density(folder: Path) -> dict[str, Path]:
-    """300 pixels per inch, as scanners and cameras state it."""
+    """Write JPEG files that state 300 pixels per inch as scanners and cameras do."""
     picture = Image.fromarray(texture(32, 40, 3))
     exif = Image.Exif()
     exif[0x011A], exif[0x011B], exif[0x0128] = 300.0, 300.0, 2
@@ -157,7 +157,7 @@ def jpegs_with_a_density(folder: Path) -> dict[str, Path]:
             picture.save(buffer, kind, **options, **more)
             made[f"{name} {kind}"] = buffer.getvalue()
     for kind in ("JPEG", "MPO"):
-        # As cameras write it: without a JFIF header.
+        # Cameras write Exif without a JFIF header.
         exif_bytes = made[f"exif {kind}"]
         assert exif_bytes[2:4] == b"\xff\xe0"
         made[f"exif alone {kind}"] = exif_bytes[:2] + exif_bytes[20:]

@@ -33,7 +33,7 @@ def rewrite(content: bytes, folder: Path, format: str = "same") -> bytes:
 def test_tiff_that_counts_from_white_is_shown_alike_and_stored_alike(
     dtype: str, order: str, tmp_path: Path
 ) -> None:
-    """Except for signed values, which have no white to count from."""
+    """Signed values are not inverted, as they have no white to count from."""
     stored = texture(5, 6).astype(dtype)
     content = tiff(stored, photometric="miniswhite", byteorder=order)
     shown = np.iinfo(dtype).max - stored if dtype[0] == "u" else stored

@@ -46,7 +46,7 @@ def test_tiles_keep_size_and_compression(tmp_path: Path, packing: str, byteorder
         (page,) = file.pages
         assert (page.tilelength, page.tilewidth) == (48, 64)
         np.testing.assert_array_equal(page.asarray(), PIXELS)
-        # JPEG would lose quality again.
+        # JPEG would lose quality again, so lower resolutions are deflated.
         own = first.pages[0].compression if packing != "jpeg" else 8
         assert page.compression == own
     notes = read_image(path).notes
@@ -90,7 +90,7 @@ def test_lower_resolutions_within_a_page_are_recomputed(tmp_path: Path, bigtiff:
 
 
 def test_pages_that_are_copies_of_the_first_follow_it(tmp_path: Path) -> None:
-    """As in an Aperio whole-slide image: a label, which is not a lower resolution, stays a page."""
+    """In Aperio whole-slide images, a label is no lower resolution and stays a page."""
     (tmp_path / "in").mkdir()
     clean = np.add.outer(np.arange(160), np.arange(240)) % 180
     noisy = clean + 12 * np.random.default_rng(0).normal(size=clean.shape)

@@ -89,7 +89,7 @@ def test_the_picture_is_what_rawpy_develops_upright(
 
 
 def test_metadata_of_a_fujifilm_file_are_read_from_its_jpeg() -> None:
-    """Its raw data are not in a TIFF; Fujifilm defines the header's layout."""
+    """The raw data of such a file are not in a TIFF; Fujifilm defines the header's layout."""
     exif = Image.Exif()
     exif[271], exif[306] = "FUJIFILM", "2026:01:02 03:04:05"
     jpeg = io.BytesIO()
@@ -218,7 +218,7 @@ def test_flipped_bytes_cost_no_more_than_one_line(
     whole = write_dng(tmp_path / "a.dng", counts(sensor), noise=(1e-3, 1e-6)).read_bytes()
     with tifffile.TiffFile(tmp_path / "a.dng") as file:
         start = file.pages[0].dataoffsets[0]
-    # Positions of tags, before and after the pixels.
+    # Damage positions in the tags, before and after the pixels.
     tags = [place for place in range(len(whole)) if not start <= place < start + 2 * sensor.size]
     rng = np.random.default_rng(0)
     for _ in range(60):

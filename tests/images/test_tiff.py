@@ -85,7 +85,7 @@ def test_tiles_of_negative_size_are_rejected() -> None:
     content = bytearray(tiff(texture(40, 50), tile=(16, 16)))
     with tifffile.TiffFile(io.BytesIO(content)) as file:
         places = [(number, file.pages[0].tags[number].offset) for number in (322, 323)]
-    for number, at in places:  # a negative signed size: two of them give a plausible tile count
+    for number, at in places:  # two negative signed sizes give a plausible tile count
         content[at : at + 12] = struct.pack("<HHIi", number, 9, 1, -16)
     with pytest.raises(InputError, match="strips or tiles are damaged"):
         read_tiff(bytes(content), "it")

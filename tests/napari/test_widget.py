@@ -17,7 +17,7 @@ from tests.napari.test_layers import FILM
 
 pytestmark = [
     pytest.mark.release,
-    # Ignore warnings of napari and its dependencies.
+    # Warnings of napari and its dependencies are no errors.
     pytest.mark.filterwarnings("default"),
 ]
 

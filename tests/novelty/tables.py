@@ -1,5 +1,3 @@
-"""Small tables shared by several tests."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -34,7 +32,7 @@ def frame_of(n: int, seed: int = 0, *, odd: int = 0) -> pl.DataFrame:
 
 
 def correlated(n: int, seed: int = 0, *, odd: int = 0) -> Table:
-    """Return the same columns as a `Table`."""
+    """Return the columns of `frame_of` as a `Table`."""
     return table_from_frame(frame_of(n, seed, odd=odd), "birds")
 
 

@@ -59,7 +59,7 @@ def test_keys_are_equal_where_the_visible_cells_are(rows: list[tuple], random: o
     order = list(range(len(rows)))
     random.shuffle(order)  # type: ignore[attr-defined]
     again = row_keys(table(secret.select("place", "secret", "size")[order]), ("secret",))
-    # Without the letter that marks hidden columns.
+    # Compare keys without the first letter, which marks hidden columns.
     assert [key[1:] for key in again] == [keys[place][1:] for place in order]
 
 
@@ -292,7 +292,7 @@ def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path
         "Rows marked in marked.html: 2 fine and learned as normal, 2 known and not listed and "
         "2 wrong and first on the list."
     )
-    # The next page includes them, too.
+    # The next page includes the marks, too.
     (tmp_path / "next.html").write_text(render_screening(again), encoding="utf-8")
     assert [(m.row, m.mark, m.note) for m in read_marks(tmp_path / "next.html").marks] == [
         (row, kinds[row], "<b>") for row in sorted(kinds)

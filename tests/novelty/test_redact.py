@@ -62,7 +62,7 @@ FREE = {
     "note",
     "DuplicateRows": "statement",
     "AcceptedRows": "source statement",
-    # A hash of the visible cells, and the reader's own words.
+    # `key` is a hash of the visible cells, and `note` holds the reader's own words.
     "RowMark": "key note",
 }
 

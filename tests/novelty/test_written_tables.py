@@ -301,7 +301,7 @@ def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
 PLANTED = {("weight", 100): "2x0.1", ("sent", 120): "2024-13-45", ("weight", 7): "21O.3"} | {
     ("depth", row): "-999" for row in range(200, 230, 2)
 }
-# A formula as text, in a column that follows the date: the other cells contradict it.
+# A formula as text contradicts its row, as the other cells of its column follow the date.
 ODD = PLANTED | {("note", 3): "'=1+1"}
 
 
@@ -314,7 +314,6 @@ def with_odd_cells() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def two_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Write the table as two files."""
     folder = tmp_path_factory.mktemp("two")
     paths = [folder / "a.csv", folder / "b.csv"]
     for path, rows in zip(paths, (slice(0, 150), slice(150, None)), strict=True):
@@ -332,7 +331,7 @@ def test_all_odd_cells_are_listed_with_file_and_line(two_files: list[Path], tmp_
     rows = read_back(tmp_path / "odd_cells.csv")
     reads = {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows}
     assert ODD.items() <= reads.items() and result.findings.n_odd_cells == len(rows)
-    # Other cells of these rows may contradict their widths.
+    # In these rows widths may be odd cells, too, as other cells contradict them.
     assert {*reads} - {*ODD} <= {("width", row) for row in range(10, N_ODD)}
     for row in rows:
         at = int(row["row"]) - 1

@@ -1,5 +1,3 @@
-"""Reference results and data shared by the tests of the papers."""
-
 from __future__ import annotations
 
 import json

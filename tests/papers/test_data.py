@@ -121,7 +121,7 @@ def test_every_file_has_a_checksum_and_an_address():
 
 
 def test_the_sets_themselves(papers_folder):
-    """The counts stated in the papers and by their authors."""
+    """The data have the counts stated in the papers and by their authors."""
     data = PaperData(papers_folder)
     X, y, new, _ = data.usps()
     assert (X.shape, new.shape) == ((7291, 256), (2007, 256))

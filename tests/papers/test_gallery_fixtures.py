@@ -1,4 +1,4 @@
-"""Components behind the papers' figures, against an independent implementation."""
+"""Components behind the papers' figures equal those of an independent implementation."""
 
 from __future__ import annotations
 

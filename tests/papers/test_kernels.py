@@ -1,4 +1,4 @@
-"""Image kernels, iterated kernels and their feature maps, against their definitions."""
+"""Image kernels, iterated kernels and their feature maps equal their definitions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_at_half_the_resolution_points_are_means_of_four_pixels():
 
 
 def test_at_a_fine_resolution_the_product_is_the_integral():
-    """One row of pixels: the integral of the product of two piecewise linear functions."""
+    """For one row of pixels, it integrates a product of two piecewise linear functions."""
     X = images(2, 1, 6)
     centres = (np.arange(6) + 0.5) / 6
     integral, _ = quad(
@@ -60,7 +60,7 @@ def test_smoothed_images_are_compared_through_a_gaussian_of_the_distance():
     expected = X @ (np.exp(-0.5 * squared / sigma**2) / mass) @ X.T
     S = smoothed(X, 3, 4, sigma)
     assert_allclose(S @ S.T, expected, rtol=1e-10)
-    # Away from the border this compares filtered images.
+    # Away from the border, the kernel compares filtered images.
     inner = np.zeros((4, 46, 46))
     inner[:, 20:26, 20:26] = images(4, 6, 6).reshape(4, 6, 6)
     flat = np.stack([gaussian_filter(image, 2.0, truncate=8.0) for image in inner]).reshape(4, -1)

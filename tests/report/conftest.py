@@ -1,5 +1,3 @@
-"""A fixture that opens pages in Chromium."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -13,7 +11,7 @@ from tests.conftest import PATIENCE
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Open pages; fail if any reports an error or requests anything outside its folder."""
+    """Open pages; fail if a page reports an error or requests anything outside its folder."""
     pages, complaints, known = [], list[str](), {"blob:", "data:image/"}
 
     def open_page(html: str | Path, width: int = 1280, height: int = 900, **options: Any) -> Any:

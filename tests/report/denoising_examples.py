@@ -1,5 +1,3 @@
-"""Denoised batches, for tests of their reports."""
-
 from __future__ import annotations
 
 import tempfile
@@ -165,7 +163,6 @@ def _tile(level: int) -> Preview:
 
 
 def with_dictionary() -> DenoisingResult:
-    """Return a batch denoised with a dictionary."""
     components = tuple(
         ComponentView(number, 0.5**number, _tile(40 * number), _tile(255 - 40 * number))
         for number in (1, 2, 3)

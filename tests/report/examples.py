@@ -171,7 +171,7 @@ def component_map(flagged: np.ndarray, ranks: np.ndarray) -> ComponentMap:
 
 
 def column_plane(flagged: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> ColumnPlane:
-    """The oddest row lies far to the right; the second lacks a value."""
+    """A plane whose oddest row lies far to the right and whose second row lacks a value."""
     rng, drawn = np.random.default_rng(6), drawn_rows(ranks)
     x, y = rng.normal(200, 14, len(drawn)), rng.normal(4200, 800, len(drawn))
     x[ranks[drawn] == 1] = 1950.0

@@ -1,5 +1,3 @@
-"""Render examples and inspect pages."""
-
 from __future__ import annotations
 
 import base64

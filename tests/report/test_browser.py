@@ -1,5 +1,3 @@
-"""The report in a real browser, with and without scripts."""
-
 from __future__ import annotations
 
 import re
@@ -47,8 +45,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(opened: Opened, folder: Path) -> Opened:
-    """Open pages by name."""
-
     def open_named(name: str | Path, width: int = 1280, height: int = 800, **options: Any) -> Any:
         return opened(folder / f"{name}.html", width, height, **options)
 
@@ -79,7 +75,7 @@ def test_no_page_has_a_serious_fault_of_accessibility(opened: Opened, name: str)
 
 def test_the_first_screen_holds_the_answer(opened: Opened) -> None:
     page = opened("usual")
-    # The oddest rows, and cells that are odd on their own.
+    # The first screen shows the oddest rows, and the cells that are odd on their own.
     cells = "document.getElementById('odd-cells').closest('section')"
     assert page.evaluate(f"{cells}.getBoundingClientRect().bottom") <= 800
     assert (
@@ -98,7 +94,7 @@ def test_a_short_identifier_is_not_cut_on_its_card(opened: Opened, width: int) -
     widths = names.evaluate_all("all => all.map((one) => [one.scrollWidth, one.clientWidth])")
     assert widths
     assert all(needed <= there for needed, there in widths)
-    # A long name is truncated, beside its rank.
+    # A long name is truncated and stays beside its rank.
     names.evaluate_all("all => all.forEach((one) => { one.textContent = 'MW'.repeat(60) })")
     tops = "all => all.map((one) => Math.round(one.getBoundingClientRect().bottom))"
     assert names.evaluate_all(tops) == page.locator(".card .who .rank").evaluate_all(tops)

@@ -93,7 +93,7 @@ def test_marks_made_by_keys_are_saved_reopened_and_read_by_the_batch(
         NAMES[1]: {"luma": 1.56, "chroma": 1.3, "quality": "high"},
         NAMES[2]: {"strength": 0.5},
         NAMES[3]: {"sigma": 4.2},
-        # Its own options are kept.
+        # The image keeps its own options.
         NAMES[4]: {"strength": 0.8, "sigma": None},
     }
     with table.open(encoding="utf-8-sig", newline="") as file:
@@ -179,9 +179,7 @@ def test_images_are_ordered_by_change_or_level(opened: Opened) -> None:
 
 
 def places(page: Any, inside: str = ".views") -> list[tuple[float, float, float]]:
-    """Return scale and centre of each picture in the first view, in its own pixels, so that
-    pictures in frames of different sizes agree.
-    """
+    """Return scale and centre, in picture pixels, of each picture of the first view."""
     middle = """all => all.map(one => {
         const m = new DOMMatrix(getComputedStyle(one).transform), box = one.closest(".frame");
         const shown = m.a * one.clientWidth / one.naturalWidth;
@@ -235,7 +233,7 @@ def test_the_pointer_drags_the_picture_or_the_line_and_zooms_with_the_wheel(
     page.wait_for_function("document.querySelector('.magnified')")
     shown, middle, _ = places(page)[0]
     assert shown == pytest.approx(2 * fitted[0], rel=0.01)
-    # The point under the pointer stays there, at a quarter of the picture.
+    # The point under the pointer, at a quarter of the picture's width, stays there.
     assert middle - 0.25 * box["width"] / shown == pytest.approx(15, abs=0.1)
     box = page.locator(".over .frame").bounding_box()
     x, y = box["x"] + 0.25 * box["width"], box["y"] + 0.5 * box["height"]
@@ -270,7 +268,7 @@ def test_a_weaker_result_is_previewed_and_can_be_requested(opened: Opened, tmp_p
     assert (slider.get_attribute("max"), slider.input_value()) == ("0.8", "0.8")
     slider.fill("0.6")
     opacity = "all => all.map(one => getComputedStyle(one).opacity)"
-    # Three quarters of the removed noise, over the original picture.
+    # The result covers the original picture with an opacity of 0.75.
     assert own.locator(".over img").evaluate_all(opacity) == ["1", "0.75"]
     assert own.locator(".residual img").evaluate_all(opacity) == ["0.75"]
     sources = own.locator(".over img:first-child, .under img").evaluate_all(
@@ -296,7 +294,7 @@ def test_less_smoothed_colours_are_previewed_and_can_be_requested(
     chroma.fill("0.5")
     assert "0.5, a preview" in own.locator("output").nth(1).inner_text()
     own.locator(".viewer input").first.fill("0.7")
-    # Pixels of the pictures as the browser decodes them, and of the previews.
+    # Read pixels of the pictures as the browser decodes them, and of the previews.
     pixels = """all => all.map(one => {
         const canvas = document.createElement("canvas");
         Object.assign(canvas, { width: 60, height: 40 });
@@ -328,7 +326,7 @@ def test_a_preview_resembles_the_options_result(chroma: float) -> None:
     found, previewed = denoise(chroma=chroma), with_chroma(noisy, denoised, chroma)
     removed = np.std(noisy - found)
     assert np.std(previewed - found) < 0.3 * removed
-    # Closer than the picture already in the report.
+    # The preview is closer to the result than the picture already in the report.
     assert np.std(previewed - found) < 0.7 * np.std(denoised - found)
 
 

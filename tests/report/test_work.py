@@ -169,7 +169,7 @@ def test_two_thousand_rows_make_a_page_of_bounded_size() -> None:
     wide = examples.huge()
     marks = (RowMark(7, "fine", f"v01234567-{7:016x}"),)
     many = tuple(replace(wide.ranked[0], rank=i, row=i, nearest=()) for i in range(1, 3_001))
-    # Wide cells with escaped characters: fewer rows are listed.
+    # With wide cells of escaped characters, fewer rows are listed.
     page = render_screening(changed(wide, ranked=many, marks=marks))
     assert len(page.encode()) < 2_200_000
     assert 200 < page.count("<tr data-row=") < MAX_LISTED

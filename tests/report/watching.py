@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-# Marks for tests that drive Firefox; the driver leaves sockets open after waiting for it.
+# Pytest marks for tests that drive Firefox: the driver leaves sockets open after waiting.
 WITH_FIREFOX = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

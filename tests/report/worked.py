@@ -38,7 +38,6 @@ def table() -> pl.DataFrame:
 
 
 def screened(frame: pl.DataFrame, **judged: Path) -> ScreeningResult:
-    """Screen the table, optionally with marks."""
     return screen_table(frame, count=4, id="name", hide="=secret", **judged)
 
 
@@ -90,6 +89,5 @@ def check_lists(first: ScreeningResult, accepted: Path, to_fix: Path) -> None:
 
 
 def check_nothing_hidden(*written: Path) -> None:
-    """Check that hidden values occur in none of the given files."""
     for path in written:
         assert not any(secret in path.read_text("utf-8") for secret in SECRETS)

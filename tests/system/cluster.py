@@ -1,4 +1,4 @@
-"""A cluster whose workers share no folder: in each mount namespace the others' are empty."""
+"""A cluster whose workers share no folder: each worker sees the others' folders as empty."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ class Cluster:
     folder: Path
     hidden: tuple[Path, ...]
     client: Any
-    options: tuple[str, ...] = ()  # of each worker
+    options: tuple[str, ...] = ()  # command-line options of each worker
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def address(self) -> str:
-        """Return the scheduler's address."""
         return str(self.client.scheduler.address)
 
     def join(self, n_workers: int = 1) -> None:
@@ -61,7 +60,6 @@ class Cluster:
         self.client.wait_for_workers(sum(process.poll() is None for process in self.processes), 60)
 
     def kill(self) -> None:
-        """Kill a worker."""
         self.processes[0].kill()
 
 

@@ -21,7 +21,6 @@ Model = TypeVar("Model")
 
 
 def read_parts(path: Path) -> tuple[Document, Arrays]:
-    """Read the JSON part and the arrays of a file."""
     with np.load(path, allow_pickle=False) as parts:
         document = json.loads(parts["model.json"])
         return document, {name: parts[name] for name in parts.files if name != "model.json"}
@@ -60,5 +59,4 @@ def model_from(make: type[Model], model: Document, arrays: Mapping[str, NDArray[
 
 
 def from_file(model: Model) -> Model:
-    """Save and load a model."""
     return model_from(type(model), *parts_of(model))

@@ -1,5 +1,3 @@
-"""Ranges of rows, for tests that pass parts to workers."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
-"""Interrupted compilation, and outdated compiled code."""
-
 import ctypes
 import os
 import signal
@@ -40,7 +38,7 @@ def test_an_interrupt_in_a_callback_of_the_compiler_is_not_lost(
     assert compiled(plus_one)(1.0) == 2
 
 
-# Python's own cache compares modification times in seconds and sizes.
+# Python's own cache misses a change within a second that keeps the file's size.
 ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 CALLED = """
 from kpca_apps.system.compiling import compiled

@@ -51,7 +51,7 @@ def test_files_of_another_run_and_those_of_one_that_failed_stay(tmp_path: Path) 
 
 
 def test_old_files_are_used_by_the_resumed_run_and_removed_at_its_end(tmp_path: Path) -> None:
-    """Files of a run that was killed long ago, or just before the clock was set forward."""
+    """The old files are of a run killed long ago, or just before the clock was set forward."""
     parts = FinishedParts(tmp_path / "kpca-finished")
     for key in ("resumed", "long ago", "of late"):
         of_numbers(parts, key).put(0, 1, np.zeros(1))

@@ -1,5 +1,3 @@
-"""Interrupts while a library waits."""
-
 from __future__ import annotations
 
 import signal
@@ -14,7 +12,7 @@ from kpca_apps.system.interrupts import ENDING, heard_while, interrupts_held
 def test_an_interrupt_before_the_wait_abandons_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It may arrive once the other thread runs, before this one waits for it."""
+    """The interrupt arrives when the thread has started, before the caller waits for it."""
     start, may_end = threading.Thread.start, threading.Event()
     given_up: list[Future[bool]] = []
 

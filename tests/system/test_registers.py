@@ -1,5 +1,3 @@
-"""Registers against numpy in both precisions."""
-
 from __future__ import annotations
 
 from typing import Any

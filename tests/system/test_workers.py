@@ -122,7 +122,7 @@ def test_bits_are_the_same_for_any_number_of_threads(serial, n_workers):
 
 @pytest.fixture
 def absent(monkeypatch):
-    """A module that this process can import and workers cannot."""
+    """A module that this process can import but workers cannot."""
     module = types.ModuleType("absent")
     exec("class Thing:\n    def __call__(self, part, *shared):\n        return 1", vars(module))
     monkeypatch.setitem(sys.modules, "absent", module)
@@ -368,7 +368,7 @@ def test_consuming_results_keeps_the_linear_algebra_threads(executor):
     with threadpool_limits(2, user_api="blas"), Workers(executor, n_workers=1) as workers:
         results = workers.map_partitions(add_start, row_parts(20, 10), 5)
         assert next(results) == 5
-        if executor == "threads":  # until the running part is done
+        if executor == "threads":  # threads wait until the running part is done
             workers._close_pool()
         assert set(threads()) == {2}
         results.close()
@@ -436,7 +436,7 @@ def test_a_scheduler_without_workers_gives_one_line_and_is_closed(monkeypatch):
 
     def noted(*words, **more):
         clients.append(opened(*words, **more))
-        # The scheduler has answered, and there are no workers to wait for.
+        # The scheduler has answered, but there are no workers to wait for.
         monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.1)
         return clients[-1]
 

@@ -115,7 +115,7 @@ def test_times_with_zones_are_the_same_moments(
     assert read(mixed)[0] == [*moments[:2], None]
     fixed = pd.to_datetime(["2020-05-01T00:00+02:00"] * 3)
     assert read(fixed)[0][0] == dt.datetime(2020, 4, 30, 22, tzinfo=dt.UTC)
-    # With a time without a zone among them, the column is text.
+    # If one time has no zone, the column is text.
     cells, notes = read(pd.Series([moments[0], dt.datetime(2020, 5, 1), None], dtype=object))
     assert cells == ["2020-05-01 00:00:00+09:00", "2020-05-01 00:00:00", None]
     assert notes[0].startswith("Read as text")
@@ -393,7 +393,7 @@ def test_the_interface_of_pandas_is_not_needed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delattr(pd.DataFrame, "__arrow_c_stream__")
     assert read_frame(FRAME).table.frame.height == 3
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the option's future
+        warnings.simplefilter("ignore")  # the option is deprecated
         with pd.option_context("future.infer_string", False):
             frame = pd.DataFrame({"town": ["Ulm", None, "Bonn"]})
     assert frame["town"].dtype == object

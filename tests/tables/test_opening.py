@@ -1,5 +1,3 @@
-"""Reading tables: formats, their metadata, and errors."""
-
 from __future__ import annotations
 
 import codecs
@@ -95,7 +93,7 @@ def test_durations_are_seconds_and_far_dates_are_text() -> None:
             "at": far.cast(pl.Datetime("us")),
             "zoned": far.cast(pl.Datetime("ms", "Europe/Berlin")),
             "near": pl.Series([1, 2, None]).cast(pl.Datetime("ns")),
-            # Many programs write these for "never" and "forever".
+            # Many programs write the first and the last date for "never" and "forever".
             "ends": [datetime.datetime.min, datetime.datetime.max, None],
             "end days": [datetime.date.min, datetime.date.max, None],
         }
@@ -246,7 +244,7 @@ def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> No
     for encoding in ("mbcs", "MBCS", "oem", "uft8", "latni1"):
         try:
             codecs.lookup(encoding)
-            continue  # this system has the codec
+            continue  # this system has a codec of that name
         except LookupError:
             pass
         with pytest.raises(ConfigError) as error:
@@ -276,7 +274,7 @@ def test_a_name_promises_nothing_of_a_text(
     path.write_bytes(data)
     with pytest.raises(InputError, match=message):
         read_table(path)
-    path.write_bytes(b"a,b\n1,2\na,b\n")  # its last line repeats the header
+    path.write_bytes(b"a,b\n1,2\na,b\n")  # the last line repeats the header
     assert read_table(path, layout="off").frame.rows() == [("1", "2"), ("a", "b")]
 
 

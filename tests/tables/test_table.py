@@ -1,5 +1,3 @@
-"""Tables in parts: split at fixed rows, pickled, and indexed by position."""
-
 from __future__ import annotations
 
 import pickle

@@ -51,7 +51,7 @@ def test_a_number_is_no_date_and_a_date_no_number() -> None:
 
 def test_a_level_stored_as_a_float_is_the_level_of_a_text_file() -> None:
     assert Column(pl.Series([3.0, None, float("nan")])).texts.to_list() == ["3", None, None]
-    # This must not depend on other cells: a table may be read in parts.
+    # The text must not depend on other cells, as a table may be read in parts.
     assert Column(pl.Series([3.5, 1.0, 1e300])).texts.to_list() == ["3.5", "1", "1e+300"]
 
 

@@ -107,7 +107,7 @@ def test_single_cells(cell: str, iso: str | None) -> None:
 
 def test_text_has_no_date_format() -> None:
     assert infer_date_format(pl.Series(["maybe", "march on", "N1A1"])) is None
-    # Digits of other scripts.
+    # Digits of other scripts are not read as dates.
     assert (
         infer_date_format(pl.Series(["\u0662\u0660\u0662\u0660-\u0660\u0661-\u0660\u0661"])) is None
     )
@@ -131,7 +131,7 @@ def test_plain_dates_read_as_the_calendar_says() -> None:
     assert seconds.tolist() == [
         (moment - datetime(1970, 1, 1)).total_seconds() for moment in moments
     ]
-    # The same by the patterns that accept any spelling.
+    # The patterns that accept any spelling give the same dates.
     spelt = [cell.replace("-", "/").replace(" ", "  ") for cell in cells]
     assert read_dates(pl.Series(spelt), DateFormat())[0].tolist() == seconds.tolist()
 
@@ -208,7 +208,7 @@ def test_words_between_day_month_and_year(cell: str) -> None:
 @pytest.mark.parametrize(
     "cells",
     [
-        ["Mainz 1, 2000", "Augsburg 2, 2001", "Genoa 3, 2002"],  # start like months
+        ["Mainz 1, 2000", "Augsburg 2, 2001", "Genoa 3, 2002"],  # names that start like months
         ["5 sets 14", "2 decks 11", "3 novels 12"],
         ["Gen 3, 2021", "Set 5, 2022", "Mai 4, 2023"],  # only in English does the month come first
     ],

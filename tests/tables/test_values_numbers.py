@@ -246,7 +246,7 @@ def test_a_text_that_recurs_among_numbers_is_a_missing_value(token: str, n: int)
         [f"{k} {'ab'[k % 2]}" for k in range(1, 90)],  # house numbers
         [*(f"{k}" for k in range(100, 180)), *(f"{k}(K)" for k in range(5, 25))],
         [f"#{k}" for k in range(300, 360)],
-        [*(f"{k} min" for k in range(90, 120)), *["1 h", "2 h"] * 5],  # another unit
+        [*(f"{k} min" for k in range(90, 120)), *["1 h", "2 h"] * 5],  # another unit of time
         [*(f"{k}" for k in range(90, 120)), *["1 h", "2 h"] * 5],
         ["1", "2", "3", "4", "don't know"] * 8,  # a scale
         [f"{k}" for k in range(90, 130)] + [f"code {k}" for k in range(20)],

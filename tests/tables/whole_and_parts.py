@@ -1,5 +1,3 @@
-"""Check that a table is the same read whole and in parts."""
-
 from __future__ import annotations
 
 from pathlib import Path

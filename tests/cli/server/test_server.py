@@ -142,7 +142,7 @@ def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
     assert not (served / "compared").exists()
     written = ask("diff_runs", old=first["folder"], new="third", out="compared")
     assert (served / written["folder"] / "report.html").is_file()
-    # Only a list of accepted rows is appended to.
+    # The tool appends only to a list of accepted rows.
     (served / "kpca-accepted-birds.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     assert "no list of accepted rows" in refused(ask, "accept_rows", table="birds.csv", rows=[1])
 
@@ -333,7 +333,7 @@ def test_a_run_that_shows_what_the_server_hides_is_not_compared(served: Path, as
     strict = asking(served, "colour")
     strict("screen_table", table="birds.csv", out="hidden")
     assert "without hiding colour" in refused(strict, "diff_runs", old="open", new="hidden")
-    # An input column named like a column of the list of flagged rows.
+    # Name an input column like a column of the list of flagged rows.
     lines = (served / "birds.csv").read_text("utf-8").replace("colour", "line", 1)
     (served / "lines.csv").write_text(lines, "utf-8")
     ask("screen_table", table="lines.csv", out="lines")

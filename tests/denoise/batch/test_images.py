@@ -180,7 +180,7 @@ def test_an_unchanged_image_is_the_same_file(tmp_path: Path) -> None:
         return pixels.astype(np.float32), Info(established=False)
 
     colours = picture(0, (24, 30, 3))
-    save(tmp_path / "in", "a.jpg", colours, quality=60)  # encoding it again would change the pixels
+    save(tmp_path / "in", "a.jpg", colours, quality=60)  # a JPEG encoded again has other pixels
     folder = tmp_path / "in"
     Image.fromarray(colours).quantize(16).save(folder / "b.png")  # with a palette
     result = run(tmp_path, denoise=leave)

@@ -61,7 +61,7 @@ def test_an_array_of_an_image_names_the_image(
     monkeypatch.chdir(image)
     with pytest.raises(InputError, match=r"^0: this is an array of .*; name .*vol\.ome\.zarr\.$"):
         find_images(["0"])
-    # A group inside a group may be an image.
+    # In Zarr, a group inside a group may be an image.
     (image / "0" / array).unlink()
     (image / "0" / group).write_text('{"node_type": "group"}')
     assert list(names(tmp_path, "vol.ome.zarr/0")) == ["0"]

@@ -48,7 +48,7 @@ def test_holes_of_three_kinds_stay_as_they_are(tmp_path: Path) -> None:
     assert np.array_equal(found["alpha"][~DATA], colours[~DATA])
     assert np.array_equal(found["masked"][~DATA], NOISY[~DATA])
     assert np.array_equal(np.isnan(found["nan"]), ~DATA)
-    # Masks and NaN give the same result.
+    # A mask and NaN in the same pixels give the same result.
     assert np.abs(np.rint(found["nan"][DATA]) - found["masked"][DATA]).max() <= 1
     assert np.mean(found["masked"][DATA] != NOISY[DATA]) > 0.8
     assert all(np.isfinite(image.residual.sd) for image in result.images if image.residual)

@@ -1,5 +1,3 @@
-"""Raw files in a batch: denoised on the mosaic, developed, reported."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -178,7 +176,7 @@ def test_denoising_before_development_is_better_than_after(tmp_path: Path, patte
     before = FAST.clean_mosaic(files[1].mosaic()).at(1.0)
     after = denoise_kpca(files[1].page(0), noise="camera", channel_axis=-1, quality="fast")
     errors = [np.sqrt(np.mean(np.square(image - clean))) for image in (noisy, after, before)]
-    # 3.6 and 5 dB better than the noisy image, and 1.1 dB between the two.
+    # The results are 3.6 and 5 dB better than the noisy image, and differ by 1.1 dB.
     assert errors[1] < 0.66 * errors[0] and errors[2] < 0.563 * errors[0]
     assert errors[2] < 0.885 * errors[1]
 

@@ -83,7 +83,7 @@ def test_a_batch_from_a_bucket_resumes_here(
     put(store, folder, "in")
     monkeypatch.setattr(Place, "chunks", counted)
     again = run(IN, folder / "out", denoise=never)
-    # Each object is fetched once; one that is denied or was changed fails alone.
+    # Each object is fetched once; a denied or changed object fails alone.
     assert fetched == NAMES
     assert [image.status for image in again.images] == ["ok", "failed", "failed"]
     assert again.n_resumed == 1
@@ -172,7 +172,7 @@ def test_a_second_run_into_a_folder_is_refused_while_one_writes(
         return smooth(pixels, channel_axis)
 
     assert run(IN, OUT, denoise=second).n_failed == 0
-    # A killed run is recognised by its dead process, or else by its age.
+    # A killed run is recognised by its dead process or, if the process is unknown, by its age.
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     name = f"{output._MACHINE}-{ended.pid}-cafe-1"

@@ -1,4 +1,4 @@
-"""Noise laws against detectors with known parameters, and pictures without a law."""
+"""Noise laws are compared with detectors of known parameters; pictures without a law have none."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_the_spectrum_is_that_of_blurred_noise(blur: float) -> None:
 def test_the_law_follows_the_units(scale: float, shift: float) -> None:
     image = seen(2.0, 1.0, 0.0, 80)
     law, other = law_of(image), law_of(image * scale + shift * scale * 100)
-    # Within single precision, in which patches are compared.
+    # Patches are compared in single precision, which limits the agreement.
     np.testing.assert_allclose(other.gain, law.gain * scale, rtol=1e-2)
     back = law.in_units(1 / scale, shift * scale * 100)
     np.testing.assert_allclose(other.variance(scale * 80), back.variance(scale * 80), rtol=1e-2)
@@ -132,7 +132,7 @@ def test_auto_removes_correlated_noise() -> None:
 def test_correlated_noise_is_not_poisson_noise_whatever_its_variance() -> None:
     light = 100 + 40 * scene()
     noise = gaussian_filter(np.random.default_rng(6).standard_normal(light.shape), 0.6)
-    # Fine detail as strong as the noise of that many counts.
+    # Add fine detail, correlated between pixels, of deviation 14, like the noise of 196 counts.
     shared = np.round(light + 14 * noise / noise.std())
     law = law_of(shared, 1.0)
     assert law.blur == 0.6
@@ -201,7 +201,8 @@ def test_grey_saved_as_three_colours_is_denoised_as_grey(sigma: float | None) ->
 
 
 def test_the_interval_of_a_law_covers_the_scatter_of_its_points() -> None:
-    # Nearby regions whose noise does not fit the line of the rest, as with shallow depth of field.
+    # Draw near regions whose noise does not follow the law of the rest, as with shallow depth of
+    # field.
     depth = np.full((256, 256), 3200.0) + np.linspace(0, 400, 256)[:, None]
     depth[80:220, 60:140], depth[45:135, 145:235] = 1500, 2100
     rng = np.random.default_rng(0)

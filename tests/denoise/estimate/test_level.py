@@ -1,4 +1,4 @@
-"""The estimated noise level against the noise added to pictures and to constant images."""
+"""The estimated noise level is compared with the noise added to pictures and constant images."""
 
 import numpy as np
 import pytest
@@ -118,7 +118,7 @@ def letterbox(value: float) -> np.ndarray:
 
 
 def masked() -> np.ndarray:
-    """As in scikit-image's test_estimate_sigma_masked_image."""
+    """The plane of scikit-image's test_estimate_sigma_masked_image."""
     plane = np.zeros((128, 128))
     plane[32:-32, 32:-32] = 100 + 10 * noise((64, 64))
     return plane
@@ -190,7 +190,7 @@ def test_gaussian_noise_and_texture_are_not_impulses(picture: str, sigma: float)
 @pytest.mark.parametrize("sigma", [10.0, 20.0])
 @pytest.mark.parametrize("dark", quick([0.0, 0.6], 0.6))
 def test_clipped_channels_do_not_hide_the_noise_of_colours(sigma: float, dark: float) -> None:
-    # Black and white stripes beside grey: each is clipped in at least one channel.
+    # Black and white stripes beside grey: every stripe is clipped in at least one channel.
     shape, rng = (160, 160), np.random.default_rng(3)
     grey = np.tile(np.linspace(60, 200, shape[1]), (shape[0], 1))
     colours = np.stack([grey, grey * 0.8 + 10, grey * 0.6 + 40], axis=-1)

@@ -103,7 +103,7 @@ def test_the_spectrum_of_filtered_noise_is_estimated_at_each_frequency(sigma: fl
     response = np.cos(np.pi * np.arange(8) / 16)
     shape = np.outer(response, response)
     expected = sigma * shape / np.sqrt(np.mean(shape**2))
-    # Only where it is not negligible, in luminance and in colours.
+    # Compare the spectra where they are not negligible, in luminance and in colours.
     for spectrum in found.spectra:
         ratio = np.sqrt(np.mean((spectrum / expected)[1:5, 1:5] ** 2))
         assert 0.7 < ratio < 2.5
@@ -122,7 +122,7 @@ def test_clean_pictures_are_left_alone(picture: str) -> None:
 
 
 def halves(kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Texture on the right, reduced to a fraction, and a constant left; clean, input, output."""
+    """Return an image textured on the right, its noisy version, and a fraction of its texture."""
     texture = 9 * shared_noise((192, 320), 0.6, seed=5)
     texture[:, :128] = 0.0
     given = texture + 3 * shared_noise(texture.shape, seed=6)

@@ -1,5 +1,3 @@
-"""White noise clipped at the ends of the range."""
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
@@ -14,7 +12,6 @@ from kpca_apps.denoise.noise.clipping import (
 
 
 def dark_scene(size: int = 160) -> np.ndarray:
-    """A mostly dark scene in 0..255."""
     light = gaussian_filter(np.random.default_rng(0).standard_normal((size, size)), 10)
     light = np.clip((light - np.quantile(light, 0.4)) / np.ptp(light) * 2, 0, 1)
     return np.asarray(255 * light)
@@ -112,7 +109,7 @@ def test_a_dark_picture_stays_dark_in_strong_noise(known: bool) -> None:
     dark = clean < 5
     assert noisy[dark].mean() > 15
     assert abs(cleaned[dark].mean() - clean[dark].mean()) < 5
-    # The unclipped float image has the same noise.
+    # Compare with the same noise in an image of floats, which is not clipped.
     unclipped = denoise_kpca(clean + noise, sigma=50.0, data_range=255, quality="fast")
     errors = [np.mean(np.square(np.clip(x, 0, 255) - clean)) for x in (cleaned, unclipped)]
     assert errors[0] < (1.3 if known else 2.0) * errors[1]

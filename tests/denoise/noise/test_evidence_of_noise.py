@@ -1,4 +1,4 @@
-"""Noise against look-alikes: bright spots, varying levels, printing screens, clipping."""
+"""Noise is distinguished from bright spots, varying levels, printing screens and clipping."""
 
 import numpy as np
 import pytest
@@ -130,7 +130,7 @@ def test_a_screen_of_three_inks_is_not_noise() -> None:
 
 
 def test_a_dim_photograph_that_is_mostly_noise_is_denoised() -> None:
-    # A plain wall seen by a camera that smooths its noise.
+    # Draw a plain wall as seen by a camera that smooths its noise.
     clean = np.array([90.0, 45.0, 48.0]) + 6 * gaussian_filter(white(8), 8)[..., np.newaxis]
     noise = gaussian_filter(white(9, (192, 192, 3)), (0.8, 0.8, 0))
     noisy = eight_bits(clean + 15 * noise / noise.std())

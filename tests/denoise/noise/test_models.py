@@ -1,4 +1,4 @@
-"""Each noise model on its own noise, against the Gaussian model."""
+"""Each noise model removes its kind of noise better than the Gaussian model."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_poisson_mode_is_not_biased_in_the_dark() -> None:
 
 @pytest.mark.parametrize(("peak", "background"), quick([(50, 10), (50, 100), (20, 400)], (50, 10)))
 def test_poisson_mode_removes_noise_of_a_subtracted_background(peak: int, background: int) -> None:
-    """About as well as with the background left in, and unbiased on either side of 0."""
+    """The result is about as good as before subtraction, and unbiased above and below 0."""
     clean = CLEAN / 255 * peak - 0.15 * peak
     counts = np.random.default_rng(6).poisson(clean + background).astype(float)
     image = counts - background
@@ -120,7 +120,7 @@ def test_speckle_mode_keeps_negatives_and_their_mean() -> None:
 @pytest.mark.parametrize("sigma", [0.1, 0.3])
 def test_speckle_is_distinguished_from_poisson_noise(sigma: float, depth: type) -> None:
     rng = np.random.default_rng(0)
-    clean = data.camera()[:192, :192] / 2.0  # so that almost no noise is clipped at white
+    clean = data.camera()[:192, :192] / 2.0  # dark enough that almost no noise is clipped at white
     noisy = np.clip(clean * rng.gamma(1 / sigma**2, sigma**2, clean.shape), 0, 255).astype(depth)
     info = measure_noise(noisy, data_range=255)
     assert (info.noise, info.established) == ("speckle", True)
@@ -170,7 +170,7 @@ def test_speckle_whose_square_overflows_leaves_the_image_unchanged(sigma: float)
 
 @pytest.mark.parametrize("sigma", [0.2, 0.3])
 def test_factors_near_zero_leave_no_black_specks(sigma: float) -> None:
-    """Noise in a smooth picture is no worse than if every factor were at least a third."""
+    """The result is no worse than if every factor were at least a third."""
     clean = 130 + 90 * np.sin(np.add.outer(np.arange(128), np.arange(128)) / 40)
     factor = 1 + sigma * np.random.default_rng(2).standard_normal(clean.shape)
     assert (factor < 0.3).any()
@@ -208,7 +208,7 @@ NOISY["speckle"] = speckle()
 @pytest.mark.parametrize("noise", NOISY)
 @pytest.mark.parametrize("given", quick([True, False], False))
 def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, given: bool) -> None:
-    """As in fluorescence microscopy: an RGB image with one or two dyes."""
+    """In fluorescence microscopy, RGB images hold one or two dyes."""
     sigma = {"gaussian": 15.0, "poisson": 255 / np.sqrt(PEAK), "speckle": 0.25}[noise]
     options = {
         "noise": noise,
@@ -235,7 +235,7 @@ def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, g
 def test_naming_the_kind_gives_the_result_of_auto(kind: str) -> None:
     clean = data.camera()[60:220, 120:280].astype(float)
     image = RNG.poisson(clean / 255 * PEAK) * 255 / PEAK
-    if kind == "gaussian":  # increasing from left to right
+    if kind == "gaussian":  # the noise increases from left to right
         image = clean + np.linspace(4, 24, clean.shape[1]) * RNG.standard_normal(clean.shape)
     out, info = denoise_with_info(image, data_range=255, quality="draft")
     assert info.noise == kind and (kind == "poisson") == (info.place_range is None)

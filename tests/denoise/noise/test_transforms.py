@@ -1,4 +1,4 @@
-"""Noise and colour transforms against their definitions, summed or sampled."""
+"""Noise and colour transforms equal their definitions, summed or sampled."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Groups against a search in plain numpy, and an image against each group's operator."""
+"""Groups equal those of a search in plain numpy, and images those of each group's operator."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class ByOperator:
     """The two compiled loops over groups in plain Python, using the readable operator."""
 
     def __init__(self) -> None:
-        self.bandwidths: list[float | None] = []  # of each group; None with a pilot
+        self.bandwidths: list[float | None] = []  # bandwidth of each group; None with a pilot
 
     def truncate(
         self, planes: Any, variance: Any, found: Any, window: Any, width: int,
@@ -212,7 +212,7 @@ def test_an_image_is_denoised_by_the_operator_of_the_engine(
     monkeypatch.setattr(one_pass, "truncate_groups", traced.truncate)
     monkeypatch.setattr(one_pass, "smooth_groups", traced.smooth)
     by_operator = denoise_kpca(noisy, sigma=12, data_range=255, **options)
-    survey = {np.inf}  # of the noise, before the passes
+    survey = {np.inf}  # bandwidth for estimating the noise, before the passes
     assert bandwidths <= set(traced.bandwidths) <= bandwidths | survey
     assert np.std(by_operator - clean) < 6
     np.testing.assert_allclose(by_operator, by_machine_code, rtol=0, atol=0.02)

@@ -1,4 +1,4 @@
-"""Whole passes against unoptimised double-precision numpy."""
+"""Whole passes equal unoptimised double-precision numpy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Downscaling by two and upscaling again."""
-
 from __future__ import annotations
 
 import numpy as np

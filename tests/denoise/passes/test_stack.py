@@ -1,4 +1,4 @@
-"""Pages denoised as a stack, against single pages and against the truth."""
+"""Pages denoised as a stack are compared with single pages and with the truth."""
 
 from typing import Any
 
@@ -101,7 +101,7 @@ def test_pages_far_away_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca_apps.denoise.passes.planes.BLOCK_SAMPLES", 4 * 48 * 40)
     noisy = with_noise(volume(20)).astype(np.float32)
     whole = denoise_pages(noisy)
-    # The first block of four pages, and the four that are processed with it.
+    # The first four pages depend only on the next four, which are processed with them.
     changed = noisy.copy()
     changed[8:] += 40
     np.testing.assert_array_equal(denoise_pages(changed)[:4], whole[:4])

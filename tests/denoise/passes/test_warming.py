@@ -20,7 +20,7 @@ QUESTIONS = """
 from kpca_apps.denoise.passes import warming
 print(warming.is_kept(), warming._is_compiled(warming._LAST))
 """
-# Print the last bits of sums by functions that call other compiled ones (seconds to compile).
+# Print the last bits of sums by functions that call other compiled functions.
 BITS = """
 import numpy as np
 from kpca_apps.engine.groups.compiled import project_rows

@@ -1,4 +1,4 @@
-"""The operator of one group against scikit-learn, and its compiled form."""
+"""The operator of one group, readable and compiled, gives the results of scikit-learn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kpca_apps.engine.groups.operator import (
 )
 from kpca_apps.engine.linalg.small_matrices import padded_size
 
-# Compiles each function separately; tests of passes run them together.
+# These tests compile each function separately; the tests of passes run them together.
 pytestmark = pytest.mark.release
 
 Matrix = NDArray[np.float32]
@@ -69,7 +69,7 @@ def test_tiny_ridge_stays_finite() -> None:
 
 @pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
 def test_one_patch_unlike_all_others_stays_alone(size: float) -> None:
-    """Like a hot pixel: barely smoothed, without affecting other patches (single precision)."""
+    """A hot pixel's patch is barely smoothed and does not affect others in single precision."""
     x = 3 * np.random.default_rng(5).normal(size=(90, 64))
     x[7, 5] += size
     x -= x.mean(0)
@@ -142,7 +142,7 @@ def test_the_compiled_soft_cut_is_the_operator(shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> None:
-    """In both forms, while a narrower kernel is not linear."""
+    """The readable and the compiled operator are linear then, but not with a narrower kernel."""
     noisy, _ = random_group(shape, 1)
     spread = np.square(noisy - noisy.mean(axis=0)).sum(axis=1).mean()
     limit = WIDEST * spread / (shape[1] * 100.0)
@@ -156,7 +156,7 @@ def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> N
 
 
 def test_noise_alone_leaves_no_component_of_a_narrow_kernel() -> None:
-    """The threshold accounts for the kernel's effect on noise; otherwise all would be kept."""
+    """The threshold accounts for the kernel's effect on noise; otherwise all would remain."""
     for seed in range(5):
         noise = 10 * np.random.default_rng(seed).normal(size=(48, 49))
         for bandwidth in (1.0, 1.1, 1.2):
@@ -177,7 +177,7 @@ def test_patches_far_nearer_than_their_noise_become_their_mean(spread: float) ->
 
 
 def test_the_threshold_follows_the_noise_of_a_group() -> None:
-    """Noise 15 % stronger than given stays below the threshold only if that may adapt."""
+    """Noise 15 % stronger than given stays below the threshold only if the threshold may adapt."""
     k, n = shape = 48, 49
     for seed in range(5):
         noise = np.sqrt(115) * np.random.default_rng(seed).normal(size=shape)

@@ -33,7 +33,7 @@ from tests.system.model_parts import from_file, model_from
 
 @dataclass
 class Holder:
-    """What a model holds: a field of the abstract kernel class."""
+    """A dataclass with a field of the abstract kernel class, as models have."""
 
     kernel: Kernel
 

@@ -1,4 +1,4 @@
-"""User-supplied kernels against the same kernels of ours and of scikit-learn."""
+"""User-supplied kernels give the same results as our kernels and scikit-learn's."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_a_gram_matrix_is_square_and_may_be_indefinite() -> None:
 
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
 def test_an_asymmetric_gram_matrix_is_symmetrised(method: Any) -> None:
-    """The result is scikit-learn's if centring makes K symmetric; else its solvers disagree."""
+    """The result equals scikit-learn's if centring makes K symmetric; else its solvers disagree."""
     gram = RBF(0.3)(ROWS)
     ramp = np.linspace(0, 0.5, 60)
     skew = gram + ramp - ramp[:, np.newaxis]

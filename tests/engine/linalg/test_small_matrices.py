@@ -1,4 +1,4 @@
-"""The compiled linear algebra against LAPACK in double precision."""
+"""The compiled linear algebra equals LAPACK in double precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products with triangular matrices, and squared norms from them, against plain products."""
+"""Products with triangular matrices, and squared norms from them, equal plain products."""
 
 import numpy as np
 import pytest
@@ -37,11 +37,11 @@ def test_norms_are_those_of_the_plain_product(p, q, dtype, tolerance):
 
 
 def test_columns_of_very_different_lengths_keep_their_digits():
-    """Like weights of components, whose lengths are reciprocal standard deviations."""
+    """Weights of components are such columns: lengths are reciprocal standard deviations."""
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
     lengths = np.logspace(0, 7, 60)
-    # Rows aligned with the components as far as the lengths allow.
+    # Draw rows whose sizes along the components are reciprocal to the columns' lengths.
     k = (rng.normal(size=(9, 60)) / lengths) @ Q.T
     order, norms = squared_norms(Q * lengths, np.zeros(60), np.zeros(60), "float64")
     assert_allclose(norms(k[:, order])[0], np.square((k @ Q) * lengths).sum(axis=1), rtol=1e-8)
@@ -49,7 +49,7 @@ def test_columns_of_very_different_lengths_keep_their_digits():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_short_columns_keep_their_digits_beside_long_ones(seed):
-    """As if one row is far out: it claims a component, and the others are divided by little."""
+    """A far row has a component to itself; the others have tiny variances, and so long columns."""
     X = 1e-3 * normal_rows(12, 4, seed)
     X[0] *= 1e3
     subspace = exact(RBF(0.3), X)

@@ -157,13 +157,13 @@ def test_the_distances_of_all_points_are_computed_once_a_fit(preimage):
     first, before = model.inverse_transform(T[:1]), Counting.counted
     second, after = model.inverse_transform(T[:1]), Counting.counted - before
     found = model.preimages(T[:1])
-    # Only a few rows per step remain, each against all points.
+    # Kernel values remain only for a few rows per step, each against all points.
     assert before - after >= n * n
     if preimage == "fixed-point":
         assert after < n * n / 20
     assert_array_equal(first, second)
     assert_array_equal(second, found.points)
-    # The cache belongs to the fit: refitting replaces it.
+    # The cache of kernel values belongs to the fit: refitting replaces it.
     other = model.fit(X[:100] + 1.0)
     assert_allclose(other.inverse_transform(other.transform(X[:1])), X[:1], atol=3.0)
     assert len(pickle.dumps(model)) < 1.05 * len(pickle.dumps(KernelPCA(5, gamma=0.1).fit(X[:100])))

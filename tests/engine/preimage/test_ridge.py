@@ -151,7 +151,7 @@ def test_rows_come_back_by_regression_whatever_the_kernel(kernel, method):
     error = ((model.inverse_transform(model.transform(new)) - new) ** 2).sum()
     spread = ((new - X.mean(axis=0)) ** 2).sum()
     if isinstance(kernel, OnColumns):
-        # It depends on some columns only, and recovers those.
+        # This kernel depends on some columns only, and the pre-image recovers those columns.
         columns = slice(kernel.start, kernel.stop)
         error = ((model.inverse_transform(model.transform(new)) - new)[:, columns] ** 2).sum()
         spread = ((new - X.mean(axis=0))[:, columns] ** 2).sum()

@@ -91,7 +91,7 @@ def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None
     with fits.open(path) as own:
         np.testing.assert_array_equal(own[0].data, found)
     assert rewrite(path).read_bytes() == path.read_bytes()
-    # A pixel equal to the blank value is not written as such.
+    # A pixel whose value equals the blank value is not written as blank.
     darkest = rewrite(path, lambda page: np.where(np.isnan(page), page, -1e9).astype(page.dtype))
     assert np.isnan(read_image(darkest).page(0)).sum() == 1
 
@@ -151,7 +151,7 @@ def _bytes(hdu: object) -> bytes:
 @pytest.mark.parametrize("kind", ["volume", "images", "volumes"])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "u2", "f2", "f4"])
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # mrcfile's own
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # raised by mrcfile
 def test_mrc(kind: str, dtype: str, order: str, tmp_path: Path) -> None:
     pixels = (CUBE / 10).astype(np.dtype(dtype).newbyteorder(order))
     path = tmp_path / "a.mrc"
@@ -301,7 +301,7 @@ def test_fits_whose_images_lie_over_one_another_is_refused(tmp_path: Path) -> No
     fits.HDUList([fits.PrimaryHDU(), *images]).writeto(path)
     content = path.read_bytes()
     card = b"GCOUNT  =                    "
-    # A size of 0 places the next header where the pixels are.
+    # With a size of 0, the next header begins where the pixels are.
     first, second = content.split(b"XTENSION")[1:]
     lie = first[: first.index(b"END     ")].replace(card + b"1", card + b"0")
     lie += first[len(lie) : 2880 - 8]

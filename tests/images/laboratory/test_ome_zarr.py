@@ -142,7 +142,7 @@ def test_lower_resolutions_lie_at_the_stated_positions(
         own = sides[-1]
         shape = (1, 1, own, own)
         group.create_array(str(level), shape=shape, chunks=(1, 1, 64, 64), dtype="f4")
-        # A writer that stretches each resolution over the whole image.
+        # Some writers stretch each resolution over the whole image.
         scale = side / own
         transforms = [{"type": "scale", "scale": [1.0, 1.0, scale, scale]}]
         if translated:
@@ -309,7 +309,7 @@ def test_a_chunk_that_decompresses_beyond_its_size_is_rejected(
     array[:] = texture(*SHAPE)
     image = read_image(folder)
     np.testing.assert_array_equal(image.page(1), texture(*SHAPE)[0, 1])
-    # The same with much smaller chunks.
+    # Claim chunks that are much smaller than their content.
     metadata = json.loads((folder / "0/zarr.json").read_text())
     places = [metadata["chunk_grid"], *(metadata["codecs"] if shards else ())]
     for place in places:
@@ -353,7 +353,8 @@ def test_a_page_of_endless_chunks_is_refused(tmp_path: Path) -> None:
 
 
 def test_zstd_without_a_content_size_is_decompressed_with_a_bound() -> None:
-    # A frame with one block of 100,000 times one byte, without a content size (RFC 8878).
+    # A Zstandard frame with a block that repeats one byte 100,000 times, without a content size
+    # (RFC 8878).
     block = (1 | 1 << 1 | 100_000 << 3).to_bytes(3, "little") + b"a"
     packed = b"\x28\xb5\x2f\xfd" + bytes([0, 0x40]) + block
     with tempfile.TemporaryFile() as file:

@@ -52,7 +52,7 @@ def test_nd2(tmp_path: Path) -> None:
 
 
 def test_nd2_of_a_microscope(papers_folder: Path) -> None:
-    """`cluster.nd2` from the source of pims_nd2 1.1, written by a Nikon A1."""
+    """A Nikon A1 wrote `cluster.nd2`, which is in the source of pims_nd2 1.1."""
     nd2, path = pytest.importorskip("nd2"), papers_folder / "cluster.nd2"
     if not path.is_file():
         pytest.skip("cluster.nd2 is not there")

@@ -108,7 +108,7 @@ def test_avif_with_a_false_bit_depth_is_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bits", [8, 10])
 def test_heic_is_written_as_tiff(bits: int, tmp_path: Path) -> None:
     heif = pytest.importorskip("pillow_heif")
-    # A smooth ramp, as HEIC is lossy.
+    # Use a smooth ramp, as HEIC is lossy.
     ramp = np.add.outer(np.arange(64), np.arange(96))[..., np.newaxis] * np.array([1, 1, 1])
     pixels = ramp.astype("u1") if bits == 8 else (ramp * 256).astype("u2")
     mode = "RGB" if bits == 8 else "RGB;16"

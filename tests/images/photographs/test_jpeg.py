@@ -26,7 +26,7 @@ KINDS = {
 
 @pytest.fixture(params=["decoded once", "decoded twice"])
 def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both decoders: no encoder at hand makes files that need the second one."""
+    """Run with both decoders: no encoder makes files that need the second decoder."""
 
     def fail(*arguments: object, **options: object) -> None:
         raise ValueError("Could not determine subsampling level of JPEG image")

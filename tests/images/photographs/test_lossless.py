@@ -69,8 +69,8 @@ def test_bits_of_a_sample_are_kept(kind: str, bits: int, tmp_path: Path) -> None
     image = read_image(path)
     brighter = image.page(0) + np.uint16(3 << (bits - 8))  # some exceed the bit depth
     found = encoded(image, brighter)
-    # Other readers scale by the bit depth in the header, so it must equal what the encoder itself
-    # writes for these pixels.
+    # Readers scale by the bit depth in the header, so it must equal the depth that the encoder
+    # writes.
     expected = made(np.minimum(brighter, (1 << bits) - 1))
     decode = imagecodecs.jpegxl_decode if kind == "jxl" else imagecodecs.jpeg2k_decode
     np.testing.assert_array_equal(decode(found), decode(expected))

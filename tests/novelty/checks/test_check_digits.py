@@ -64,7 +64,7 @@ def test_a_wrong_code_is_an_odd_cell_without_a_suggestion(repeated: bool) -> Non
         (11, 21, 31), ("ean", "code", "")
     )
     assert odd.keys() == {51}
-    # A code is not a number, whether it repeats or not.
+    # A column of codes is an identifier, whether the codes repeat or not.
     assert {c.name: c.role for c in screening.columns}["ean"] == "identifier"
     assert not any('"ean" fits' in hint for row in screening.ranked for hint in row.hints)
 

@@ -78,12 +78,12 @@ def test_a_small_change_of_a_large_table_is_not_reported_and_few_cells_say_nothi
 
 def test_distances_and_p_values_are_those_of_scipy() -> None:
     rng = np.random.default_rng(4)
-    x, y = rng.normal(size=60), rng.normal(0.3, 1.2, size=50)  # few enough to be stored as they are
+    x, y = rng.normal(size=60), rng.normal(0.3, 1.2, size=50)  # few enough to be stored as cells
     (old,), (new,) = summaries(pl.DataFrame({"x": x})), summaries(pl.DataFrame({"x": y}))
     distance, p_value = _kolmogorov(old, new)
     exact = stats.ks_2samp(x, y, method="asymp")
     assert distance == pytest.approx(exact.statistic)
-    # scipy's asymptotic p-value, but corrected for small samples.
+    # The p-value is scipy's asymptotic p-value, corrected for small samples.
     assert p_value == pytest.approx(exact.pvalue, rel=0.3)
     # Stored quantiles of many cells are as informative as the cells.
     x, y = rng.gamma(2, size=20_000), rng.gamma(2.6, size=30_000)

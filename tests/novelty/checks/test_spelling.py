@@ -54,7 +54,7 @@ def test_a_rare_level_stands_for_the_common_one_next_to_it(seen: str, meant: str
         {"EURO": 500, "EURA": 1},
         {"car": 500, "cat": 1},
         {"Anderson": 50, "Andersen": 40},
-        # One in ten common levels has a neighbour, so the levels are not words.
+        # One in ten common levels resembles another, so the levels are codes rather than words.
         {"stone": 400, "store": 300, "shore": 300, "score": 200, "scone": 1},
     ],
 )
@@ -72,7 +72,7 @@ def test_a_letter_for_a_digit_and_lost_zeros_are_slips_of_codes() -> None:
     slips = {"38.9": "038.9", "25O.00": "250.00", "I1O": "I10", "E1l.9": "E11.9", "E119": "E11.9"}
     rule = SpellingRule.fit(counts | dict.fromkeys(slips, 2))
     assert {level: one(rule, level) for level in slips} == slips
-    # Other codes, and numbers of another size, are not misspelt.
+    # Other codes, and numbers of another magnitude, are not misspelt.
     others = ("250.01", "E11.8", "A2", "1.5", "150", "110", "038.8", "B12")
     rule = SpellingRule.fit(counts | dict.fromkeys(others, 2))
     assert not any(rule.meant(level) for level in others)

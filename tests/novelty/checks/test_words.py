@@ -58,7 +58,7 @@ def test_a_word_one_slip_from_a_frequent_one(texts: list[str], wrong: str, right
         "Delivery of a truckle",  # short, and not similar to a frequent word
         "Inspection of the Keeling boiler",  # a name that occurs often enough
         "See www.instalation.com/pmup",
-        # Trying all its edits would take hours.
+        # Trying all edits of such a word would take hours.
         pytest.param("Removal of " + "x" * 100_000, id="longer than any word"),
         "Colour and modelling of the exits",
         "INSTALATION-7 of the water pump",  # a code

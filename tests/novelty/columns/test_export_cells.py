@@ -109,7 +109,7 @@ def test_six_digits_are_dates_if_the_name_suggests_it(
 def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
     pattern: str, slip: Callable[[date], tuple[int, int, int]]
 ) -> None:
-    """An invalid date, one of another century, and one valid only in another order."""
+    """The slip gives an invalid date, a date of another century, or one valid in another order."""
     cells = [day.strftime(pattern) for day in DAYS]
     parts = dict(zip("ymd", slip(DAYS[9]), strict=True))
     cells[9] = "".join(f"{parts[letter]:02}" for letter in pattern.replace("%", ""))
@@ -294,7 +294,7 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
 @pytest.mark.parametrize(
     ("reference", "table", "words"),
     [
-        # One cell is unambiguous; the others can be read either way.
+        # One cell shows the order of day and month; all others can be read either way.
         (dated(AUTUMN, MONTH), dated([*DECEMBER, date(2024, 12, 25)], DAY), "1 cell cannot be"),
         (dated(AUTUMN, MONTH), dated(DECEMBER, DAY), "no cell shows whether it has month before"),
         # Dates with dots are day-first, unless the reference shows otherwise.
@@ -387,7 +387,7 @@ def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
         "scale": ("numeric", 15),
         "levels": ("categorical", 0),
     }
-    # Beside so few numbers, the letter is a level, as in blood groups.
+    # Beside so few numbers, the letter is a level, as a blood group is.
     shown[24:36] = ["A"] * 12
     for least in (["A", token, "0"] * 20, [token] * 59 + ["7"]):
         assert plan_of({"shown": shown, "least": least})["least"] == ("categorical", 0)
@@ -414,8 +414,8 @@ SHARED = {
         lambda k: f"{1000 + k}{'-' * (k % 3 == 0)}",  # part numbers
         lambda k: f"{k % 31 + 2}{'HS'[k % 2]}",  # seats
         lambda k: f"{k % 31 + 2}{'H' * (k % 3 == 0)}",
-        lambda k: f"{k / 8:.1f}{' H' * (k % 3 == 0)}",  # some are inductances
-        lambda k: f"{k / 8:.1f}{' Cr' * (k % 3 == 0)}",  # crores
+        lambda k: f"{k / 8:.1f}{' H' * (k % 3 == 0)}",  # values in henries
+        lambda k: f"{k / 8:.1f}{' Cr' * (k % 3 == 0)}",  # amounts in crores (ten million)
     ],
 )
 def test_marks_of_other_columns_take_nothing_off_what_is_no_mark(
@@ -472,7 +472,7 @@ def test_few_censored_numbers_beside_a_text_for_missing_are_numbers() -> None:
     role, values, notes = spec_and_values(["<0.05", "0.06", "0.07", "n.d."] * 25)
     assert role == "numeric" and np.isnan(values).sum() == 25
     assert "25 cells with a comparison sign and 25 cells with" in notes[0]
-    # Beside the steps of a scale, a word is another level.
+    # Among the steps of a scale, a word such as "n.d." is another level.
     for cells in (
         ["1", "2", "3", "n.d."],
         ["<5", "5", ">5", "n.d."],
@@ -503,9 +503,9 @@ def test_times_on_both_sides_of_midnight_are_near_each_other(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "minutes",
     [
-        np.random.default_rng(0).normal(13 * 60, 120, 300).astype(int),  # of a day
-        np.random.default_rng(0).integers(0, 24 * 60, 300),  # of any hour
-        np.append(np.random.default_rng(0).integers(1, 200, 297), [1430, 1425, 1410]),  # how long
+        np.random.default_rng(0).normal(13 * 60, 120, 300).astype(int),  # times around 13:00
+        np.random.default_rng(0).integers(0, 24 * 60, 300),  # times at any hour
+        np.append(np.random.default_rng(0).integers(1, 200, 297), [1430, 1425, 1410]),  # durations
         np.append(np.random.default_rng(0).normal(720, 99, 293).astype(int), [*range(7)]),
     ],
 )

@@ -167,7 +167,7 @@ def test_numbers_that_differ_are_written_differently() -> None:
     ]
     assert Notation().write(0.123451, plain, 0.1235) == "0.123451"
     assert Notation(after=" kg").write(1.25004, NumberFormat(decimal=","), 1.25) == "1,25004 kg"
-    assert Notation().write(0.1 + 0.2, plain, 0.3) == "0.3"  # rounding
+    assert Notation().write(0.1 + 0.2, plain, 0.3) == "0.3"  # not 0.30000000000000004
 
 
 @given(st.floats(1e-3, 1e9), st.floats(1e-9, 1e3))

@@ -45,7 +45,7 @@ def test_invisible_characters_make_no_difference(name: str, unseen: str, is_uppe
 @pytest.mark.parametrize("unseen", INVISIBLE)
 def test_every_invisible_character_is_removed(unseen: str) -> None:
     assert name_key(f"{unseen}sec{unseen}ret{unseen}") == "secret"
-    assert name_key(unseen) == unseen  # a name of invisible characters only stays as it is
+    assert name_key(unseen) == unseen  # a name of invisible characters only is not changed
 
 
 @given(st.text(min_size=1))
@@ -116,7 +116,7 @@ def test_a_reference_may_spell_a_hidden_name_otherwise() -> None:
     options = ColumnOptions(hide=("secret",), exclude=("KIND",))
     columns = resolve_columns(options, table, reference=reference)
     assert (columns.hide, columns.exclude) == (("Secret", "secret"), ("kind",))
-    with pytest.raises(OptionError, match=r'--by names .*"kind"'):  # only the reference has it
+    with pytest.raises(OptionError, match=r'--by names .*"kind"'):  # a column of the reference only
         resolve_columns(ColumnOptions(by=("kind",)), table, reference=reference)
     with pytest.raises(OptionError, match=r'--hide names .*"kind"'):
         resolve_columns(ColumnOptions(hide=("kind",)), table, reference=reference)

@@ -1,5 +1,3 @@
-"""The role of each column, and columns that are refused."""
-
 from __future__ import annotations
 
 import re
@@ -31,7 +29,7 @@ RNG_CELLS = [f"{value:.3f}" for value in np.random.default_rng(0).normal(size=40
 
 
 def plan_of(options: ColumnOptions | None = None, **columns: Any) -> ColumnPlan:
-    """Plan a table of these columns and one that is always used."""
+    """Plan a table of these columns and a column that is always used."""
     table = table_from_frame(pl.DataFrame({**columns, "ok": RNG_CELLS}))
     return infer_plan(table, resolve_columns(options or ColumnOptions(), table))
 
@@ -151,7 +149,7 @@ def test_choices_without_evidence_are_stated(
     shown = visible_notes(notes, ())
     assert len(notes) == (words is not None)
     assert words is None or re.search(words, shown[0])
-    # Units are part of cells, so those of a hidden column are not shown.
+    # Units are parts of cells, so the units of a hidden column are not shown.
     assert all("units (" not in note for note in visible_notes(notes, [spec_of(cells).name]))
 
 
@@ -334,7 +332,7 @@ def test_the_century_of_two_digits_is_reported() -> None:
     spec = spec_of([f"{day}.05.{year}" for day in (13, 28) for year in range(30, 50)])
     assert spec.role == "datetime"
     assert 'Column "x": years of two digits are read as 1969 to 2068.' in spec.notes
-    # Two-digit years a few years apart are from one century, whichever it is.
+    # Two-digit years a few years apart belong to one century, so nothing is ambiguous.
     assert not spec_of([f"{day}.05.{year}" for day in range(9, 29) for year in (25, 26)]).notes
 
 

@@ -60,7 +60,7 @@ def test_the_next_month_is_flagged_at_the_rate_of_false_alarms() -> None:
     for seed in range(4):
         result = score_table(fit_model(deliveries(6, seed), alpha=0.05), deliveries(7, seed + 50))
         n_flagged, n = n_flagged + result.n_flagged, n + result.n_rows
-        # Reported once, and not as a moved column.
+        # Each column is reported once, and not as a moved column.
         assert not {"sent", "meter"} & {moved.column for moved in result.findings.moved}
         assert sum("has run on" in text for text in result.run.warnings) == 2
     # Each model's calibration is uncertain, too; twice the rate would still be a wide margin.

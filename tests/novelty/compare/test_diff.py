@@ -143,7 +143,7 @@ def test_an_identifier_that_repeats_names_no_rows() -> None:
     words = ("--id", "code", "--share", "0.03")
     diff = diff_runs(run(before, "old", *words), run(after, "new", *words))
     assert diff.matched_by == "the cells of all shared columns"
-    # Two or three rows share an id on either list, and none is lost.
+    # Two or three rows share an id on either list, and no row is lost.
     assert len(diff.appeared) + len(diff.stayed) == diff.new.n_flagged
     assert len(diff.removed) + len(diff.stayed) == diff.old.n_flagged
 
@@ -220,7 +220,7 @@ def test_of_tables_without_a_common_row_rates_and_kinds_are_compared() -> None:
     assert main(["novelty", "diff", "old", "new", "--out", "both"]) == 0
     page = Path("both/report.html").read_text(encoding="utf-8")
     assert "1 row, before 0: <bdi>&#34;height&#34; is far below" in page
-    # One matching row is enough to compare the others.
+    # One matching row is enough to compare the two runs.
     later[3, "code"] = "N003"
     assert not diff_runs(Path("old"), run(later, "new", "--count", "3", "--force")).is_apart
 

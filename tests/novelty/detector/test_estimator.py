@@ -66,7 +66,7 @@ def checked(cases):
 @checked(CHECKED[:1])
 def test_scikit_learn_estimator_checks(estimator, check):
     if check.func.__name__ == "check_outliers_fit_predict" and estimator.method == "blocks":
-        # The check passes for some tables and fails for others.
+        # This check passes for some tables and fails for others.
         pytest.skip(LEFT_OUT_SCORES_DIFFER)
     check(estimator)
 
@@ -162,7 +162,7 @@ def test_a_cell_that_is_none_of_two_frequent_values_is_odd(seed, contaminated):
 
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_a_huge_constant_column_changes_no_score(contaminated):
-    """Nor does it make rows equal, which would be scored differently as landmarks."""
+    """Nor does such a column make rows equal, which would be scored differently as landmarks."""
     X = np.random.default_rng(0).normal(size=(300, 4))
     detector = KernelPCANovelty(contaminated=contaminated, n_landmarks=40, random_state=0)
     scores = detector.fit(X).novelty_scores_
@@ -283,7 +283,7 @@ def test_training_rows_are_flagged_by_threshold_p_value_and_label_alike(n):
         scores, flagged = detector.novelty_scores_, detector.training_labels_ == -1
         np.testing.assert_array_equal(flagged, scores > detector.threshold_)
         np.testing.assert_array_equal(flagged, detector.novelty_p_values_ <= alpha)
-        # The docstring's formula for a row among the others.
+        # The docstring's formula for a row's share among the other rows.
         others = [(1 + (np.delete(scores, i) >= scores[i]).sum()) / n for i in range(n)]
         p_values = detector.novelty_p_values_
         np.testing.assert_allclose(((n + 1) * p_values - 1) / n, others)
@@ -339,7 +339,7 @@ def test_far_rows_that_tie_are_all_flagged():
 
 
 def test_two_equal_outliers_are_both_flagged():
-    """Among fewer rows, two would be the columns' tails, which would extend this far."""
+    """In a smaller table, two rows would count as the columns' tails and not be flagged."""
     table = np.vstack([np.random.default_rng(0).normal(size=(298, 2)), [[9.0, 9.0]] * 2])
     labels = KernelPCANovelty(share=0.001, random_state=0).fit_predict(table)
     assert np.flatnonzero(labels == -1).tolist() == [298, 299]
@@ -488,7 +488,7 @@ def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(
 @pytest.mark.release
 @pytest.mark.parametrize("place", ["scattered", "in a heap"])
 def test_rows_used_and_order_change_gradually_as_outliers_are_added(place):
-    """Each time, all rows move slightly as well."""
+    """All rows also move slightly at each step."""
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, 270)
     even = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(270, 2))

@@ -43,14 +43,14 @@ def test_rows_like_known_ones_are_no_longer_odd_but_faults_are(more: dict[str, o
     like = slice(14, 20)
     assert np.median(ranks_of(after, like)) > 2 * np.median(ranks_of(before, like))
     assert np.median(ranks_of(after, FAULTS)) <= np.median(ranks_of(before, FAULTS)) <= 20
-    # The same holds for new rows.
+    # The same holds for the scores of new rows.
     new = X[like] + 0.01
     assert (after.score_samples(new) > after.score_samples(X[FAULTS]).max()).all()
 
 
 def test_known_rows_are_never_flagged_and_the_share_is_of_the_others() -> None:
     X = rows_with_a_rare_kind()
-    # Each lies alone in a corner, so nothing learned makes it usual.
+    # Each of these rows lies alone in a corner, so nothing learned makes it usual.
     X[:3] = 50.0 * np.eye(3, 6)
     known = marked(3)
     detector = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)
@@ -59,7 +59,7 @@ def test_known_rows_are_never_flagged_and_the_share_is_of_the_others() -> None:
     assert (detector.training_labels_[known] == 1).all()
     assert (detector.training_labels_ == -1).sum() == round(0.05 * 597)
     assert detector.threshold_ == np.sort(scores[~known])[-round(0.05 * 597) - 1]
-    # They may supply expected values.
+    # Rows known to be normal may supply expected values.
     assert set(np.flatnonzero(known)) <= set(detector.detector_.neighbours.index)
     labels = KernelPCANovelty(share=0.05, random_state=0).fit_predict(X, normal=known)
     np.testing.assert_array_equal(labels, detector.training_labels_)

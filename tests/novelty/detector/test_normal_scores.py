@@ -1,5 +1,3 @@
-"""Interpolated scores agree with a plain search."""
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -27,7 +27,7 @@ OPTIONS = (
     {"method": "hoffmann", "contaminated": False},
     {"n_landmarks": 5, "contaminated": False},
 )
-# Advice in errors about magnitudes or about too few rows.
+# Advice in error messages about magnitudes or about too few rows.
 WORDS = ("scale the columns", "divide it by", "columns are constant", "fewer components")
 seeds = st.integers(0, 2**32 - 1)
 options = st.sampled_from(OPTIONS)
@@ -76,7 +76,7 @@ def assert_same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> N
 @examples(8)
 @given(options, tables(), st.lists(st.integers(-400, 400), min_size=4, max_size=4))
 def test_the_unit_of_each_column_is_of_no_influence(given_as, X, exponents):
-    """To the last bit: powers of two are exact."""
+    """Results are equal to the last bit, as scaling by powers of two is exact."""
     exponents = exponents[: X.shape[1]]
     if given_as.get("kernel"):
         exponents = [0] * X.shape[1]  # a custom kernel uses columns unscaled

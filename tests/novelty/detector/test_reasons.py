@@ -1,5 +1,3 @@
-"""Reasons of single rows and whole tables are correct and complete."""
-
 import numpy as np
 import polars as pl
 import pytest
@@ -57,7 +55,7 @@ def expected_by_hand(rows, row, column):
 
 
 def reasons_of(X, scores, score, rows, groups=None, *, own=-1, as_is=NONE, typical=0.0):
-    """Return reasons for rows with these scores, given a score function for changed copies."""
+    """Return reasons for rows with these scores; `score` is applied to changed copies of a row."""
     own, groups = np.full(len(X), own), groups or singles(X.shape[1])
 
     def of_copies(copies, row):
@@ -131,7 +129,7 @@ def nearest_by_sorting(
                 continue
             distances = np.zeros(lines.shape[1])
             most = 1.0 if members[0] == AGREEING else largest
-            for g in np.setdiff1d(np.arange(len(parts)), members):  # in one order
+            for g in np.setdiff1d(np.arange(len(parts)), members):  # in a fixed order
                 distances += np.minimum(parts[g], most)
             if own[i] >= 0:
                 distances[own[i]] = np.inf
@@ -158,7 +156,7 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(
     reference = np.hstack([numbers[:, :2], levels, dates, numbers[:, 2:]])
     groups = [np.array(g) for g in ([0], [1], [2, 3, 4], [5, 6], [7], [8])]
     rows = reference[rng.integers(0, n_rows, 5)] + rng.normal(scale=0.3, size=(5, 9)).round(1)
-    rows[:, 7] *= size  # a group whose distances dwarf the others
+    rows[:, 7] *= size  # a group whose distances dwarf those of all other groups
     around = Surroundings(neighbours(reference), groups)
     none = [[-1, -1, -1], [4, -1, -1], [0, 4, -1], [1, 2, 3], [5, -1, -1], [3, -1, -1]]
     sets = np.tile(np.array([*none, [AGREEING, -1, -1], [NO_SET, -1, -1]]), (5, 1, 1))
@@ -167,7 +165,7 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(
     sort_for_nearest(monkeypatch)
     by_hand = around.near(rows, own, sets)
     np.testing.assert_allclose(nearby.radius, by_hand.radius, rtol=1e-12)
-    # Next to the largest group, the others are lost to rounding.
+    # Beside distances of the largest group, all other distances are lost to rounding.
     seen = [1, 2, 6, 7] if size == 1e20 else slice(None)
     nearest, sorted_ones = (np.sort(near.nearest[:, seen], axis=2) for near in (nearby, by_hand))
     np.testing.assert_array_equal(nearest, sorted_ones)

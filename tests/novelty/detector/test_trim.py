@@ -38,7 +38,7 @@ def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
 
 
 def test_an_even_table_keeps_all_rows_but_the_sparse():
-    """No arc of a ring is removed as the sparse half."""
+    """No arc of a ring counts as the sparse half of the rows."""
     rng = np.random.default_rng(5)
     angle = rng.uniform(0, 2 * np.pi, 300)
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -55,7 +55,7 @@ def test_an_even_table_keeps_all_rows_but_the_sparse():
     seed=st.integers(0, 10**6),
 )
 def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spread, seed):
-    """A dense majority with a growing number of sparse rows, one more each time."""
+    """Sparse rows are added to a dense majority one at a time."""
     rng = np.random.default_rng(seed)
     dense = 1.0 + spread * rng.uniform(-1, 1, n)
     others = sparse * (1.0 + 0.1 * rng.uniform(-1, 1, n))
@@ -71,14 +71,14 @@ def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spr
 
 
 def test_equally_many_dense_and_sparse_rows_are_dropped_gradually():
-    # All densities differ, because equal rows are kept or removed together.
+    # All densities differ, because equal densities would be kept or removed together.
     density = np.r_[np.full(500, 1.0), np.full(520, 0.3)] - 1e-9 * np.arange(1020)
     kept = [densest(density[i:]).sum() for i in range(40)]
     assert max(kept) - min(kept) <= 25
 
 
 def test_what_is_dense_does_not_depend_on_the_order_of_rows():
-    """Like two machines whose rows alternate."""
+    """The rows are like measurements of two machines in alternation."""
     X = np.random.default_rng(0).normal(size=(3000, 4))
     X[1::2] += 5.0
     X[:20] += 40.0

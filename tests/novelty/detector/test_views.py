@@ -127,7 +127,7 @@ def test_a_column_constant_among_the_rows_in_use_is_scaled_by_the_table():
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_numbers_that_vary_in_rows_left_out_only_have_a_scale_beside_indicators():
-    """One odd row among equal ones: no number varies in the training subset."""
+    """With one odd row among equal rows, no number varies in the training subset."""
     X = np.ones((101, 2))
     X[100] = 2.0, 0.0
     views = fitted(X, [1], rows=np.arange(100))

@@ -1,4 +1,4 @@
-"""Duplicate rows are those of a comparison of all pairs."""
+"""Duplicate rows equal those found by comparing all pairs of rows."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...
 def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObject) -> None:
     n = data.draw(st.integers(40, 90))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    # Mostly rare cells, some common ones, and copies that differ in at most one cell or spelling.
+    # Draw mostly rare cells, some common ones, and copies that differ in at most one cell or
+    # spelling.
     rows: Cells = [
         (
             str(rng.choice(NUMBERS)) if rng.random() < 0.2 else f"{rng.normal():.4f}",
@@ -127,7 +128,7 @@ def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObj
     frame = pl.DataFrame(rows, schema=[f"c{k}" for k in range(N_COLUMNS)], orient="row")
     repeats = repeats_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
     n_repeats, equal, near, common = by_pairs(rows)
-    # The report is limited; all groups fit unless there are more than 20.
+    # The report lists at most 20 groups.
     assert repeats.n_repeats == n_repeats
     assert repeats.n_near == len(near)
     if len(equal) <= module.MAX_GROUPS:
@@ -189,7 +190,7 @@ def test_numbers_are_compared_in_single_precision_at_any_scale() -> None:
     assert single[2] == single[3] != single[4]
     assert not np.signbit(single[7])
     assert single == pytest.approx(numbers, rel=1e-7, abs=0)
-    # An amount to the cent, and locations some metres apart.
+    # Amounts that differ by a cent, and locations some metres apart, stay different.
     assert len({*module._single(np.array([45678.91, 45678.92, 47.401059, 47.401140]))}) == 4
     # Integers are codes and counts, and the largest float must not become infinite.
     whole = np.array([16_777_216.0, 16_777_217.0, np.finfo(float).max, np.inf, -np.inf, np.nan])
@@ -212,7 +213,7 @@ def test_what_repeats_by_nature_is_one_sentence() -> None:
     repeats = repeats_in(frame)
     assert (repeats.n_repeats, repeats.n_groups, repeats.equal, repeats.near) == (1_973, 27, (), ())
     assert "1,973 rows repeat" in repeats.statement and "by chance" in repeats.statement
-    # Rows are visits: those of one patient differ only in the day.
+    # Rows are visits, and the visits of one patient differ only in the day.
     wide = pl.DataFrame({f"m{k}": np.repeat(rng.normal(size=60), 4) for k in range(4)})
     repeats = repeats_in(wide.with_columns(day=np.tile([0.5, 1.5, 4.5, 9.5], 60)))
     assert (repeats.n_repeats, repeats.n_near, repeats.common) == (0, 0, (("day", 240),))

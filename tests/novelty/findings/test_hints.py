@@ -58,7 +58,7 @@ def hints(
 )
 def test_a_planted_slip_gets_a_hint(change: tuple[float, ...], expected: str) -> None:
     texts = [hints(row * np.array(change)) for row in people(20, seed=1)]
-    # Rows that follow the others less than three in four do get no hint.
+    # A row gets no hint if it follows the other rows less closely than three rows in four.
     assert sum(expected in hint for hint in texts) >= 14
     assert all(len(hint) <= 1 for hint in texts)
 
@@ -68,9 +68,9 @@ def test_a_planted_slip_gets_a_hint(change: tuple[float, ...], expected: str) ->
     [
         ("bodyWeight", "", "divided by 2.205 (pounds and kilograms?)"),
         ("body", "kg", "divided by 2.205 (pounds and kilograms?)"),
-        # If the quantity is unknown, some unit would fit by chance.
+        # If the quantity is unknown, some unit would fit by chance, so no hint is given.
         ("body", "", ""),
-        # A film's length is never given in pounds, nor its speed.
+        # A duration, known by the column's name or unit, is not in pounds.
         ("duration", "", ""),
         ("film", "min", ""),
     ],
@@ -142,7 +142,7 @@ def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
 def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """500 such rows of 300 columns would take almost an hour."""
+    """All pairs of columns for 500 such rows of 300 columns would take almost an hour."""
     rng = np.random.default_rng(7)
     n_columns = 40
     rows = rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, n_columns))
@@ -191,7 +191,7 @@ def test_hints_stand_beside_the_reasons_of_a_screening(frame: pl.DataFrame) -> N
 
 
 def test_no_repair_is_suggested_that_the_column_cannot_hold() -> None:
-    """A memory size of 8192 is not 8.192 misread, nor a count of 345 a 3.45."""
+    """8.192 is not a size in the memory column, and 34.5 is not a count."""
     rng = np.random.default_rng(8)
     memory = rng.choice([1.0, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32], 800)
     for column, impossible, possible in (
@@ -204,7 +204,7 @@ def test_no_repair_is_suggested_that_the_column_cannot_hold() -> None:
 
 
 def test_a_broken_number_is_not_exchanged_into_a_whole_column() -> None:
-    """Of two similar lengths one is rounded, so 71.3 cannot belong to it."""
+    """One of two similar lengths is rounded to integers, so 71.3 cannot be its value."""
     rows = people(1000, seed=9)
     rows[:, 1] = np.round(rows[:, 1])
     mean, sd = rows.mean(axis=0), rows.std(axis=0)

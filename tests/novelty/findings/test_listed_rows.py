@@ -115,7 +115,6 @@ def test_a_number_is_corrected_where_the_neighbours_agree(
     (cell,) = suggestions.cells
     assert (reason.expected, cell.suggestion) == ((meant, meant) if is_kept else (expected, ""))
     assert suggestions.numbers(7) == ({"height": float(meant)} if is_kept else {})
-    # Other rows are unchanged.
     other = Reason("height", 1.0, "3", "4")
     assert suggestions.reasons(8, [other]) == (other,)
 
@@ -138,7 +137,7 @@ def test_a_cell_clearer_than_the_score_comes_first() -> None:
     own = Reason("town", 0.3, "Amstrdam", "Utrecht")
 
     def reasons(given: list[Reason], *cells: OddCell, part: float = 0.0) -> list[Reason]:
-        # Its score gives the row rank 3 of 1,000.
+        # By its score, the row has rank 3 of 1,000.
         formats = dict.fromkeys(("town", "sex", "kind"))
         suggestions = OddCells(cells, formats, lambda row: part, {7: 3}, 1000)
         assert suggestions.hints(7) == tuple(f'"{cell.column}": {cell.sentence}' for cell in cells)

@@ -35,7 +35,7 @@ def patterns(
     beside: dict[str, list[object]] | None = None,
     n_others: int = 100,
 ) -> tuple[Pattern, ...]:
-    """Return patterns of rows with these reasons, in front of other rows."""
+    """Return patterns of rows with these reasons, in a table that continues with other rows."""
     n = len(reasons)
     ranked = flagged(reasons)
     beside = beside or {"station": [*range(n), *range(n_others)]}

@@ -100,7 +100,7 @@ RULES: tuple[AnyRule, ...] = (
     Within(columns=("passed",), low=0.0, high=100.0),
 )
 
-# By column: how to change a cell, and the rules that it then breaks.
+# By column: how to change a cell, and the rules that its row then breaks.
 FAULTS = {
     "end": (lambda day: day - timedelta(400), {"start end", "days end start"}),
     "days": (lambda days: days + 3, {"days end start"}),

@@ -41,7 +41,8 @@ def judged(columns: dict[str, np.ndarray], row: int = 7) -> list[Evidence]:
     return [Evidence(*line) for line in found.filter(pl.col("row") == row).rows()]
 
 
-# By case: the wrong column in row 7, how to break it, and the expected text (None: its value).
+# By case: the wrong column in row 7, how to break it, and the expected text (None: the right
+# value).
 CASES = {
     "a century too late": ("start", lambda c: c["end"] + days(36500), "at most 20"),
     "a century too early": ("end", lambda c: c["start"] - days(36500), "at least 20"),
@@ -105,7 +106,7 @@ def test_of_columns_in_the_same_broken_rules_that_which_fits_them_all_is_named()
     right = columns["net"][7]
     columns["net"][7] = right + 1000
     faults = judged(columns)
-    # Exact to the cent; the rounded tax alone would allow several values.
+    # The suggestion is exact to the cent; the rounded tax alone would allow several values.
     named = {(fault.column, *fault.others, fault.suggestion) for fault in faults}
     assert named == {("net", f"{right:.2f}")}
 

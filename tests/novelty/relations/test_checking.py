@@ -170,7 +170,7 @@ def test_cells_are_read_as_the_plan_says_and_identifiers_as_they_look() -> None:
     for other in ("again", "plain"):
         assert check(Equal(columns=("price", other)), cells).share == 1.0
     assert check(Order(columns=("price", "id")), cells).share == 1.0
-    # As floats, some of these would be equal.
+    # As floats, some of these numbers would be equal.
     assert check(Unique(columns=("card",)), cells).share == 1.0
 
 

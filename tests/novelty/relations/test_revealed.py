@@ -1,4 +1,4 @@
-"""Hidden columns that other columns reveal are reported everywhere, with those columns."""
+"""Hidden columns that other columns reveal are reported everywhere, beside those columns."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_once_one_column_of_each_way_is_hidden_none_is_left() -> None:
         ways = ways_to_reveal(rules, names, hidden)
         closed = {way[-1] for group in ways.values() for way in group}
         assert {*hidden}.isdisjoint(ways_to_reveal(rules, names, [*hidden, *closed]))
-        # As equations for the hidden columns, the rules must determine each one in `ways`.
+        # Taken as equations for the hidden columns, the rules must determine each column in `ways`.
         matrix = np.array(
             [[(n == r.columns[0]) * 1.0 - (n in r.columns[1:]) for n in names] for r in rules]
         )
@@ -125,7 +125,7 @@ def test_python_says_so_of_screening_fitting_and_scoring() -> None:
     assert not any(REVEALED in text for text in both.run.warnings)
     model = fit_model(frame, hide="salary")
     assert NOTE in model.warnings
-    # Reported once, for the reference or for the table.
+    # The note is reported once, for the reference or for the table.
     of_both = score_table(model, people(seed=1)).run.warnings
     assert [NOTE in text for text in of_both].count(True) == 1
     plain = fit_model(frame.drop("salary"))
@@ -150,6 +150,6 @@ def test_the_command_warns_that_excluding_is_not_hiding(
     assert main([*screen, "hidden", "--hide", "salary"]) == 0
     assert NOTE in " ".join(capsys.readouterr().err.split())
     assert "salary" not in Path("hidden/flagged.csv").read_text("utf-8")
-    # The page to send does not tell how to derive them.
+    # The page to send does not tell how to derive the hidden values.
     assert REVEALED in Path("hidden/report.html").read_text("utf-8")
     assert REVEALED not in Path("hidden/to-send/report.html").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Accepted rows are those of a comparison of every row with every accepted one."""
+"""Accepted rows equal those found by comparing every row with every accepted row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def accepted(
         ([None], ["", "NA", "?", "0", ""], POINT, "xxx.."),
         (["12O"], ["12O", "120", "12o", "", "12O"], POINT, "x...."),
         (["03/04/2008"], ["3/4/2008", "2008-04-03", "2008-03-04", "", "x"], DAY_FIRST, "xx..."),
-        # As a spreadsheet with another locale saves them.
+        # A spreadsheet with another locale saves dates and numbers like this.
         (["29.07.1997", "05.06.1997"], ["1997-07-29", "1997-05-06", "1997-06-05", ""], ISO, "x.x."),
         (["6/5/1997"], ["1997-06-05", "1997-05-06", "x"], ISO, "x.."),
         (["1.234,56"], ["1234.56", "1.23456", "123456"], POINT, "x.."),
@@ -68,7 +68,7 @@ def accepted(
         (["0.3"], [0.1 + 0.2, 0.3, 0.3000000001, 0.0, 0.3], POINT, "xx..."),
         (["0.1"], pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), POINT, "x.."),
         ([1e40], pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), POINT, "..."),
-        # Numbers and dates that the plan ignores stay as they are.
+        # Numbers and dates in columns that the plan ignores are compared as text.
         (["1.0"], [1.0, 2.0, 1.0], TEXT, "x.."),
         (["2020-01-05"], [date(2020, 1, 5), date(2020, 5, 1), date(2020, 1, 5)], TEXT, "x.."),
     ],
@@ -132,7 +132,7 @@ def test_a_column_that_gave_way_to_one_of_ours_is_known() -> None:
     rows = table(rank=["a", "b", "c"], share=["1", "1", "1"])
     matches = find(table(rank=["1"], rank_input=["b"], share_input=["1"], share=[".9"]), rows)
     assert matches.is_accepted.tolist() == [False, True, False]
-    # Alone, it is the column itself.
+    # Without `rank_input`, `rank` is the input column itself.
     assert find(table(rank=["c"]), rows).is_accepted.tolist() == [False, False, True]
 
 

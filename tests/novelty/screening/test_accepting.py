@@ -72,7 +72,7 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
     assert flagged(after).isdisjoint(RARE)
     assert set(FAULTS) <= flagged(after)
     assert set(after.rows.ranks[list(FAULTS)]) == set(range(1, 7))
-    # The share counts the other rows; accepted rows keep their scores and rank last.
+    # The share is of the rows not accepted; accepted rows keep their scores and rank last.
     assert after.n_flagged == round(0.04 * (N - 20)) and after.n_judged == N - 20
     assert "of 580 that score highest" in after.threshold.statement
     assert (
@@ -107,7 +107,7 @@ def test_similar_rows_that_were_not_accepted_score_lower() -> None:
         for run in (before, after)
     ]
     assert places[1] > 2 * places[0]
-    # So do new rows of that kind, which the model has not seen.
+    # New rows of that kind, which the model has not seen, are flagged less often, too.
     later = table(parcels(seed=9)[:20], "later.csv")
     flags = [score(model, later).n_flagged for model in (old, new)]
     assert flags[1] < flags[0]
@@ -139,7 +139,7 @@ def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
         assert again.rows.is_accepted is not None
         assert set(np.flatnonzero(again.rows.is_accepted)) == flagged(first) | odd
         assert not any("flagged" in text for text in again.run.warnings)
-    # So can a shortened scored table, and rows without the hidden columns.
+    # A shortened scored table, and rows without the hidden columns, can be accepted, too.
     hidden = replace(OPTIONS, columns=ColumnOptions(hide=("price",)))
     result = changed(screen(table(), options=hidden)[0], flagged_file="h.csv")
     write_tables(tmp_path, table(), result, model.encoder.plan)
@@ -173,7 +173,7 @@ def test_scoring_skips_accepted_rows_and_keeps_the_model() -> None:
     assert flagged(rates) == flagged(plain) - set(RARE)
     assert rates.lists.accepted is not None
     assert rates.lists.accepted.statement == "20 rows are accepted in fine.csv and not listed."
-    # A false discovery rate and a selection count only the other rows.
+    # A false discovery rate and a selection count only rows that are not accepted.
     options = replace(model.options, fdr=0.1)
     listed = score(model, table(), accept=[PATTERN], options=options)
     others = score(model, table(parcels()[20:]), options=options)
@@ -301,7 +301,7 @@ def test_groups_of_rows_leave_accepted_ones_out_too(in_parts: bool) -> None:
         n_judged = len(frame) - n_accepted
         assert result.n_flagged == round(0.04 * n_judged)
         assert result.rows.ranks[accepted].min() == n_judged + 1
-    # As if the table contained only the other rows.
+    # Scores are as if the table contained only the rows not accepted.
     alone, _ = screen(table(frame[: len(frame) - 60]), options=options)
     np.testing.assert_array_equal(result.rows.scores[: len(frame) - 60], alone.rows.scores)
 

@@ -82,7 +82,6 @@ def cluster(place: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def local_result(place: Path) -> ScreeningResult:
-    """Return the result of one machine."""
     return screen(opened(place / "driver" / "rows.csv"), options=OPTIONS)[0]
 
 

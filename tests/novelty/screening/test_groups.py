@@ -28,7 +28,7 @@ from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import parted
 from tests.quick import quick
 
-ODD = 7  # a row of group a with values like group b
+ODD = 7  # index of a row of group a with values like group b
 
 
 def two_kinds(n: int = 160, rest: int = 9, seed: int = 0) -> pl.DataFrame:
@@ -103,7 +103,7 @@ def test_each_group_has_the_rate_requested_on_clean_rows() -> None:
     reference = table_from_frame(clean(0), "clean")
     result, _ = screen(table_from_frame(clean(1), "new"), reference=reference, options=by("kind"))
     for group in result.groups:
-        # Four standard errors of 900 rows at 5 %, with a threshold learned from as many.
+        # 0.04 is four standard errors of 900 rows at 5 %, with a threshold learned from 900 rows.
         assert 0.05 - 0.04 < group.n_flagged / group.n_rows < 0.05 + 0.04
     assert result.rows.p_values is not None
     np.testing.assert_array_equal(result.rows.is_flagged, result.rows.p_values <= 0.05)
@@ -177,7 +177,7 @@ def test_a_saved_model_scores_as_before_and_threads_change_nothing(tmp_path: Pat
         np.testing.assert_array_equal(before.rows.scores, after.rows.scores)
         np.testing.assert_array_equal(before.rows.is_flagged, after.rows.is_flagged)
         assert before.groups == after.groups and before.ranked == after.ranked
-    # The chosen threshold is kept for new tables.
+    # New tables get the chosen threshold, too.
     assert score(loaded, new).threshold.value == result.threshold.value
     listed, _ = explain_row(loaded, table, row=str(ODD + 1))
     assert (listed.row, listed.group, listed.rank) == (ODD + 1, "kind a", result.rows.ranks[ODD])
@@ -214,7 +214,7 @@ def test_a_table_in_parts_has_the_groups_of_the_whole(
 ) -> None:
     table = table_from_frame(two_kinds(), "kinds")
     whole, _ = screen(table, options=by("kind", share=0.02))
-    if n_rows is not None:  # then groups are read in parts, too
+    if n_rows is not None:  # tables in parts have groups in parts
         monkeypatch.setattr(parts, "SAMPLE_ROWS", n_rows)
     screened, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
     np.testing.assert_allclose(screened.rows.scores, whole.rows.scores, rtol=1e-6)

@@ -91,7 +91,7 @@ def changed(document: Document, path: tuple[Any, ...], value: Any) -> Document:
 def refused_or_works(path: Path, table: Table) -> None:
     try:
         model = load_model(path)
-        # Scoring the model's own table shows whether the scores are those of its detector.
+        # Scores of the model's training table show whether they come from its detector.
         result = score(model, table)
     except ModelFileError as error:
         assert "\n" not in str(error)
@@ -112,11 +112,12 @@ def test_no_value_of_another_kind_fails_later(
     which: int, archives: list[tuple[Document, Arrays]], table: Table, tmp_path: Path
 ) -> None:
     document, arrays = archives[which]
-    # Each leaf gets one of the values (all combinations take minutes); the encoders are the same.
+    # Each value of the document gets one hostile value, as all combinations take minutes; the
+    # documents share the encoder.
     parts = [leaf for leaf in leaves(document) if which == 0 or leaf[1:2] != ("encoder",)]
     if which == 2:
         parts = [leaf for leaf in parts if leaf[1:2] in (("groups",), ("group_threshold",))]
-        # Of one group only: its parts occur in the other models too, and some of them suffice.
+        # Use a third of the parts of one group: the same parts occur in the other models.
         parts = [leaf for leaf in parts if len(leaf) < 4 or leaf[2] == 0][::3]
     for number, leaf in enumerate(parts):
         value = HOSTILE[(5 * number + which) % len(HOSTILE)]
@@ -207,7 +208,7 @@ def test_moments_that_are_none_are_refused(
 def test_a_hard_cut_of_huge_numbers_is_refused(
     archives: list[tuple[Document, Arrays]], tmp_path: Path
 ) -> None:
-    """The first row gets a score, the others do not."""
+    """The first row gets a finite score, but the other rows do not."""
     document, arrays = archives[1]
     bad = arrays["detector.subspace.mean_weights"].copy()
     bad[3] = -1e308

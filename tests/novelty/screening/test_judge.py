@@ -73,7 +73,7 @@ def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
     last = np.sort(scores)[-count]
     wanted = scores > last * (1 - 1e-11)
     if wanted.all():
-        # Only the rows above the last one, because all others tie with it.
+        # Only rows above the last score are flagged, because all other rows tie with it.
         wanted = scores > last * (1 + 1e-11)
         text = " of them score alike: only the other " if wanted.any() else "all score alike: none "
         assert text in info.statement
@@ -123,7 +123,7 @@ def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     calibration = np.arange(199.0)
     _, info, _ = flag(Rule("fdr", 0.05), np.full(1_000, 0.5), calibration, "split")
     assert "is 0.005, and among 1,000 rows it takes 103 that have it." in info.statement
-    # Confirm it: 103 rows beyond all reference rows are listed, but 102 are not.
+    # Confirm the message: 103 rows beyond all reference rows are listed, but 102 are not.
     for n_far, listed in ((103, 103), (102, 0)):
         scores = np.array([9e9] * n_far + [0.5] * (1_000 - n_far))
         flagged, _, _ = flag(Rule("fdr", 0.05), scores, calibration, "split")
@@ -149,7 +149,7 @@ HOFFMANN = ScreeningOptions(explain=0, method="hoffmann")
 def test_ranks_are_places_by_score_then_score_as_it_came_then_row(n, n_values):
     rng = np.random.default_rng([n, n_values])
     scores = rng.choice(rng.lognormal(size=n_values), n)
-    # Rows that agree to eight digits, and equal rows.
+    # Some scores differ by rounding only, and some rows are equal.
     scores *= 1 + rng.choice([0, 1e-12], n)
     raw = rng.integers(0, 3, n).astype(float)
     ranks = novelty_ranks(scores, raw)
@@ -160,7 +160,7 @@ def test_ranks_are_places_by_score_then_score_as_it_came_then_row(n, n_values):
 
 @st.composite
 def mixed_frames(draw: st.DrawFn) -> pl.DataFrame:
-    """Draw coarse numbers beside a category, some absurd, with many ties and far rows."""
+    """Draw coarse numbers, some absurdly large, beside a category, with many ties and far rows."""
     n, seed = draw(st.integers(12, 60)), draw(st.integers(0, 10**6))
     rng = np.random.default_rng(seed)
     numbers = rng.normal(size=(n, draw(st.integers(1, 4)))).round(draw(st.integers(0, 3)))

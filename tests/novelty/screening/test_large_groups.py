@@ -23,10 +23,10 @@ APART = "apart from the others"
 
 
 def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame, np.ndarray]:
-    """Return rows of two correlated sizes; a part of them is limited, sparser and apart.
+    """Return rows of two correlated sizes; a part of them, "limited", is sparser and apart.
 
-    In the first `n_odd` rows of either kind, the sizes disagree. Also return which rows are
-    limited.
+    In the first `n_odd` rows of either kind, the sizes disagree. Also return a mask of the limited
+    rows.
     """
     rng = np.random.default_rng(seed)
     is_limited = np.arange(N) < round(part * N)
@@ -61,7 +61,7 @@ def test_a_large_group_has_about_its_share_of_the_list_and_its_oddest_are_there(
     flagged = result.rows.is_flagged
     assert flagged[odd_of(is_limited)].mean() > 0.8
     others = np.setdiff1d(np.flatnonzero(flagged), odd_of(is_limited))
-    # Relations between columns count too, and the group is more scattered than the others.
+    # Relations between columns count, too, and the group scatters more than the other rows.
     assert is_limited[others].mean() < 3.5 * part
     (note,) = [text for text in result.run.warnings if APART in text]
     assert f'{100 * part:.0f} % of the rows have "yes" in "limits"' in note

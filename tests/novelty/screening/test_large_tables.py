@@ -194,7 +194,6 @@ def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean
     others = np.setdiff1d(np.arange(700), index)
     as_new = score(of_drawn, take_rows(parted, others, Execution())).rows.scores
     np.testing.assert_allclose(of_all[others], as_new, rtol=0, atol=1e-12)
-    # Row numbers refer to the whole table.
     np.testing.assert_array_equal(model.detector.landmarks, index[of_drawn.detector.landmarks])
     near = model.detector.neighbours
     np.testing.assert_array_equal(

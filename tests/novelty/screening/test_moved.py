@@ -1,5 +1,3 @@
-"""Columns whose distribution differs from the model's table."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -33,7 +31,7 @@ def test_a_score_says_which_columns_moved_and_what_that_means(tmp_path: Path) ->
     (moved,) = result.findings.moved
     assert (moved.column, moved.what) == ("weight", "distribution")
     assert moved.size > 0.9 and moved.words.startswith("median 15")
-    # This comes first, because rates hold only for rows like the reference.
+    # This warning comes first, because rates hold only for rows like the reference.
     assert result.run.warnings[0].startswith(
         '"weight" is distributed differently than in table: p-'
     )

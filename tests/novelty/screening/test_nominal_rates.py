@@ -13,7 +13,7 @@ from kpca_apps import fit_model, load_model, save_model, score_table
 from kpca_apps.novelty.detector.fit import half_of
 
 ALPHA, N, N_NEW, SEEDS = 0.05, 1_500, 1_500, 3
-# With this many bounds of three fits each, one run in a thousand breaks any by chance. Ties, and
+# With this many bounds of three fits each, chance breaks one bound in a thousand runs. Ties, and
 # rows judged by each other, do not raise a rate.
 LEVEL = 1 - 1e-4
 FIRST_DAY = np.datetime64("2024-01-01")
@@ -28,7 +28,7 @@ def linked_dates(n: int, rng: np.random.Generator) -> pl.DataFrame:
 
 
 def panel(n: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Return weights near the usual one of a person, with six rows per person."""
+    """Return weights near each person's mean, with six rows per person."""
     person = rng.integers(0, n // 6, n)
     own = np.random.default_rng(7).normal(70, 12, n)[person]
     names = [f"id{i}" for i in person]

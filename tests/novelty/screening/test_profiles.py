@@ -22,10 +22,11 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
         (FRAME, None, "bird 00", 'Rows are named by "name", which differs in every row'),
         (FRAME, "name", "bird 00", ""),
         (FRAME.drop("name"), None, None, ""),
-        # The first of several identifiers, unless a name shows that it is one.
+        # Rows are named by the first of several identifiers, unless a column's name says that it is
+        # one.
         (FRAME.with_columns(other=FRAME["name"].reverse()), None, "bird 00", 'by "name"'),
         (FRAME.with_columns(PID=NUMBERS), None, "", 'by "PID"'),
-        # A repeated id identifies nothing, and row numbers are shown anyway.
+        # A repeated id identifies nothing; row numbers are shown in any case.
         (
             FRAME.with_columns(name=pl.Series(["bird 1", *FRAME["name"][1:-1], "bird 1"])),
             None,
@@ -33,7 +34,7 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
             "",
         ),
         (FRAME.drop("name").with_columns(row=pl.int_range(40)), None, None, ""),
-        # Nor do amounts in mixed formats.
+        # Amounts in mixed formats identify no rows, either.
         (FRAME.drop("name").with_columns(sum=AMOUNTS), None, None, ""),
         (FRAME, "colour", None, '"colour" names 2 different rows of 40'),
     ],

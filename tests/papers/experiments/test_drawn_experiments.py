@@ -1,4 +1,4 @@
-"""Experiments without data: their claims, and that repeated runs give the same ones."""
+"""Experiments without data: their claims, which repeated runs reproduce."""
 
 from __future__ import annotations
 

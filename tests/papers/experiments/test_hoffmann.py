@@ -15,7 +15,7 @@ def test_every_claim_on_the_sets_is_reproduced_and_can_fail(papers_folder):
     data = PaperData(papers_folder)
     assert {claim.verdict for claim in hoffmann.run_novelty_sets(data).claims} == {"reproduced"}
     X = data.hoffmann("square")
-    far = np.vstack([X, [[9.0, 9.0]]])  # having the largest error, it widens the boundary
+    far = np.vstack([X, [[9.0, 9.0]]])  # a row with the largest error, which widens the boundary
     wide = components(RBF.from_sigma(0.4), far, 1)
     assert hoffmann._shape("square", wide, far).verdict == "not reproduced"
     noisy = data.hoffmann("square-noise")

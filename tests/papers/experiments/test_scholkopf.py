@@ -1,4 +1,4 @@
-"""Digit errors by number of components with linear classifiers, against scikit-learn."""
+"""Digit errors by number of components equal those of scikit-learn's linear classifiers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_moved_digit_comes_back():
 
 
 def test_errors_on_made_digits_are_those_of_scikit_learn():
-    """Ten noisy patterns of 256 pixels, and more components requested than exist."""
+    """The digits are ten noisy patterns of 256 pixels; more components are requested than exist."""
     rng = np.random.default_rng(0)
     patterns, labels = rng.choice([-1.0, 1.0], size=(10, 256)), np.arange(300) % 10
     rows = patterns[labels] + 2.0 * rng.normal(size=(300, 256))

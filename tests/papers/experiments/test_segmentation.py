@@ -14,7 +14,7 @@ from kpca_apps.papers.measuring import components
 
 
 def test_errors_on_new_test_rows_are_those_without_the_repeated_rows(papers_folder):
-    """Against an independent implementation; 0.0048 is one row."""
+    """The known errors come from an independent implementation; one row changes them by 0.0048."""
     small, small_names, large, large_names = PaperData(papers_folder).segmentation()
     known = {row.tobytes() for row in small}
     new = np.array([row.tobytes() not in known for row in large])
@@ -25,13 +25,13 @@ def test_errors_on_new_test_rows_are_those_without_the_repeated_rows(papers_fold
 
 
 def test_the_last_components_of_the_polynomial_kernel_are_those_of_its_monomials(papers_folder):
-    """Weighted scikit-learn monomials: their singular values give the number of components."""
+    """The singular values of weighted scikit-learn monomials give the number of components."""
     small, small_names, large, large_names = PaperData(papers_folder).segmentation()
     for rows, names, count in ((large, large_names, 113), (small, small_names, 106)):
         split = segmentation._Split(rows, names, small, small_names)
         train, test = split.features(segmentation.KERNELS["polynomial"])
         powers = PolynomialFeatures(2, include_bias=False).fit(rows)
-        # 1 for x^2, root 2 for x and for x y.
+        # The weight is 1 for x^2, root 2 for x and for x y.
         weights = np.where(powers.powers_.max(axis=1) == 2, 1.0, np.sqrt(2.0))
         columns = powers.transform(rows) * weights
         columns -= columns.mean(axis=0)

@@ -1,5 +1,3 @@
-"""Means, neighbours, regression, classifiers and moments in feature space."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -57,7 +55,7 @@ class TestClassMeans:
         assert 0.5 * (model.norms[0] - model.norms[1]) == pytest.approx(oracle["b"], rel=1e-12)
 
     def test_with_the_printed_sign_a_wide_class_loses_its_rows(self):
-        """Eq. (3.3) as printed adds where eq. (3.1) subtracts; they differ by twice b."""
+        """Eq. (3.3) as printed adds b, where eq. (3.1) subtracts b."""
         rng = np.random.default_rng(0)
         y = np.arange(200) % 2
         X = rng.normal(size=(200, 2)) * np.where(y, 0.3, 2.0)[:, None] + 4.0 * y[:, None]
@@ -89,7 +87,7 @@ class TestNeighbours:
         assert_array_equal(kernel_neighbour_labels(RBF(0.3), X, y, new), plain)
 
     def test_a_polynomial_kernel_changes_the_rule(self):
-        """(x.y)^2 takes a point for its mirror image, so -x gets the class of the rows near x."""
+        """(x.y)^2 equates mirror images, so -x gets the class of the rows near x."""
         X = np.array([[3.0, 0.1], [2.9, 0.0], [0.0, 3.0], [0.1, 2.8]])
         new = np.array([[-3.0, 0.0]])
         assert kernel_neighbour_labels(Polynomial(2), X, [1, 1, 0, 0], new, n_neighbours=2) == [1]
@@ -98,7 +96,7 @@ class TestNeighbours:
 
 class TestDiscriminant:
     def test_is_the_kernel_fisher_discriminant(self):
-        """Mika et al. 1999 for two classes: alpha = N^-1 (M1 - M2) over kernel columns."""
+        """For two classes, alpha = N^-1 (M1 - M2) over kernel columns (Mika et al. 1999)."""
         X, y = two_rings(60)
         kernel = Polynomial(2, 1.0, 1.0)
         K = kernel(X)
@@ -165,7 +163,7 @@ def test_a_cluster_that_loses_its_rows_keeps_its_mean():
     found = batch_kernel_kmeans(Linear(), X, np.array([0, 1, 2, 2]))
     assert found.gamma.shape == (3, 4)
     assert_allclose(found.gamma.sum(axis=1), 1.0)
-    # Two equal means: the second one loses its rows and stays in place.
+    # Of two equal means, the second loses all its rows and keeps its place.
     found = batch_kernel_kmeans(Linear(), X[[0, 0, 2, 3]], np.array([0, 1, 2, 2]))
     assert_array_equal(found.labels, [0, 0, 2, 2])
     assert_allclose(found.gamma[1], [0.0, 1.0, 0.0, 0.0])
@@ -179,7 +177,7 @@ def parabola(n=60):
 
 class TestComponentRegression:
     def test_all_components_are_the_least_squares_parabola(self):
-        """The course's y ~ x + x^2."""
+        """The model is the course's y ~ x + x^2."""
         X, y = parabola()
         model = regress_on_components(exact(Polynomial(2, 1.0, 1.0), X), X, y)
         place = np.linspace(-2.0, 2.0, 9)
@@ -213,7 +211,7 @@ def test_third_moments_are_those_of_the_oracle():
 
 
 def test_the_first_direction_found_is_an_extremum_of_kurtosis():
-    """There, the gradient E[(w.z)^3 z] has no tangential part; the values follow from w."""
+    """At the extremum, E[(w.z)^3 z] has no tangential part; the values follow from w."""
     X = clouds()
     subspace = exact(RBF(0.3), X, 3)
     found = projection_pursuit(subspace, X, 0)
@@ -224,4 +222,4 @@ def test_the_first_direction_found_is_an_extremum_of_kurtosis():
     along = np.einsum("ij,ij->j", gradients, directions)
     tangential = np.linalg.norm(gradients - along * directions, axis=0)
     assert tangential.min() < 0.02
-    assert tangential.max() > 0.1  # the others are extremal only given the previous directions
+    assert tangential.max() > 0.1  # the later directions are extremal only given the earlier ones

@@ -1,5 +1,3 @@
-"""Components by iteration, from fewer rows or features, and as images of points."""
-
 from __future__ import annotations
 
 import numpy as np

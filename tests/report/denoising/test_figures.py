@@ -1,5 +1,3 @@
-"""Figures of a batch show the measured values."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""Report pages of denoised batches."""
-
 from __future__ import annotations
 
 import base64

@@ -1,5 +1,3 @@
-"""Options for denoising images again, as data in the page."""
-
 from __future__ import annotations
 
 import json

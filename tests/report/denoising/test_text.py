@@ -1,5 +1,3 @@
-"""Sentences that describe what denoising did."""
-
 from __future__ import annotations
 
 import math
@@ -105,7 +103,7 @@ def test_noise_of_other_kinds_has_its_own_scale() -> None:
     )
     assert level_text(image(sigma=0.2, noise="speckle")) == "20 % of the intensity"
     assert "impulse noise was removed" in say(image(noise="impulse"))
-    # In the images' units, whatever their ranges; several dtypes are listed separately.
+    # Levels are in the images' units, whatever their ranges; several dtypes are listed separately.
     deep = image(sigma=6553.5, data_range=65535.0, dtype="uint16")
     assert "the noise was 20 of 255 in uint8 and 6,554 of 65,535 in uint16" in say(image(), deep)
     sky = [image(sigma=s, data_range=r, dtype="float32") for s, r in ((4.0, 900.0), (5.0, 700.0))]

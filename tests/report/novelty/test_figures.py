@@ -51,7 +51,7 @@ def test_the_scale_people_read_is_marked_above_the_scores() -> None:
     assert f"which {result.threshold.rarity.in_prose} usual rows reach" in drawing.caption
     plain = drawn(score_distribution, changed(result, scale=None))
     assert "mark on top" in drawing.caption and "mark on top" not in plain.caption
-    # Marks that would overlap are left out.
+    # Marks that would overlap are omitted.
     marks = tuple(ScoreMark(0.3 + 0.01 * i, f"1 in {10**i}") for i in range(1, 5))
     close = changed(result, scale=ScoreScale("how rare", "", marks))
     assert to_svg(drawn(score_distribution, close)).count(">1 in ") == 1
@@ -65,7 +65,6 @@ def test_the_curve_of_counts_is_right_at_the_threshold() -> None:
 
 
 def read_counts(caption: str) -> dict[int, float]:
-    """Read counts and thresholds from a caption."""
     matches = re.findall(
         r"(half|twice) as many \((\d+)\) it would have to stand at ([\d.]+\d)", caption
     )
@@ -107,7 +106,7 @@ def test_an_infinite_threshold_is_stated_not_drawn() -> None:
     assert not drawing.figure.axes[0].texts
     assert "No row is flagged for its score; the highest score is 0.589." in curve.caption
     assert "inf" not in drawing.caption + curve.caption
-    # One row listed for an odd cell does not mean every row.
+    # A single row listed for an odd cell does not change the caption.
     by_cell = changed(result, is_flagged=np.arange(len(result.rows.scores)) == 7)
     assert by_cell.n_flagged == 1
     assert nothing in drawn(score_distribution, by_cell).caption

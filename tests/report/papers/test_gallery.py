@@ -1,5 +1,3 @@
-"""The page of the papers' experiments shows their outcomes."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""Model files: saved models load unchanged, and everything else is rejected."""
-
 from __future__ import annotations
 
 import io
@@ -431,6 +429,6 @@ def test_a_model_that_cannot_be_named_is_one_line(tmp_path: Path, name: str) -> 
 
 
 def test_a_python_2_header_is_rejected(scratch: Path) -> None:
-    """Numpy would fix it with a warning."""
+    """Numpy would correct such a header with a warning."""
     data = npy(np.zeros((2, 3))).replace(b"(2, 3)", b"(2L,3)")
     assert "header is damaged" in refusal(scratch, crafted(data))

@@ -184,7 +184,7 @@ def test_a_kill_at_any_step_leaves_a_complete_run(
         make_run(path, "first")
         step += 1
     assert step > 10
-    # Up to some step the text is the old one, after it the new one.
+    # Killed before some step, the old text remains; killed later, the new text is in place.
     assert texts == sorted(texts)
     assert text_of(path) == "second"
 

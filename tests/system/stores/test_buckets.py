@@ -167,13 +167,14 @@ def test_patterns_name_what_they_name_on_disk(tmp_path: Path) -> None:
         for parts in product(["**", "*", "s*", "sub", "*.png"], repeat=n_parts):
             pattern = "/".join(parts)
             place = buckets.Place(f"s3:/{tmp_path}/{pattern}", f"{tmp_path}/{pattern}", LOCAL)
-            # Images: everything below a matching folder.
+            # For images, a pattern selects everything below a matching folder.
             fitting = map(Path, glob.glob(f"{tmp_path}/{pattern}", recursive=True))  # noqa: PTH207
             below = [[path, *path.rglob("*")] for path in fitting]
             shown = {entry for found in below for entry in found if entry.is_file()}
             if pattern != "sub":
                 assert named(place, folders=True) == shown - {tmp_path / ".h/f.png"}, pattern
-            # Tables: a Python pattern ending in "**" matches folders only, until 3.13.
+            # For tables, a pattern selects files. A Python pattern ending in "**" matches only
+            # folders until 3.13.
             if "*" in pattern and parts[-1] != "**":
                 files = {path for path in tmp_path.glob(pattern) if path.is_file()}
                 assert named(place) == files - {tmp_path / ".h/f.png"}, pattern

@@ -61,7 +61,7 @@ def make(
 
     yield make_table
     if kind == "postgresql" and made:
-        # Drop everything else the test created, too.
+        # Drop everything that the test created.
         server = request.getfixturevalue("postgres")
         server.run("DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
 

@@ -1,4 +1,4 @@
-"""Addresses, names and passwords: what they mean, and errors that do not repeat them."""
+"""Meaning of addresses, names and passwords, and errors that do not repeat passwords."""
 
 from __future__ import annotations
 

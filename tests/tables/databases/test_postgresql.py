@@ -25,7 +25,6 @@ SLOW = "SELECT i, pg_sleep(0.001)::text AS a FROM generate_series(1, 30000) i"
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a private folder for temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
@@ -125,7 +124,7 @@ def test_rows_come_by_the_key_wherever_they_are_stored(uri: str, postgres: Serve
 
 
 def test_the_only_table_may_lie_in_a_schema_of_its_own(uri: str, postgres: Server) -> None:
-    # A view that reports its scan settings: one process, from the first row.
+    # Create a view that reports its scan settings: one process, from the first row.
     settings = "synchronize_seqscans", "max_parallel_workers_per_gather"
     shown = ", ".join(f"current_setting('{name}') AS {name}" for name in settings)
     postgres.run('CREATE SCHEMA "all.sales"', f'CREATE VIEW "all.sales".orders AS SELECT {shown}')
@@ -160,7 +159,7 @@ def after(postgres: Server, act: Callable[[], object]) -> None:
 
 
 def test_a_connection_that_is_ended_midway(uri: str, postgres: Server) -> None:
-    # This statement is itself sent as a COPY.
+    # This SELECT is itself sent as a COPY statement.
     end = (
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()"

@@ -22,7 +22,6 @@ BIG = 2**53 + 1
 
 
 def cells(table: Any) -> dict[str, Any]:
-    """Return the cells of the first row by column."""
     return dict(zip(table.columns, table.frame.row(0), strict=True))
 
 
@@ -34,7 +33,8 @@ def test_each_column_of_sqlite_has_one_type(tmp_path: Path) -> None:
     ]
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("CREATE TABLE a (whole, number, mixed, bytes, blob, none, text)")
-        # Many rows of one type first, which would mislead a driver that infers types from them.
+        # Write many rows of one type first, which would mislead a driver that infers types from
+        # them.
         first = [(k, k, k, k, b"", None, "b") for k in range(20_000)]
         connection.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?, ?, ?)", [*first, *rows])
     table = read_table(f"sqlite:///{tmp_path}/a.db")

@@ -1,5 +1,3 @@
-"""A zip archive that contains one table."""
-
 from __future__ import annotations
 
 import hashlib

@@ -1,5 +1,3 @@
-"""Arrow and Feather files and streams: whole, in parts, and refused."""
-
 from __future__ import annotations
 
 import gzip

@@ -23,7 +23,7 @@ BAD = {
     b"alone": "has 1 cell where line 1 has 3",
     b"1,\xff\xfe,3": "is not UTF-8 text",
     b"1,\0,3": "holds a zero byte",
-    # If another quote follows soon below, it closes this one.
+    # If another quote follows soon, it closes the open quote of this line.
     b'1,"open,3': "(opens a quote that is never closed|has text after a closing quote)",
     b'1,"a"b,3': "has text after a closing quote",
 }
@@ -107,7 +107,7 @@ def test_more_bad_lines_than_rows_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_open_quote_costs_only_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would swallow the rest of the file, up to the search limit."""
+    """An open quote would otherwise swallow the file up to the search limit."""
     monkeypatch.setattr(delimited, "_WAIT", 1000)
     monkeypatch.setattr("kpca_apps.tables.input_file.CHUNK", 300)
     path = tmp_path / "t.csv"

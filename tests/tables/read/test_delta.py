@@ -35,9 +35,10 @@ def opened(folder: Path, **how: Any) -> Table:
 
 
 def delete_by_vector(folder: Path, places: list[int]) -> None:
-    """Delete rows of the only file by a deletion vector in the log, as Spark does.
+    """Delete rows of the only file as Spark does, by a deletion vector in the log.
 
-    The protocol's Z85 encoding of a magic number and a 64-bit Roaring bitmap with one array.
+    The vector is the protocol's Z85 encoding of a magic number and a 64-bit Roaring bitmap with one
+    array.
     """
     bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(places) - 1, 16)
     bitmap += struct.pack(f"<{len(places)}H", *places)

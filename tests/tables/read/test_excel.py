@@ -1,5 +1,3 @@
-"""Workbooks: which sheet is read, from which row, and how its cells are converted."""
-
 from __future__ import annotations
 
 import datetime
@@ -177,7 +175,7 @@ def test_hidden_sheets_are_read_only_by_name(tmp_path: Path) -> None:
 def test_titles_above_a_header_are_left_out_and_rows_keep_their_numbers(
     left: int, tmp_path: Path
 ) -> None:
-    # The title starts further left than the table.
+    # The title starts further to the left than the table.
     rows = [["Sales"], [None], *([None] * left + row for row in DATA)]
     table = read_table(sheets(tmp_path / "t.xlsx", s=rows))
     assert table.frame.columns == DATA[0]

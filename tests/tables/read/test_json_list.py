@@ -1,5 +1,3 @@
-"""One JSON document with a list of records: cells, line numbers and errors."""
-
 from __future__ import annotations
 
 import json

@@ -72,7 +72,7 @@ def test_loosely_written_text_is_read_in_parts_as_it_is_whole(
     text = end.join(delimiter.join(row) for row in rows)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(input_file, "CHUNK", chunk)
-        # A search limit so short that unpaired quotes reach the row-by-row search.
+        # Use a search limit so short that unpaired quotes reach the row-by-row search.
         patch.setattr(delimited, "_WAIT", 10)
         path = Path(folder, "t.csv")
         path.write_bytes(text.encode("utf-8"))
@@ -213,7 +213,7 @@ def test_rows_that_find_no_room_leave_no_file_open(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 0)))
     with pytest.raises(InputError, match="no room") as caught:
         opened(path)
-    # While the caught error keeps alive everything that it references.
+    # The caught error still keeps alive everything that it references.
     links = [str(item.readlink()) for item in Path("/proc/self/fd").iterdir() if item.is_symlink()]
     assert not [link for link in links if link.startswith(str(temporary))]
     assert list(temporary.iterdir()) == []

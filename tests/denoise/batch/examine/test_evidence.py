@@ -1,5 +1,3 @@
-"""The evidence in a result for the kind of noise that was chosen."""
-
 from __future__ import annotations
 
 from dataclasses import asdict, replace
@@ -73,7 +71,7 @@ def test_an_unchanged_image_has_a_reason_and_an_option() -> None:
     deep = replace(info, sigma=12345.6, data_range=65535.0, laws=())
     assert evidence_of(deep).option == "--sigma 12300"
     assert evidence_of(replace(info, sigma=0.0)).option == ""
-    # No option removes a screen, or noise below the rounding error.
+    # No option removes a printing screen, or noise below the rounding error.
     screen = evidence_of(replace(info, noise="camera"))
     assert "spectral lines" in screen.why and screen.option == ""
     assert evidence_of(replace(info, sigma=0.1, laws=())).option == ""

@@ -1,4 +1,4 @@
-"""Pages read, denoised and written in bands, as pages too large for memory."""
+"""Pages are read, denoised and written in bands, as if they were too large for memory."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ def error(path: Path) -> float:
 
 
 def denoise_whole(folder: Path, denoiser: GroupDenoiser) -> NDArray[Any]:
-    """Denoise the image of a folder in one piece."""
     (folder / "out" / "a.tif").unlink()  # an existing result would be reused
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("kpca_apps.images.types.MAX_PIXELS", 10**9)
@@ -81,7 +80,7 @@ PAGES = {
     quick(
         [
             ("grey", "fast", "gaussian", 15.0),
-            ("grey", "draft", "auto", None),  # correlated between pixels
+            ("grey", "draft", "auto", None),  # noise correlated between pixels
             ("floats", "draft", "gaussian", 5.0),
             ("colours", "fast", "gaussian", 15.0),
             ("an empty channel", "draft", "poisson", 20.0),
@@ -120,7 +119,7 @@ def test_tiles_of_a_file_have_no_influence(tmp_path: Path, small: None) -> None:
 @pytest.mark.release
 def test_missing_data_in_a_large_page_are_kept_and_ignored(tmp_path: Path, small: None) -> None:
     holes = NOISY.astype(np.float32)
-    holes[:200] = np.nan  # taller than a band with its margin
+    holes[:200] = np.nan  # a gap taller than a band with its margin
     holes[250, 10:20] = np.nan
     denoiser = GroupDenoiser(Options(quality="draft"), sigma=15.0, data_range=255.0)
     done = write(tmp_path, holes)
@@ -156,7 +155,8 @@ def test_lower_resolutions_wait_for_their_own_rows_only() -> None:
     copies = tuple(np.full(size.shape, -1.0) for size in sizes)
     bands = _filling((rows[top : top + 100] for top in range(0, 4000, 100)), copies, sizes, whole)
     for n, _ in enumerate(bands):
-        # Every band except the last, which is filled in when the next one is requested.
+        # The copies hold every band except the last, which is filled in when the next band is
+        # requested.
         assert np.sum(copies[0][:, 0] >= 0) == min(108, n * 100 // 37)
         assert np.sum(copies[1][:, 0] >= 0) == n * 100 // 101
     for copy, size, times in zip(copies, sizes, (37, 101), strict=True):

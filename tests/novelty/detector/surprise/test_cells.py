@@ -68,7 +68,7 @@ def test_ordinary_large_values_of_heavy_tails_and_of_rain_are_not_odd(seed):
     for name in ("heavy", "lopsided", "mostly zero"):
         assert rows.oddest[largest[name]].mean() < 1.25 * of_bell
     oddest = rows.oddest >= np.quantile(rows.oddest, 0.95)
-    # Three rows in ten have rain; the oddest cell is not the rain much more often.
+    # Three rows in ten have rain, and not many more of the oddest rows do.
     assert (X[oddest, 5] > 0).mean() < 0.55
 
 
@@ -86,7 +86,7 @@ def test_a_common_level_is_odd_if_another_column_contradicts_it(seed):
     usual = X[(level == 2) & (np.arange(N) != row)]
     as_new = model(np.vstack([X[[row]], usual]))
     assert as_new.oddest[0] > np.quantile(as_new.oddest[1:], 0.95)
-    # A level that the reference does not contain.
+    # A row of zeros has a level that the reference does not contain.
     unseen = np.array([[0.0, 0.0, 0.0, 0.0, 0.0]])
     assert np.isfinite(model(unseen).oddest).all()
 

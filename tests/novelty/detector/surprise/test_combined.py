@@ -78,7 +78,7 @@ def test_unit_and_sign_of_a_column_and_the_order_of_columns_change_no_score(seed
     X[:, 2] = np.round(X[:, 2])
     first = detector_of(X, as_is, groups, contaminated=contaminated).novelty_scores_
     rng = np.random.default_rng(seed)
-    # Powers of two, so that scaling is exact; zero stays the value shared by many rows.
+    # Units are powers of two, so that scaling is exact; many rows share the value zero.
     units = 2.0 ** rng.integers(-60, 60, 8) * rng.choice([-1.0, 1.0], 8)
     units[as_is] = 1.0
     other = detector_of(X * units, as_is, groups, contaminated=contaminated).novelty_scores_

@@ -77,7 +77,7 @@ def test_columns_without_a_common_curve_are_predicted_by_each_other(n, d):
             assert not learned(X)[0].curve.place.size
         added = 100 + 15 * rng.normal(size=(n, 1)) + 5 * logs
         n_found += sum(learned(X)[0].curve.place.size > 0 for X in (one_factor(rng, n, d), added))
-    # The test's level is 5 %.
+    # The significance level is 5 %, so one false detection is allowed.
     assert n_found <= 1
 
 
@@ -91,7 +91,8 @@ def test_residuals_of_fitted_rows_are_those_of_a_fit_without_them():
         without = np.zeros((6, 1))
         CommonCurve(curve.place, others, curve.unit).replace(without, X[:, [i]])
         np.testing.assert_allclose(errors[:, [i]], without, atol=1e-12)
-    # By hand: a cell relative to its curve and to the excess of the other cells of its row.
+    # By hand: a cell's log ratio to the other cells of its row, minus the median ratio of other
+    # rows.
     over = np.log(X[:, 0]) - np.median(np.log(X[:, 1:]), axis=1)
     assert errors[2, 0] == pytest.approx(over[2] - np.median(np.delete(over, 2)))
 

@@ -63,7 +63,7 @@ def test_constant_columns_have_no_feature_and_two_valued_ones_a_single_indicator
     n = len(few)
     X = np.column_stack([np.full(n, 3.0), np.arange(n) % 7 == 0, few, rng.normal(size=n)])
     features = fit(X)
-    # Besides a frequent value, there are too few others for a scale.
+    # Apart from a frequent value, too few values remain for a scale.
     assert features.number.tolist() == [3]
     assert features.source.tolist() == [1, 2]
     assert features.group.tolist() == [1, 2, 3, 3, 3]

@@ -96,7 +96,7 @@ def test_marks_of_a_large_table_teach_as_much_as_those_of_a_small_one(
 
     of_small = by_marks()
     assert of_small[0] > 2.0 and of_small[1] < -2.0
-    # Cells are learned from a sample of the rows; also for a table in parts, with its own sample.
+    # Results are similar if cells are learned from a sample of the rows, also for a table in parts.
     for name in ("MOST_ROWS", "FEWEST_ROWS"):
         monkeypatch.setattr(f"kpca_apps.novelty.detector.fit.{name}", 400)
     np.testing.assert_allclose(by_marks(), of_small, atol=0.6)

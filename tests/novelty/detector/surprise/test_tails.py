@@ -70,7 +70,7 @@ def test_beyond_the_knots_logarithms_have_an_exponential_tail(scale):
 
 
 def test_one_value_of_few_cannot_hide_behind_the_tail_it_stretches():
-    """Of 60 values, 3 per side lie beyond the last knot: one far out, and three close together."""
+    """Of 60 values, three on each side lie beyond the last knot: close together, or one far out."""
     values = np.r_[-1.76, -1.75, -1.74, np.linspace(-1.6, 1.6, 54), 1.8, 2.0, 50.0][None]
     for of_logs in (False, True):
         tails = TwoTails.fit(values, np.ones_like(values, dtype=bool), of_logs=of_logs)
@@ -108,7 +108,7 @@ def test_between_quantiles_surprise_is_interpolated(seed, n, of_logs):
 
 @given(seed=SEEDS, n=st.integers(2, 300), of_logs=st.booleans())
 def test_both_sides_are_counted_alike(seed, n, of_logs):
-    """Also for tied values, and if these are the median."""
+    """Both sides also agree for tied values, and at the median."""
     values = np.round(values_of(seed, n))[None]
     seen = np.ones_like(values, dtype=bool)
     tails, mirrored = (
@@ -157,7 +157,7 @@ def test_an_exponential_tail_goes_through_its_quantiles():
     zero, slope = exponential_tail(scores, (0.9, 0.99))
     surprise = slope * (np.quantile(scores, (0.9, 0.99)) - zero)
     np.testing.assert_allclose(surprise, np.log([10, 100]))
-    # -log P(score >= x) = (x - 7) / 2.
+    # The tail has -log P(score >= x) = (x - 7) / 2.
     assert (slope, zero) == (pytest.approx(0.5, rel=0.05), pytest.approx(7.0, rel=0.05))
 
 

@@ -1,4 +1,4 @@
-"""Relations learned from a table, and their judgement of its own rows."""
+"""Learn relations from a table, and judge the table's rows by them."""
 
 from __future__ import annotations
 

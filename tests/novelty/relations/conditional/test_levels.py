@@ -58,7 +58,7 @@ def changed(frame: pl.DataFrame, row: int, column: str, value: str | None) -> pl
 def tail_left_out(
     rows: list[tuple[str, str]], row: int, m: float, d: float, isolated: float
 ) -> float:
-    """Return the probability of a value no likelier than the row's, by loops over the others."""
+    """Return the probability of values no likelier than the row's, by loops over the other rows."""
     given, value = rows[row]
     others = [rows[i] for i in range(len(rows)) if i != row]
     group = Counter(v for g, v in others if g == given)
@@ -169,7 +169,7 @@ def test_of_two_columns_alone_either_may_be_wrong() -> None:
     (cell,) = fit(changed(frame, 8, "name", "Pine"))[1].cells
     assert (cell.row, {cell.column, *cell.others}) == (8, {"code", "name"})
     assert cell.suggestion == ""
-    # Of two pairs that agree internally, either may be wrong.
+    # If two pairs of columns contradict each other, either pair may be wrong.
     levels = np.random.default_rng(0).integers(0, 6, 900).tolist()
     levels[8] = 0
     pairs = pl.DataFrame({name: [f"{name}{level}" for level in levels] for name in "abcd"})
@@ -373,7 +373,7 @@ def test_a_cell_that_contradicts_all_others_is_wrong_itself() -> None:
 
 
 def test_recurring_values_are_no_misspellings() -> None:
-    """Some planes of one length are the long version, and recur."""
+    """Some planes of one length are the long version, and their names recur."""
     rng = np.random.default_rng(5)
     models = np.array([f"{word} {number}" for word in words(rng, 10, 6) for number in "123"])
     place = rng.integers(0, 30, 1_500)
@@ -385,7 +385,7 @@ def test_recurring_values_are_no_misspellings() -> None:
 
 @pytest.mark.parametrize(("n", "is_named"), [(1, True), (8, False)])
 def test_only_far_rarer_levels_are_misspellings(n: int, is_named: bool) -> None:
-    """A club's former name, used for years, is not a misspelling of its later one."""
+    """A club's former name, used for years, is not a misspelling of the later name."""
     rng = np.random.default_rng(6)
     grounds, clubs = words(rng, 20, 9), words(rng, 20, 9)
     place = np.arange(800) % 20
@@ -431,7 +431,7 @@ def test_p_values_of_clean_rows_are_calibrated() -> None:
     assert learned.relations
     surprise = learned.judge(table, own=np.ones(n, dtype=bool)).surprise
     for share in (0.1, 0.03):
-        # The share of n rows plus three of its standard deviations.
+        # The share of n rows, plus three standard deviations of such a share.
         allowed = share + 3 * np.sqrt(share * (1 - share) / n)
         assert (surprise >= -np.log(share)).mean() <= allowed
 

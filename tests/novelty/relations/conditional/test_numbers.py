@@ -62,7 +62,8 @@ def test_a_number_between_its_neighbours_is_found_whatever_the_id_reads() -> Non
     assert ("weight", "age", "child") in [item.names(names) for item in learned.numbers.predictors]
     assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
     assert {(cell.row, cell.column) for cell in of.numbers} == {(row, "weight") for row in rows}
-    # Expected between the visits before and after; the neighbouring rows are not odd.
+    # The expected value lies between the visits before and after; the neighbouring rows are not
+    # odd.
     for one in of.numbers:
         low, high = sorted(frame["weight"][one.row + step] for step in (-1, 1))
         assert low <= float(one.expected.removeprefix("about ")) <= high

@@ -1,4 +1,4 @@
-"""A number is compared with the usual one of its group, if the group recurs."""
+"""A number is compared with the median of its group, if the group recurs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_no_number_is_named_where_numbers_jump_by_nature() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_measure_is_no_group(seed: int) -> None:
-    """Temperatures recur, but neighbouring degrees predict the same for a day."""
+    """Temperatures recur as groups do, but neighbouring degrees predict the same number."""
     rng = np.random.default_rng(seed)
     mean = 12 + 9 * np.sin(np.arange(365) / 58) + rng.normal(0, 3, 365)
     frame = pl.DataFrame(
@@ -108,7 +108,8 @@ def test_each_row_is_judged_by_the_others_of_its_level() -> None:
         predicted = number.ratios(table, cells, np.full(600, own))
         for row in range(600):
             others = alike[row] if own else country == country[row]
-            # A level's usual distance, shrunk towards the overall one by three rows.
+            # The median distance of a level, shrunk towards that of all rows with a weight of three
+            # rows.
             n = others.sum()
             usual = (n * middle(distance[others]) + 3 * np.median(distance)) / (n + 3)
             wanted = abs(z[row] - middle(z[others])) / usual
@@ -132,14 +133,14 @@ def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     _, before = fit(few)
     income[rows[0]] *= 30
     _, surprise = fit(few.with_columns(pl.Series("income", income)))
-    # As rare as one row in all, with two tests: of levels and of numbers.
+    # The row is as rare as one of all rows, corrected for two tests: of levels and of numbers.
     assert surprise.argmax() == rows[0] and surprise[rows[0]] > np.log(len(few) / 2) - 0.01
     assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
 
 
 def test_a_weight_that_few_rows_share_is_no_group() -> None:
     rng = np.random.default_rng(3)
-    # 250 weights with six rows, 1,500 with two.
+    # 250 weights have six rows each, 1,500 weights have two.
     weight = np.repeat(rng.permutation(90_000)[:1750] + 20_000, [6] * 250 + [2] * 1500)
     size = np.log(weight) + rng.normal(0, 0.01, len(weight))
     size[3] += 0.5

@@ -58,7 +58,7 @@ def _in_duckdb(frame: pl.DataFrame, rules: HeldRules) -> Broken:
     return broken
 
 
-# In a subprocess, as for a user: pandera changes how other libraries parse times with zones.
+# Validate in a subprocess: pandera changes how other libraries parse times with zones.
 _VALIDATE = """
 import json, pickle, sys
 import pandera.errors
@@ -99,7 +99,7 @@ def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
     return broken
 
 
-# Prints as JSON the checks of each file and the rows that break them, from 1.
+# Print as JSON the checks of each file, and the rows that break them, counted from 1.
 _IN_SPARK = """
 import json, sys
 from pathlib import Path

@@ -125,7 +125,7 @@ def test_thousands_separators_in_text_are_read_in_sql(low: list[str], high: list
     second = tuple(range(2, 41, 4))
     assert [held.broken for held in rules.rules] == by_sql([(frame, rules)])[0] == [second]
     assert rules_as_sql(rules, "t").replace("\n", "").isprintable()
-    # A database may have stored them as numbers.
+    # A database may have stored the cells as numbers.
     cells = [Column(frame[name]).read(rules.by_name[name].numbers).values for name in frame.columns]
     assert by_sql([(pl.DataFrame(cells, ["low", "high"]), rules)]) == [[second]]
 
@@ -201,7 +201,7 @@ def test_names_that_queries_use_are_names_of_columns_too() -> None:
     assert sum(held.n_broken > 0 for held in rules.rules) >= 10
 
 
-# The structure of a check, and the one function's arguments, in dqx's documentation.
+# Structure of a check, and arguments of its function, from dqx's documentation.
 CHECK = {"name": str, "criticality": str, "check": dict}
 ARGUMENTS = {"expression": str, "msg": str, "negate": bool}
 
@@ -248,7 +248,7 @@ def test_no_rules_are_empty_lists() -> None:
 
 
 def test_index_labels_may_repeat_for_the_rules_of_rows_alike() -> None:
-    """The checks report the rows; pandera reports none if an index label repeats."""
+    """The checks must report the rows: pandera reports no row if an index label repeats."""
     frame = pl.DataFrame({"a": [1, 1, 2, None], "b": ["x", "y", "z", "z"]})
     rules = held(frame, (Unique(columns=("a",)), Determines(columns=("a", "b"))))
     names = helpers(rules)
@@ -273,7 +273,7 @@ PIECES = (
 
 
 def test_any_text_is_the_same_number_date_and_time() -> None:
-    """Pandera reads all the texts; DuckDB reads all numbers, and dates as its header says."""
+    """pandera reads all texts; DuckDB reads all numbers, and dates as the script's header says."""
     rng = np.random.default_rng(3)
     texts = ["".join(rng.choice(PIECES, 1 + n % 5)) for n in range(10_000)]
     column = Column(pl.Series("cells", texts))

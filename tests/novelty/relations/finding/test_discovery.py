@@ -36,7 +36,7 @@ def kinds_of(frame: pl.DataFrame) -> set[tuple[str, frozenset[str]]]:
 
 
 def fields(rule: AnyRule) -> dict[str, object]:
-    """Return a rule's fields without its tolerances, numbers to six digits."""
+    """Return a rule's fields without tolerances; numbers are rounded to six digits."""
     plain = msgspec.to_builtins(rule)
     del_ = {"tolerance", "relative"}
     return {name: _rounded(value) for name, value in plain.items() if name not in del_}
@@ -78,7 +78,7 @@ def test_a_table_of_text_has_the_same_rules(text: bool) -> None:
 @settings(max_examples=2)
 def test_rules_do_not_depend_on_the_order_of_rows_and_columns(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # Of two equal columns, the first represents both.
+    # Of two equal columns, the first stands for both in rules.
     frame = planted().drop("town again")
     wanted = signatures(RULES) - {("Equal", frozenset({"town", "town again"}))}
     rows = frame[rng.permutation(frame.height)]
@@ -95,7 +95,7 @@ def test_shuffled_columns_have_no_rules_between_them() -> None:
 
 
 def test_columns_that_only_go_together_have_no_rules() -> None:
-    """Iris: the lengths correlate at .96, and no measure determines a species."""
+    """In Iris the lengths correlate at .96, but no measure determines a species."""
     iris = load_iris()
     frame = pl.DataFrame(iris.data, schema=list(iris.feature_names))
     frame = frame.with_columns(species=pl.Series(iris.target_names[iris.target]))
@@ -187,7 +187,7 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
 
 
 def test_approximate_relations_are_no_rules() -> None:
-    """Month from day of year, weight from size: most differences are small."""
+    """Examples are the month by the day of the year, and the weight by the size."""
     rng, days = np.random.default_rng(0), np.arange("2021-01-01", "2022-01-01", dtype="M8[D]")
     month = days.astype("M8[M]").astype(int) % 12 + 1
     day = rng.permutation(np.arange(1, 366))
@@ -195,7 +195,7 @@ def test_approximate_relations_are_no_rules() -> None:
     weight = (0.956 * size**2 * (1 + rng.normal(0, 2e-5, 365))).round(2)
     frame = pl.DataFrame({"day": day, "month": month[day - 1], "size": size, "weight": weight})
     assert not [held for held in rules_of(frame) if isinstance(held.rule, Linear | Product)]
-    # Of inches and centimetres, the few deviations are arbitrary.
+    # Heights in inches and centimetres have a few arbitrary deviations.
     inches = rng.uniform(55, 80, 365).round(1)
     height = (2.54 * inches).round(1)
     height[:4] += [10, -25, 31, 7]
@@ -220,7 +220,7 @@ def test_dates_may_be_a_constant_time_apart() -> None:
     rules = [held for held in rules_of(frame) if is_relation(held)]
     apart = Linear(columns=("delivered", "ordered"), coefficients=(1.0,), offset=3 * 86400.0)
     assert rules[0].rule == apart and rules[0].broken == (18,)
-    # Their order follows, so it needs no rule of its own.
+    # The order of the dates follows from a rule, so it is no rule of its own.
     assert all("returned" in held.rule.columns for held in rules[1:])
 
 

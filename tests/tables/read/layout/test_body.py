@@ -188,7 +188,7 @@ def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -
     "flags", [["", "(H)", "(L)", ""], ["", "%", "", ""], ["", "m", "s", ""], ["", "kg", "n.d.", ""]]
 )
 def test_flags_below_the_header_are_data(flags: list[str], tmp_path: Path) -> None:
-    """So is a single unit; unlike flags, several units are unlikely in one row by chance."""
+    """A single unit is data, too; several units in one row are unlikely by chance."""
     untouched(tmp_path, [["TIMESTAMP", "AirTC", "RH", "Kind"], flags, *STATION])
 
 
@@ -213,7 +213,7 @@ def test_two_header_rows_are_joined(
     head: Cells, names: list[str], data: Cells, tmp_path: Path
 ) -> None:
     names = names or ["Region", "2022 Q1", "2022 Q2", "2023 Q1", "2022 Q2"]
-    if len({*names}) < 5:  # the names repeat, so the groups do not distinguish them
+    if len({*names}) < 5:  # the column names repeat, so the groups do not distinguish them
         assert read_table(as_sheet(tmp_path / "t.xlsx", [*head, *data])).frame.columns != names
         return
     lines = [*range(3, 3 + len(data))]
@@ -271,7 +271,7 @@ def test_kinds_of_answers_below_questions_are_joined(
     first = [name or f"column_{k}" for k, name in enumerate(first)]
     answered = ["900", "2024-03-01", *[""] * len(options), *second[-3:]]
     untouched(tmp_path, [first, answered, *data])
-    # So is a row with a number but no id.
+    # A row with a number but no id is an answer, too.
     kinds = [[f"{n}", "Request", f"{n % 4}"] for n in range(12)]
     untouched(tmp_path, [["id", "kind", "hours"], ["", words[0], "3"], *kinds])
 
@@ -284,7 +284,7 @@ def test_a_first_row_of_years_above_years_is_data(names: list[str], tmp_path: Pa
     check(tmp_path, [names, *data], given, data, [2, 3, 4, 5], ways=1)
     data[0][0] = "Paris"
     check(tmp_path, [names, *data], given, data, [2, 3, 4, 5], ways=1)
-    # Below a title, they name columns, unless rows below contain years as well.
+    # Below a title, years name columns, unless rows below contain years as well.
     path = tmp_path / "y.csv"
     for rows, n in ((data, 4), ([data[0], *([r[0], "3", "1", "4"] for r in data[1:])], 3)):
         path.write_text(as_text([["Shops of", "the town", "", ""], ["", "", "", ""], *rows]))
@@ -334,7 +334,7 @@ def test_a_first_line_wider_than_the_table(tmp_path: Path) -> None:
     table = read_both_ways(path, 7)
     assert table.frame.columns == NAMES and cells_of(table) == SALES
     assert 'line 1 (title "EXTF")' in table.source.notes[0]
-    # Names of all columns but the first, above numbers, are not a title.
+    # Names of all columns but the first, if numbers follow below, are not a title.
     path.write_text(as_text([NAMES[1:], *SALES], padded=False))
     with pytest.raises(InputError, match="line 2 has 4 cells where line 1 has 3"):
         read_table(path)
@@ -434,7 +434,7 @@ def test_units_below_remarks_and_blank_lines_are_left_out(above: Cells, tmp_path
     check(tmp_path, rows, names, STATION, lines, f"{2 + len(above)} (units)", sheet=True)
     if above != [[""]]:
         check(tmp_path, rows, names, STATION, lines, "remark", sheet=True)
-    # Below a row of data, they are data.
+    # Below a row of data, the same rows are data.
     untouched(tmp_path, [names, STATION[0], *rows[-25:]])
 
 
@@ -481,7 +481,7 @@ def test_a_name_or_level_is_no_total(tmp_path: Path) -> None:
     for labels in (["***", "*", "**"], ["****", "*****", "*"]):
         rows = [[label, *row] for label, row in zip(labels, sums, strict=True)]
         untouched(tmp_path, [["stars", "rooms", "beds"], *rows])
-    # A customer called "Total SA" beside subtotals, with the same cells filled.
+    # A customer called "Total SA" has the same cells filled as the subtotals.
     rows, _ = pivot("Subtotal")
     given = [*rows[:3], ["Total SA", "", "7", "9.50"], *rows[3:-1]]
     assert "unmatched" not in str(read_table(path_of(tmp_path, given)).source.notes)
@@ -656,7 +656,7 @@ def test_a_row_with_its_first_cell_alone_may_be_data(kind: str, first: str, tmp_
 
 @pytest.mark.parametrize("kind", FIRSTS)
 def test_columns_that_are_mostly_empty_make_no_remarks(kind: str, tmp_path: Path) -> None:
-    """Text in the first column only, where few rows have more cells."""
+    """Rows with text in the first column only are data if few rows have more cells."""
     data = [[FIRSTS[kind](n), "x" * (n % 9 == 4), "", ""] for n in range(24)]
     untouched(tmp_path, [NAMES, *data])
     notes = ["late, see 3 and 4", "Seen 2 of 3", "a b", "at 10:15 and 11:20"]
@@ -675,7 +675,8 @@ def test_what_repeats_below_codes_is_a_level(tmp_path: Path) -> None:
     data = [[f"P{n:03}", *SALES[n % 24][1:]] for n in range(100)]
     rows, lines = with_rows(data, *((place, ["Gift card"]) for place in (10, 30, 50, 70)))
     untouched(tmp_path, rows)
-    # Up to three lines are remarks, as lines with too few cells are.
+    # Up to three rows with text in the first cell only are remarks, as are lines with too few
+    # cells.
     rows, lines = with_rows(data, *((place, ["Gift card"]) for place in (10, 30, 50)))
     check(tmp_path, rows, NAMES, data, lines, "12, 33, 54 (3 remarks)", ways=1)
     # Page footers contain numbers of their own.
@@ -706,7 +707,7 @@ def test_numbers_below_words_are_of_the_first_pages(
     ["Page 1 of 3", "Seite 2 von 3", "Subtotal", "Zwischensumme", "Source: us", "Total: 40, 3"],
 )
 def test_remarks_with_too_few_cells_are_left_out(kind: str, remark: str, tmp_path: Path) -> None:
-    """So are those followed by separators, wherever they stand."""
+    """Remarks followed by separators are left out, too, wherever they stand."""
     data = [[FIRSTS[kind](n), *row[1:]] for n, row in enumerate(SALES)]
     path = tmp_path / "t.csv"
     for places, what in (((0,), "remark"), ((9, 17), "2 remarks"), ((24,), "footer")):
@@ -740,7 +741,7 @@ def test_what_a_letter_stands_for_ends_a_table(legend: str, padded: bool, tmp_pa
     path.write_text(as_text([NAMES, *data, [legend]], padded=padded))
     table = read_both_ways(path, 7)
     assert cells_of(table) == data and "(footer)" in table.source.notes[0]
-    # Below column names, it may be data.
+    # Below column names, a legend may be data.
     untouched(tmp_path, [NAMES, *SALES, [legend, *[""] * (len(NAMES) - 1)]])
 
 
@@ -878,7 +879,7 @@ def test_totals_are_left_out_and_labels_filled_down(word: str, tmp_path: Path) -
     labels = 'in "Region", into 20 empty cells'
     sheet = word == "Total {}"
     check(tmp_path, rows, NAMES, SALES, lines, totals, labels, sheet=sheet)
-    # Decimal commas; rounded totals; a wrong cell that is included in its total.
+    # Write decimal commas, rounded totals, and a wrong cell that is included in its total.
     path = tmp_path / "c.csv"
     for old, new in ((".", ","), ("", ""), (".50", ".5")):
         path.write_text(as_text([[c.replace(old, new) for c in row] for row in rows], cut=";"))
@@ -891,7 +892,7 @@ def test_a_total_that_does_not_add_up_is_left_out_beside_others(line: int, tmp_p
     rows[line - 1][2] = "9999"
     expected = f"line{'s' * (line > 8)} ", f"{line} (unmatched total)", "(4 totals)"
     check(tmp_path, rows, NAMES, SALES, lines, *expected[1:])
-    # A customer of that name, with the same cells filled as others, is not a total.
+    # A customer named like a total, with the same cells filled as other customers, is data.
     rows, lines = pivot(text="m9")
     rows[line - 1][2] = "9999"
     table = read_table(path_of(tmp_path, rows))
@@ -924,7 +925,7 @@ def test_a_first_or_last_row_with_a_gross_error_stays(
         ["", "error", "", ""],
         ["bad", "bad", "bad", "bad"],
         ["x", "NA", "n/a", "-"],
-        ["", "(H)", "[c]", "a"],  # flags, beside a level of the last column
+        ["", "(H)", "[c]", "a"],  # flags, and a level of the last column
         ["+++", "+++", "---", "+++"],
     ],
 )
@@ -940,13 +941,13 @@ def test_a_row_with_words_for_numbers_is_data(first: list[str], tmp_path: Path) 
 @pytest.mark.parametrize(
     "row",
     [
-        ["Peru", "", "", ""],  # a name like any other
+        ["Peru", "", "", ""],  # a region like any other
         ["Total", "m1", "10", "30.00"],  # an oil company
         ["Total", "", "10", "30.00"],  # not the sum
         ["Total", "", "", "30.00"],
         ["Sum 41", "", "9", ""],
         ["Total Wine & More", "m1", "2430", "1682.00"],  # matches the sums by chance
-        ["Total", "", "2430", "1"],  # matches one of two sums by chance
+        ["Total", "", "2430", "1"],  # matches one of the two sums by chance
         ["Page", "m1", "1", "2"],
     ],
 )
@@ -964,7 +965,7 @@ def test_a_total_in_the_middle_alone_is_data(tmp_path: Path) -> None:
     rows = [["Ann", "1", "2"], ["Bob", "2", "2"], ["Total", "3", "4"], ["Cem", "4", "7"]]
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows])
     untouched(tmp_path, [["Name", "Orders"], *(row[:2] for row in rows)])
-    # Either of the two may be the total.
+    # Either row may be the total of the other rows.
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows, ["Grand total", "10", "15"]])
 
 
