@@ -93,7 +93,7 @@ def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
                 results["error"] = scrub(message, work).encode()
         else:
             words = [run_command(c.replace("@", name), work) for c in step.split(";")]
-            results["said"] = "".join(words).encode()
+            results["output"] = "".join(words).encode()
         for path in sorted(Path(name).rglob("*")):
             if path.is_file() and path.name not in LEFT_OUT:
                 results[str(path.relative_to(name))] = content(path, work)

@@ -78,7 +78,7 @@ COMMANDS = {
     "run-speckle": f"{DENOISE} in/speckle.png --noise speckle --sigma 0.15 --json --out @/o",
     "run-impulse": f"{DENOISE} in/impulse.png --noise impulse --json --out @/o",
     "run-camera": f"{DENOISE} in/camera.jpg --json --out @/o",
-    "run-camera-told": f"{DENOISE} in/camera.jpg --noise camera --format png --out @/o",
+    "run-camera-named": f"{DENOISE} in/camera.jpg --noise camera --format png --out @/o",
     "run-deep": f"{DENOISE} in/deep.tif in/twelve.tif --data-range 4095 --json --out @/o;"
     f"{DENOISE} in/deep.tif --quality high --json --out @/p",
     "run-stack": f"{DENOISE} in/film.tif --stack --data-range 1 --json --out @/o",
@@ -231,7 +231,7 @@ def images() -> Mapping[str, Any]:
     return {
         "plain": plain,
         "info": str(info),
-        "told": kpca.denoise_kpca(noisy, sigma=0.1, quality="fast", noise="gaussian"),
+        "with-level": kpca.denoise_kpca(noisy, sigma=0.1, quality="fast", noise="gaussian"),
         "stack": kpca.denoise_kpca(film, stack_axis=0, data_range=1.0, quality="fast"),
         "mosaic": kpca.denoise_mosaic(mosaic, black=256, white=4095, quality="fast"),
         "measured": str(kpca.measure_noise(noisy, data_range=1.0)),

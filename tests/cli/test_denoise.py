@@ -343,7 +343,7 @@ def test_the_line_of_a_preview_gives_one_image_its_own_options(kpca: Run) -> Non
     own = {image["name"]: image["own_settings"] for image in result()["images"]}
     assert own == {"a.png": {"strength": 0.6, "luma": 1, "chroma": 1}, "c.tif": {}, "sub/b.png": {}}
     page = Path("kpca-denoised/report/report.html").read_text()
-    assert page.count("Asked for this image alone: strength 0.6, luma 1 and chroma 1.") == 1
+    assert page.count("Set for this image alone: strength 0.6, luma 1 and chroma 1.") == 1
     # A preview starts from the options that the --per-image file gives for the image.
     kpca("run", "in", *GIVEN, "--preview", "--per-image", "own.csv")
     trials = result_of("kpca-preview-a")["trials"]

@@ -461,7 +461,7 @@ def own_sentence(image: ImageOutcome) -> str:
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in own.items()
     ]
-    return f"Asked for this image alone: {in_prose(words)}." if words else ""  # codespell:ignore
+    return f"Set for this image alone: {in_prose(words)}." if words else ""
 
 
 def likeness_sentence(comparison: Comparison) -> str:

@@ -70,7 +70,7 @@ def test_options_of_one_image_are_reported() -> None:
     assert own_sentence(image()) == ""
     own = {"luma": 0.8, "sigma": None, "noise": "camera"}
     sentence = own_sentence(replace(image(), own_settings=own))
-    assert sentence == "Asked for this image alone: luma 0.8, sigma auto and noise camera."
+    assert sentence == "Set for this image alone: luma 0.8, sigma auto and noise camera."
 
 
 def test_images_left_alone_are_not_counted_as_denoised() -> None:
