@@ -547,4 +547,4 @@ def trial_sentence(result: TrialResult) -> list[str]:
 def trial_title(trial: Trial) -> str:
     """Return the title of a trial: its options in words."""
     words = in_prose([word.strip() for word in trial.option.split("--") if word.strip()])
-    return _capital(words) or "As asked for"  # codespell:ignore
+    return _capital(words) or "With the options given"
