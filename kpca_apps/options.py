@@ -351,7 +351,7 @@ def _check_method(values: Any) -> None:
     for name, method in (("ridge", "blocks"), ("sigma", "hoffmann"), ("components", "hoffmann")):
         if getattr(values, name) is not None and values.method != method:
             raise OptionError(
-                name, f"applies to --method {method} only: choose that method, or leave {name} out"
+                name, f"applies to --method {method} only: add that, or leave {flag_of(name)} out"
             )
     q = values.components
     if q is not None and q >= 1 and not is_number(q, whole=True):
@@ -361,7 +361,7 @@ def _check_method(values: Any) -> None:
     if values.method == "hoffmann" and values.calibration == "leave-one-out":
         raise OptionError(
             "calibration",
-            "leave-one-out applies to --method blocks only: leave calibration out",
+            "leave-one-out applies to --method blocks only: leave --calibration out",
         )
 
 
