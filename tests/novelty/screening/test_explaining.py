@@ -88,7 +88,9 @@ def test_an_id_that_names_several_rows_is_refused_with_their_lines(
         new.source,
     )
     options = ScreeningOptions(columns=ColumnOptions(id="ring"))
-    with pytest.raises(InputError, match=r'2 rows with "ring" = "r3": lines 8, 9; name one, as with --line 8'):
+    with pytest.raises(
+        InputError, match=r'2 rows with "ring" = "r3": lines 8, 9; name one, as with --line 8'
+    ):
         explain_row(model, pairs, row="r3", options=options)
 
 
