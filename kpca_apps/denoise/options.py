@@ -82,9 +82,7 @@ class Options:
             if value not in offered:
                 raise ParameterError(name, f"is {shown(value)}; give one of {', '.join(offered)}")
         if self.bandwidth is not None and self.method == "linear":
-            raise ParameterError(
-                "bandwidth", "applies to the RBF kernel only; choose method rbf or mika as well"
-            )
+            raise ParameterError("bandwidth", "has no effect with method linear; leave one out")
         factor = f"a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
         wide = f"a finite number of {LEAST_BANDWIDTH:g} or more: below, no two patches are similar"
         for name, low, high, what in (

@@ -213,19 +213,15 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
             cells: list[tuple[str, ...]] = [("row", "rank before", "rank now")]
             reasons = [""]
             for row in rows[:TOP]:
-                ranks = (
-                    str(rank) if rank is not None else row.elsewhere
-                    for rank in (row.before, row.now)
-                )
+                ranks = (str(rank or row.elsewhere) for rank in (row.before, row.now))
                 cells.append((one_line(row.name, 40), *ranks))
-                why = row.reason
+                reasons.append(row.reason)
                 if row.changed:
                     name, before, now = row.changed[0]
-                    why = f"{quoted(name)} is {now or 'empty'}, was {before or 'empty'}"
-                reasons.append(why)
+                    reasons[-1] = f"{quoted(name)} is {now or 'empty'}, was {before or 'empty'}"
             lines.append(title)
             for line, why in zip(column_lines(cells), reasons, strict=True):
-                lines += [line, *_paragraphs([why] * bool(why), indent=6)]
+                lines += [line, *_paragraphs([why], indent=6)]
             more = len(rows) - TOP
             lines += [f"... and {more:,} more in the report."] * (more > 0) + [""]
     if diff.moved:

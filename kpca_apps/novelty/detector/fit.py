@@ -398,10 +398,9 @@ class _Fitting:
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))
-        warnings = (_NEARLY_EQUAL,) if doubt_of_jitter(basis, rho) else ()
+        warnings: tuple[str, ...] = (_NEARLY_EQUAL,) if doubt_of_jitter(basis, rho) else ()
         if np.median(np.concatenate([alone, others])) >= 0.95 * sums.norm / sums.n:
-            warnings = (
-                *warnings,
+            warnings += (
                 "Most rows resemble no landmark at all (bandwidth too small, or too many "
                 "unrelated columns): scores of such rows differ little and mean little.",
             )

@@ -148,7 +148,7 @@ def test_accepted_rows_missing_from_the_table_are_reported() -> None:
     lines = np.array([2, 3, 5])
     accept = Table(pl.DataFrame({"x": ["1", "7", "8"]}), lines, rows.source)
     (note,) = find(accept, rows, POINT).notes
-    assert "2 rows are none of table.csv (line 3, line 5)" in note
+    assert "2 rows match no row of table.csv (line 3, line 5)" in note
     assert "listed again" in note
 
 

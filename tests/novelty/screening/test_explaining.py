@@ -79,7 +79,7 @@ def test_an_id_that_names_several_rows_is_refused_with_their_lines(
     options = ScreeningOptions(columns=ColumnOptions(id="kind"))
     with pytest.raises(
         InputError,
-        match=r'29 rows with "kind" = "usual": lines 2, 3, 4, .*, 21 and 9 more; name one, as with --line 2$',
+        match=r'29 rows with "kind" = "usual": lines 2, 3, .*, 21 and 9 more; name one.* --line 2$',
     ):
         explain_row(model, new, row="usual", options=options)
     pairs = Table(
