@@ -36,7 +36,7 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
         (FRAME.drop("name").with_columns(row=pl.int_range(40)), None, None, ""),
         # Amounts in mixed formats identify no rows, either.
         (FRAME.drop("name").with_columns(sum=AMOUNTS), None, None, ""),
-        (FRAME, "colour", None, '"colour" names 2 different rows of 40'),
+        (FRAME, "colour", None, '"colour" has 2 different values in 40 rows'),
     ],
 )
 def test_what_names_the_rows_is_found_and_stated_once(
