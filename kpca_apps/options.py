@@ -355,7 +355,7 @@ def _check_method(values: Any) -> None:
     for name, method in (("ridge", "blocks"), ("sigma", "hoffmann"), ("components", "hoffmann")):
         if getattr(values, name) is not None and values.method != method:
             raise OptionError(
-                name, f"applies to --method {method} only: add that, or leave {flag_of(name)} out"
+                name, f"applies to --method {method} only: choose it, or leave {flag_of(name)} out"
             )
     q = values.components
     if q is not None and q >= 1 and not is_number(q, whole=True):

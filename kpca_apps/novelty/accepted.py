@@ -210,10 +210,9 @@ def _notes(
         rest = "a row whose cells have changed is no longer accepted and is listed again."
         notes.append(f"{name}: {unmatched(len(idle), 'row', where, places)}; {rest}")
     if ignored:
-        noun = "column" if len(ignored) == 1 else "columns"
         hints = (suggest(one, table.columns) for one in ignored)
         notes.append(
-            f"{name}: {where} lacks {noun} {listed(ignored)}, so no row is accepted by it."
+            f"{name}: ignored, as {where} has no such column: {listed(ignored)}."
             f"{next(filter(None, hints), '')}"
         )
     return notes

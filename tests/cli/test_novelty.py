@@ -30,7 +30,7 @@ def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, fold
     assert all(picture.read_bytes()[:4] == b"\x89PNG" for picture in pictures)
     assert done.err.startswith("3 of 60 rows stand out; bird 005")
     heard = " ".join(done.err.split())
-    assert "A choice: a count flags the 3 rows of 60" in heard
+    assert "The count flags the 3 rows of 60" in heard
     assert "How rare: the share of the " in heard
     assert "Against the labels, " in heard
     assert "model.kpca holds rows of birds.csv" in done.err

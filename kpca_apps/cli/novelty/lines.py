@@ -110,8 +110,7 @@ def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
     """Print the first warnings and the number of others."""
     for warning in warnings[:MAX_WARNINGS]:
         console.say(f"Note: {warning}")
-    if len(warnings) > MAX_WARNINGS:
-        more = len(warnings) - MAX_WARNINGS
+    if (more := len(warnings) - MAX_WARNINGS) > 0:
         console.say(f"... and {more} more note{'s' * (more > 1)} in the report.")
 
 

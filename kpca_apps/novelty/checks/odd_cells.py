@@ -333,9 +333,7 @@ def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: st
         )
         rest = "; correct them, or fit a model without the column."
         raise InputError(Note(f"{which}{first}{rest}", f"{which}{rest}", (spec.name,)))
-    what = f"1 cell is not a {noun}" if n == 1 else f"{n} cells are not {noun}s"
-    counts = "counts" if n == 1 else "count"
-    where = f"{'on' if word == 'line' else 'in'} {word} {faults.first_place}"
-    where = where if n == 1 else f"first {where}"
-    which = f"Column {quoted(spec.name)}: {what} and {counts} as missing, {where}"
+    bad = f"1 cell is not a {noun} and counts" if n == 1 else f"{n} cells are not {noun}s and count"
+    where = f"{'first ' * (n > 1)}{'on' if word == 'line' else 'in'} {word} {faults.first_place}"
+    which = f"Column {quoted(spec.name)}: {bad} as missing, {where}"
     return Note(f"{which}{first}.", f"{which}.", (spec.name,))

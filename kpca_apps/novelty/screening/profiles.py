@@ -75,6 +75,6 @@ def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterato
     if n_ids < n_rows:
         place = "row number" if table.lines is None else "line"
         yield (
-            f"{quoted(requested)} has {n_ids:,} different values in {n_rows:,} rows{drawn}: the {place} "
-            f"{TELLS_APART}."
+            f"{quoted(requested)} has {n_ids:,} different values in {n_rows:,} rows{drawn}: "
+            f"the {place} {TELLS_APART}."
         )

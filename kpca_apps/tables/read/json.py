@@ -281,8 +281,7 @@ def _pieces(
     found, changed, of_header = unique_names(kinds)
     names += found
     notes += changed
-    pairs = zip(found, kinds.values(), strict=True)
-    nested = [name for name, of_key in pairs if of_key & {dict, list}]
+    nested = [found[k] for k, of_key in enumerate(kinds.values()) if of_key & {dict, list}]
     notes += [f"{NESTED}: {listed(nested)}."] * bool(nested)
     renamed |= of_header
     types = {key: _column_type(of_key - {type(None)}) for key, of_key in kinds.items()}
