@@ -25,11 +25,11 @@ class NoiseModel(NamedTuple):
 
 # The module of the same name in `kpca_apps/denoise/noise` measures and removes the noise.
 NOISE_MODELS = {
-    "gaussian": NoiseModel(by_white=True),
+    "gaussian": NoiseModel("equally strong everywhere", by_white=True),
     "poisson": NoiseModel(
         "counted light, which is noisier where it is brighter", from_black=True, by_white=True
     ),
-    "speckle": NoiseModel("multiplied", from_black=True, relative=True),
+    "speckle": NoiseModel("in proportion to the brightness", from_black=True, relative=True),
     "impulse": NoiseModel("salt and pepper", beside=True),
     "camera": NoiseModel(
         "photographs as a camera saves them, whose noise neighbouring pixels share"

@@ -64,10 +64,7 @@ class RunOptions(Checked):
     )
     noise: NoiseName = _noise(
         "auto, "
-        + ", ".join(
-            f"{name} ({model.about})" if model.about else name
-            for name, model in NOISE_MODELS.items()
-        )
+        + ", ".join(f"{name} ({model.about})" for name, model in NOISE_MODELS.items())
         + ". auto chooses poisson, with the measured law, if the noise clearly grows with "
         "brightness or is shared by neighbours; camera for photographs as a camera saves "
         "them; else gaussian. It leaves an image unchanged if the noise may be texture.",
