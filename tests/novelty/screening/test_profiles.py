@@ -44,7 +44,9 @@ def test_what_names_the_rows_is_found_and_stated_once(
 ) -> None:
     options = ScreeningOptions(explain=1, columns=ColumnOptions(id=id_column))
     result = screen(table_from_frame(frame), options=options)[0]
-    notes = [text for text in result.run.warnings if "named by" in text or "different rows" in text]
+    notes = [
+        text for text in result.run.warnings if "named by" in text or "different values" in text
+    ]
     assert len(notes) == bool(note)
     assert all(note in text for text in notes)
     ids = [row.id for row in result.ranked]
