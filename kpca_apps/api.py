@@ -995,9 +995,8 @@ def _refuse_forked() -> None:
         _screened_in.append(os.getpid())
     if _screened_in != [os.getpid()]:
         raise RefusedError(
-            "this process was forked from one that had screened tables, and the threads of polars, "
-            "by which a table of any size is read, are not here: start processes by "
-            'multiprocessing.get_context("spawn"), or let Workers start them'
+            "a process forked after tables were screened lacks the threads of polars, which read "
+            'tables: start processes by multiprocessing.get_context("spawn"), or by Workers'
         )
 
 

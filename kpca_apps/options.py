@@ -73,7 +73,7 @@ class Options:
     quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
     dry_run: bool = general("Print what would be done, and stop.", default=False)
     config: Path | None = general(
-        "Read options from a TOML file, without the leading --: quiet = true.", "FILE"
+        "TOML file with options, written without their --: quiet = true.", "FILE"
     )
 
     def __init_subclass__(cls) -> None:
@@ -91,19 +91,19 @@ class NoveltyOptions(Options):
     """Options of screening; each command and function uses some of them."""
 
     share: float | None = _rule(
-        "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
+        "Flag this share of the rows, as you choose. Default without a reference: 0.01.",
         "S",
         between=(0.0, 1.0),
     )
-    count: int | None = _rule("Flag this many rows: a choice, not a test.", "N", within=(1, _MOST))
+    count: int | None = _rule("Flag this many rows, as you choose.", "N", within=(1, _MOST))
     alpha: float | None = _rule(
-        "Flag at this false-alarm rate. Needs clean rows; default with them: 0.05.",
+        "Flag at this false-alarm rate. Needs rows known to be normal; default with them: 0.05.",
         "A",
         between=(0.0, 1.0),
     )
     fdr: float | None = _rule(
-        "False discovery rate: the expected share of false alarms among the flagged rows. Needs "
-        "clean rows.",
+        "Flag at this false discovery rate, the expected share of false alarms among the flagged "
+        "rows. Needs rows known to be normal.",
         "Q",
         between=(0.0, 1.0),
     )
@@ -122,14 +122,14 @@ class NoveltyOptions(Options):
     label: str | None = _column(
         "Column of known labels. It is kept out of the model and used to judge the result.", "COL"
     )
-    positive: str | None = _column("The label that means outlier.", "VALUE")
+    positive: str | None = _column("Value of --label of outliers. Default: guessed.", "VALUE")
     id: str | None = _column(
         "Column that names the rows. Default: a column that looks like an identifier and has no "
         "repeated value.",
         "COL",
     )
     exclude: list[str] | None = _column(
-        "Leave this column out of the model; its values still show (see --hide). Repeatable.", "COL"
+        "Leave this column out of the model, not out of the results: see --hide. Repeatable.", "COL"
     )
     categorical: list[str] | None = _column("Treat this column as categorical. Repeatable.", "COL")
     numeric: list[str] | None = _column("Treat this column as numeric. Repeatable.", "COL")
@@ -139,10 +139,10 @@ class NoveltyOptions(Options):
         "COL",
     )
     hide: list[str] | None = _column(
-        "Use this column, but write its values to no file except the model. Repeatable.", "COL"
+        "Use this column, but show its values nowhere; a model file holds them. Repeatable.", "COL"
     )
     dayfirst: bool | None = _column(
-        "Order of day and month in dates that can be read both ways.",
+        "Order of day and month in dates that can be read both ways. Default: detected.",
         flags=("--dayfirst/--monthfirst",),
     )
     explain: int = _model(
@@ -173,15 +173,19 @@ class NoveltyOptions(Options):
         within=(0.0, float(_MOST)),
     )
     ridge: float | None = _model(
-        "For --method blocks: regularisation of the Tikhonov filter, as a share of the variance.",
+        "For --method blocks: regularisation of the Tikhonov filter, as a share of the "
+        "variance. Default: 0.1; with a reference of n rows 0.1 / n.",
         "R",
         within=RIDGES,
     )
     n_landmarks: int | None = _model(
-        "Number of landmarks of the Nystrom approximation.", "M", within=(2, _MOST)
+        "Number of landmarks of the Nystrom approximation. Default: 300, or 700 with a reference; "
+        "more for --method hoffmann.",
+        "M",
+        within=(2, _MOST),
     )
     calibration: CalibrationName = _model(
-        "How the threshold is calibrated: auto, leave-one-out or split. Needs clean rows.",
+        "How the threshold is calibrated: auto, leave-one-out or split. Needs a clean reference.",
         "HOW",
         default="auto",
     )
@@ -193,13 +197,13 @@ class NoveltyOptions(Options):
     )
     seed: int = _model("Seed of all random draws.", "N", default=0, within=(0, LARGEST_SEED))
     jobs: int | None = _work(
-        "Number of threads, processes or Dask workers. Results do not depend on it.",
+        "Threads, processes or Dask workers. Default: all processors. Results do not depend on it.",
         "N",
         within=(1, MOST_JOBS),
     )
     workers: WorkersName | None = _work(
         "Executor for tables of more than 100,000 rows, which are read in parts: threads, "
-        "processes, or dask for a local cluster.",
+        "processes, or dask for a local cluster. Default: threads.",
         "KIND",
     )
     scheduler: str | None = _work(
@@ -208,9 +212,9 @@ class NoveltyOptions(Options):
         "ADDRESS",
     )
     work_dir: str | None = _work(
-        "Folder that all Dask workers can read, or one in a bucket. Text is converted to it "
-        "once, so that the workers read it themselves and an interrupted run resumes where it "
-        "stopped.",
+        "Folder for Dask workers, which all of them can read, or one in a bucket. Text files are "
+        "converted and stored there once, so that the workers read them themselves and an "
+        "interrupted run resumes where it stopped.",
         "DIR",
     )
     out: str | None = files(
@@ -351,7 +355,7 @@ def _check_method(values: Any) -> None:
     for name, method in (("ridge", "blocks"), ("sigma", "hoffmann"), ("components", "hoffmann")):
         if getattr(values, name) is not None and values.method != method:
             raise OptionError(
-                name, f"applies to --method {method} only: choose that method, or leave {name} out"
+                name, f"applies to --method {method} only: choose it, or leave {flag_of(name)} out"
             )
     q = values.components
     if q is not None and q >= 1 and not is_number(q, whole=True):
@@ -361,7 +365,7 @@ def _check_method(values: Any) -> None:
     if values.method == "hoffmann" and values.calibration == "leave-one-out":
         raise OptionError(
             "calibration",
-            "leave-one-out applies to --method blocks only: leave calibration out",
+            "leave-one-out applies to --method blocks only: leave --calibration out",
         )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from kpca_apps.errors import ConfigError, InputError, KpcaError, about, flag_of, opening
 from kpca_apps.names import one_line, shown, suggest
@@ -28,6 +28,9 @@ SOME_FAILED = 5  # exit code
 _CONFIG = "kpca_apps.config"
 # Typer may contain a copy of click, so take the base of usage errors from typer itself.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+# Typer 0.29.2 shows Python's types, such as <bool>, beside arguments and flags.
+TyperArgument.display_type_rich = lambda self, ctx: None  # type: ignore[method-assign]
+TyperOption.display_type_rich = lambda self, ctx: self.metavar  # type: ignore[method-assign]
 
 
 def group(name: str, help: str) -> typer.Typer:

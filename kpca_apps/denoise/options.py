@@ -25,11 +25,11 @@ class NoiseModel(NamedTuple):
 
 # The module of the same name in `kpca_apps/denoise/noise` measures and removes the noise.
 NOISE_MODELS = {
-    "gaussian": NoiseModel(by_white=True),
+    "gaussian": NoiseModel("equally strong everywhere", by_white=True),
     "poisson": NoiseModel(
         "counted light, which is noisier where it is brighter", from_black=True, by_white=True
     ),
-    "speckle": NoiseModel("multiplied", from_black=True, relative=True),
+    "speckle": NoiseModel("in proportion to the brightness", from_black=True, relative=True),
     "impulse": NoiseModel("salt and pepper", beside=True),
     "camera": NoiseModel(
         "photographs as a camera saves them, whose noise neighbouring pixels share"
@@ -82,9 +82,7 @@ class Options:
             if value not in offered:
                 raise ParameterError(name, f"is {shown(value)}; give one of {', '.join(offered)}")
         if self.bandwidth is not None and self.method == "linear":
-            raise ParameterError(
-                "bandwidth", "applies to the RBF kernel only; choose method rbf or mika as well"
-            )
+            raise ParameterError("bandwidth", "has no effect with method linear; leave one out")
         factor = f"a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
         wide = f"a finite number of {LEAST_BANDWIDTH:g} or more: below, no two patches are similar"
         for name, low, high, what in (

@@ -196,8 +196,8 @@ def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], li
 def unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
     """State that n rows match no row of a table, and where the first ones are."""
     more = f" and {n - len(places):,} more" if n > len(places) else ""
-    rows = f"1 {noun} is" if n == 1 else f"{n:,} {noun}s are"
-    return f"{rows} none of {where} ({', '.join(places)}{more})"
+    rows = f"1 {noun} matches" if n == 1 else f"{n:,} {noun}s match"
+    return f"{rows} no row of {where} ({', '.join(places)}{more})"
 
 
 def _notes(
@@ -210,10 +210,9 @@ def _notes(
         rest = "a row whose cells have changed is no longer accepted and is listed again."
         notes.append(f"{name}: {unmatched(len(idle), 'row', where, places)}; {rest}")
     if ignored:
-        noun, say = ("column", "says") if len(ignored) == 1 else ("columns", "say")
         hints = (suggest(one, table.columns) for one in ignored)
         notes.append(
-            f"{name}: {noun} {listed(ignored)} {say} nothing, for {where} has no such column."
+            f"{name}: ignored, as {where} has no such column: {listed(ignored)}."
             f"{next(filter(None, hints), '')}"
         )
     return notes

@@ -72,14 +72,14 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | Line) -> int:
         if rows.sample_table.lines is None:
             raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
         found = _positions(rows, None, "", line)
-        what = bare = f"row that starts on line {line}"
+        what = bare = f"starts on line {line}; name a row by its number, from 1 to {rows.n_rows}"
     else:
         found, what, bare = _named_rows(rows, id_column, str(row).strip())
     columns = () if id_column is None else (id_column,)
     if len(found) == 1:
         return int(found[0])
     if len(found) == 0:
-        raise InputError(Note(f"{name}: no {what}", f"{name}: no {bare}", columns))
+        raise InputError(Note(f"{name}: no row {what}", f"{name}: no row {bare}", columns))
     # Tell where the rows are, and how to name a single row.
     first = found[:MAX_PLACES]
     # In a table of several files, a line number is ambiguous.
@@ -97,7 +97,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | Line) -> int:
         with_files = f"{', '.join(named)}{more}; {instead}"
         many = f"{name}: {len(found)} rows start on line {line}: rows"
         raise InputError(Note(f"{many} {with_files}", f"{many} {which}", (file_column,)))
-    many, which = f"{name}: {len(found)} rows are a", f": {kind}s {which}"
+    many, which = f"{name}: {len(found)} rows", f": {kind}s {which}"
     raise InputError(Note(f"{many} {what}{which}", f"{many} {bare}{which}", columns))
 
 
@@ -106,12 +106,11 @@ def _named_rows(
 ) -> tuple[NDArray[np.int64], str, str]:
     """Return row indices by id or number, and the search in words, with and without values."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
-    what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
-    bare = what
+    what = bare = f"{quoted(row)}: {numbered}; or name the column of ids with --id"
     if id_column is not None:
         found = _positions(rows, id_column, row)
-        bare = f"row with that {quoted(id_column)}"
-        what = f"row with {quoted(id_column)} {quoted(row)}"
+        bare = f"with that {quoted(id_column)}"
+        what = f"with {quoted(id_column)} = {quoted(row)}"
         if len(found):
             return found, what, bare
         what, bare = f"{what}; {numbered}", f"{bare}; {numbered}"

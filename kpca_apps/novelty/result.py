@@ -778,7 +778,7 @@ class ListedRow:
         """Why a row is missing from the other list."""
         if self.accepted:
             return "accepted"
-        return "not listed" if self.in_both else "not there"
+        return "not listed" if self.in_both else "not in the table"
 
 
 @dataclass(frozen=True)

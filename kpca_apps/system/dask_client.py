@@ -120,5 +120,5 @@ def _greet(distributed: Any, scheduler: str) -> None:
 
 def _no_answer(name: str) -> RefusedError:
     return RefusedError(
-        f"The scheduler {name} does not answer: is it running, and is its address right?"
+        f"The scheduler {name} does not answer: start it (dask scheduler), or correct its address."
     )

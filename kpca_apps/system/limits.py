@@ -36,9 +36,9 @@ def require_addresses() -> None:
     """Raise MemoryLimitError if ``ulimit -v`` is so low that libraries would crash."""
     if most_addresses() < claimed_addresses():
         raise MemoryLimitError(
-            f"ulimit -v allows {most_addresses() / 1e9:.1f} GB of addresses, and "
-            f"{claimed_addresses() / 1e9:.1f} GB are laid claim to, most of which hold nothing: "
-            "allow more, or bound the memory of a container instead."
+            f"ulimit -v allows {most_addresses() / 1e9:.1f} GB of virtual memory, and "
+            f"{claimed_addresses() / 1e9:.1f} GB are reserved, mostly unused: raise the limit, or "
+            "limit the memory of a container instead."
         )
 
 

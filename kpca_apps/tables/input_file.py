@@ -7,6 +7,7 @@ import codecs
 import encodings.aliases
 import hashlib
 import io
+import logging
 import lzma
 import os
 import re
@@ -322,8 +323,8 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
             copy = spool(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
         elif stat.S_ISFIFO(mode := path.stat().st_mode):
             # Opening a pipe, such as a shell's ``<(command)``, blocks until a program writes to it.
-            note = f"{one_line(label, 200)}: waiting for a program that writes to this pipe.\n"
-            waiting = Timer(_PATIENCE, lambda: sys.stderr.write(note))
+            note = f"{one_line(label, 200)}: waiting for a program that writes to this pipe."
+            waiting = Timer(_PATIENCE, logging.getLogger(__name__).warning, ["%s", note])
             waiting.daemon = True
             waiting.start()
             try:

@@ -384,6 +384,6 @@ FILES: list[Reader[InputFile]] = [
     PARQUET,
     ARROW,
     EXCEL,
-    Reader("text", "delimiter encoding skip_rows bad_lines", _read_text),
+    Reader("text files", "delimiter encoding skip_rows bad_lines", _read_text),
 ]
 TEXTS: list[Reader[Text]] = [JSON, DELIMITED]

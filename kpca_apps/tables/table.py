@@ -347,7 +347,7 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
                 notes.append(
                     f'Column "{one_line(name)}": {one_line(label, 60)} has {own.order} and '
                     f"{one_line(first, 60)} {format.order}; each is read by its own format, and "
-                    "shown in that of the latter."
+                    "all are shown in the second."
                 )
     return found, notes
 

@@ -94,7 +94,7 @@ WRONG: dict[str, list[str]] = {
     "--positive": ["no"],
     "--profile": ["no.json", "birds.csv"],
     "--quality": ["best"],
-    "--query": ["SELECT 1"],
+    "--query": ["'SELECT 1'"],
     "--raw-out": ["png"],
     "--reference": ["no.csv", "images"],
     "--region": ["many", "1,2,3", "0,0,0,0", "-1,0,5,5"],

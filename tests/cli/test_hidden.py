@@ -264,7 +264,7 @@ def test_errors_cite_no_hidden_value(kpca: Run) -> None:
     errors = {
         "2: none of the 60 groups": ("screen", write(few, "few", "csv"), "--by", "site", *HIDE),
         "3: no row with that": ("explain", model, table, "--row", "XQ0000"),
-        "3: 132 cells do not read": ("score", model, repeated, "--out", "no"),
+        "3: 132 cells are not": ("score", model, repeated, "--out", "no"),
         "2: does not contain": ("screen", table, "--label", "site", "--positive", "QZsit", *HIDE),
         "2: name the one that means": ("screen", table, "--label", "dose", *HIDE),
         "3: only one value": ("screen", repeated, "--label", "dose", *HIDE),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from itertools import product
@@ -30,7 +31,7 @@ def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, fold
     assert all(picture.read_bytes()[:4] == b"\x89PNG" for picture in pictures)
     assert done.err.startswith("3 of 60 rows stand out; bird 005")
     heard = " ".join(done.err.split())
-    assert "A choice: a count flags the 3 rows of 60" in heard
+    assert "The count flags the 3 rows of 60" in heard
     assert "How rare: the share of the " in heard
     assert "Against the labels, " in heard
     assert "model.kpca holds rows of birds.csv" in done.err
@@ -155,10 +156,11 @@ def test_a_reference_and_parquet(kpca: Run) -> None:
 
 
 def test_json_and_quiet(kpca: Run) -> None:
-    done = kpca("screen", "birds.csv", "--json", "--quiet")
-    assert done.err == ""
+    done, logger = kpca("screen", "birds.csv", "--json", "--quiet"), logging.getLogger("kpca_apps")
+    assert (done.err, logger.isEnabledFor(logging.WARNING)) == ("", False)
     assert done.out == Path("kpca-novelty-birds/result.json").read_text(encoding="utf-8")
     assert json.loads(done.out)["threshold"]["rule"] == "share"
+    assert kpca("screen", "birds.csv", "--force").err and logger.isEnabledFor(logging.WARNING)
 
 
 def test_a_dry_run_prints_the_plan_and_writes_nothing(kpca: Run, folder: Path) -> None:

@@ -312,7 +312,7 @@ def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
         ]
         assert found[0] == found[1] and found[0]["line"] == line and found[0]["row"] == row
     done = kpca("explain", "auto.kpca", "pages.csv", "--line", 23)
-    assert_refused(done, 3, "no row that starts on line 23")
+    assert_refused(done, 3, "no row starts on line 23")
 
 
 def test_a_wrong_cell_among_totals_is_flagged_by_its_line(kpca: Run) -> None:

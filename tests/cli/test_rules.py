@@ -67,7 +67,7 @@ def test_written_rules_are_printed_and_unjudged_rows_counted(invoices: Path, kpc
     table.write_csv("lacking.csv")
     done = kpca("rules", "lacking.csv", "--rules", "rules.json")
     n = table["tax"].null_count()
-    assert f"Not judged, as {n} rows lack a value: gross = net + tax\n" in done.err
+    assert f"Not checked in {n} rows, which lack a value: gross = net + tax\n" in done.err
 
 
 def test_rules_are_found_in_all_lines_where_the_layout_is_off(invoices: Path, kpca: Run) -> None:
@@ -297,7 +297,11 @@ def test_a_table_without_rules_says_so(folder: Path, kpca: Run) -> None:
     assert "No rule holds in nearly all of the 60 rows of one.csv." in done.err
     assert kpca("rules", "one.csv", "--out", "none.json").code == 0
     checked = kpca("rules", "one.csv", "--rules", "none.json")
-    assert (
-        checked.code == 3
-        and "none.json: not a usable file of rules (it holds no rule)" in checked.err
-    )
+    assert checked.code == 0 and "0 of 0 rules of none.json are broken in one.csv." in checked.err
+
+
+def test_a_table_whose_only_rule_is_hidden_says_so(folder: Path, kpca: Run) -> None:
+    net = pl.Series([10 + k * k % 1009 / 100 for k in range(1500)])
+    pl.DataFrame({"net": net, "gross": (1.2 * net).round(3)}).write_csv("two.csv")
+    assert "1 rule holds" in kpca("rules", "two.csv").err
+    assert "No rule without hidden values holds" in kpca("rules", "two.csv", "--hide", "net").err

@@ -60,7 +60,6 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "a kind that is none": (rule("magic", "a", "b"), "Invalid value 'magic' - at `$.rules[0].rule"),
     "a slip in a name": (rule("order", "a", "b", strickt=True), "unknown field `strickt`"),
     "one column too few": (rule("order", "a"), "rule 1: 1 columns for a rule of its kind"),
-    "no rule": (changed(rules=[]), "it holds no rule"),
     "no number": (rule("linear", "a", "b", coefficients=[True]), "Expected `float`, got `bool`"),
     "no text": ("\ufeff{}".encode("utf-16-le")[:-1], "line 1, byte 5 (0x7d) is not utf-16 text"),
     "no column": (rule("unique"), "rule 1: 0 columns"),

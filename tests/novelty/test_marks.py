@@ -126,7 +126,7 @@ def test_marks_of_other_columns_are_refused_and_those_of_changed_rows_reported()
         found(given, table(frame.rename({"x": "y"})))
     got = found(given, table(pl.DataFrame({"x": [1.0, 2.5, 3.5]})))
     assert got.is_accepted.tolist() == [True, False, False]
-    assert "2 marked rows are none of table.csv (row 2, row 3)" in got.notes[0]
+    assert "2 marked rows match no row of table.csv (row 2, row 3)" in got.notes[0]
 
 
 def damaged(block: str) -> str:

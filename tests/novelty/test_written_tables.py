@@ -151,7 +151,7 @@ def test_what_is_not_listed_is_stated_and_stays_empty(
     result = screen(read_table(file), options=OPTIONS)[0]
     assert [row.rank for row in result.lists.flagged] == [1, 2, 3, 4]
     (note,) = (text for text in result.run.warnings if "are flagged" in text)
-    assert note.startswith("16 rows are flagged or have an odd cell: the 4 oddest stand in")
+    assert note.startswith("16 rows are flagged or have an odd cell: only the 4 oddest are in")
     cells = found_columns(result)
     has_reason = cells["reason_column"].is_not_null().to_numpy()  # type: ignore[union-attr]
     np.testing.assert_array_equal(has_reason, result.rows.ranks <= 4)

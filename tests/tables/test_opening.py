@@ -373,16 +373,15 @@ def test_a_mark_inside_the_text_stays_in_its_cell(tmp_path: Path) -> None:
 def test_a_pipe_without_a_writer_is_named_while_it_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, stderr = tmp_path / "rows", io.StringIO()
+    path, notes = tmp_path / "rows", list[str]()
     os.mkfifo(path)
 
-    class Stderr(io.StringIO):
-        def write(self, text: str) -> int:
-            """Write to the pipe once the message is printed."""
-            threading.Thread(target=path.write_text, args=("a,b\n1,2\n",)).start()
-            return stderr.write(text)
+    def write(_: object, text: str, note: str) -> None:
+        """Write to the pipe once the message is logged."""
+        notes.append(text % note)
+        threading.Thread(target=path.write_text, args=("a,b\n1,2\n",)).start()
 
     monkeypatch.setattr("kpca_apps.tables.input_file._PATIENCE", 0.01)
-    monkeypatch.setattr(sys, "stderr", Stderr())
+    monkeypatch.setattr("logging.Logger.warning", write)
     assert read_table(path).frame.height == 1
-    assert stderr.getvalue() == f"{path}: waiting for a program that writes to this pipe.\n"
+    assert notes == [f"{path}: waiting for a program that writes to this pipe."]

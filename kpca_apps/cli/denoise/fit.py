@@ -290,9 +290,7 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
             "brightest."
         )
     if any(map(is_at_brightest, files)):
-        sentences.append(
-            "poisson without a law: sigma is the level at the largest value of the range."
-        )
+        sentences.append("poisson without a range: sigma is the level at the largest value.")
     if any(one.noise == "speckle" for one in files):
         sentences.append(
             "speckle: noise in proportion to the brightness; sigma is its share of it."

@@ -56,18 +56,15 @@ class RunOptions(Checked):
     """Options of ``kpca denoise run``."""
 
     sigma: str = _noise(
-        "Standard deviation of the noise, in the units of the image (of 255 in 8 bits, of 65535 in "
-        "16); for poisson where the image is brightest, for speckle relative to the intensity. "
-        "auto measures it on each image.",
+        "Noise level: auto measures it on each image. As a number: the standard deviation in the "
+        "units of the image (of 255 in 8 bits, of 65535 in 16); for poisson where the image is "
+        "brightest, for speckle relative to the brightness.",
         "S",
         default="auto",
     )
     noise: NoiseName = _noise(
         "auto, "
-        + ", ".join(
-            f"{name} ({model.about})" if model.about else name
-            for name, model in NOISE_MODELS.items()
-        )
+        + ", ".join(f"{name} ({model.about})" for name, model in NOISE_MODELS.items())
         + ". auto chooses poisson, with the measured law, if the noise clearly grows with "
         "brightness or is shared by neighbours; camera for photographs as a camera saves "
         "them; else gaussian. It leaves an image unchanged if the noise may be texture.",
@@ -117,10 +114,10 @@ class RunOptions(Checked):
         default=Method.content,
     )
     method: MethodName = _method(
-        "mika: kernel PCA of groups of similar patches and fixed-point pre-images, once, as in "
-        "1998; and principal components where the patches of a group differ by little more than "
-        "noise. rbf: the same in several passes, with a Tikhonov filter. linear: principal "
-        "components everywhere; text and drawings lose 1 to 2 dB.",
+        "rbf: kernel PCA of groups of similar patches and fixed-point pre-images, in several "
+        "passes with a Tikhonov filter; principal components where the patches of a group differ "
+        "by little more than noise. mika: the same in one pass without the filter, as in 1998. "
+        "linear: principal components everywhere; text and drawings lose 1 to 2 dB.",
         "NAME",
         default=Method.method,
     )
@@ -130,9 +127,9 @@ class RunOptions(Checked):
         "C",
     )
     per_image: str | None = _method(
-        "Table of options for single images: column file, with names as --dry-run lists them, "
-        "and any of strength, luma, chroma, sigma, noise and quality. An empty cell means the "
-        "option of the command. --preview prints lines for it, and a report with marks writes it.",
+        "CSV table of options for single images: a column file, with names as --dry-run lists "
+        "them, and any of strength, luma, chroma, sigma, noise and quality. An empty cell means "
+        "the option of the command. --preview prints lines for it; a report with marks writes one.",
         "FILE",
     )
     stack: bool = _method(
@@ -142,10 +139,10 @@ class RunOptions(Checked):
         default=False,
     )
     mask: str | None = _method(
-        "Image of the same size that is not 0 where there are data; one page for all pages, or "
-        "as many pages. Pixels where it is 0 are neither used nor changed. JPEG is encoded "
-        "again, which changes them slightly; --format png keeps them. Pixels that are not a "
-        "number or fully transparent are always left out.",
+        "Image of the same size, 0 where pixels are to be left out: they are neither used nor "
+        "changed. It has one page for all pages, or as many pages. JPEG is encoded again, which "
+        "changes all pixels slightly; --format png does not. Pixels that are not a number or fully "
+        "transparent are always left out.",
         "FILE",
     )
     region: str | None = _method(
@@ -198,7 +195,7 @@ class RunOptions(Checked):
         within=(1, MOST_JOBS),
     )
     workers: ImageWorkers | None = general(
-        "Executor: processes, or dask for a local cluster. Results do not depend on it.", "KIND"
+        "Executor: processes (default), or dask for a local cluster. Results are the same.", "KIND"
     )
     scheduler: str | None = general(
         "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. Images are sent to its "
@@ -310,5 +307,5 @@ class FitOptions(Checked):
     )
     force: bool = general("Overwrite the model file.", default=False)
     jobs: int | None = general(
-        "Number of threads. Results do not depend on it.", "N", within=(1, MOST_JOBS)
+        "Number of threads. Default: one. Results do not depend on it.", "N", within=(1, MOST_JOBS)
     )

@@ -208,14 +208,14 @@ def explain(
     row: Annotated[
         str | None,
         typer.Option(
-            "--row", help="The row's id as listed in the report, or its number.", metavar="ID"
+            "--row", help="Row to explain: its id as in the report, or its number.", metavar="ID"
         ),
     ] = None,
     line: Annotated[
         int | None,
         typer.Option(
             "--line",
-            help="The line of the file on which the row starts.",
+            help="Row to explain: the line of the file on which it starts.",
             metavar="N",
             parser=whole_number,
         ),
@@ -275,8 +275,8 @@ def compare(
     """Compare the detector with others on a table whose outliers are known.
 
     The others are Hoffmann's kernel PCA (that of screen --method hoffmann), linear PCA, a one-class
-    SVM, Parzen density, an isolation forest and the local outlier factor. All are fitted on all
-    rows, and on a random half of the normal rows (Hoffmann 2007).
+    SVM, Parzen density, an isolation forest and the local outlier factor. Each is fitted
+    on all rows, and once more on a random half of the normal rows (Hoffmann 2007).
     """
     from kpca_apps.cli.novelty.run import open_folder, print_plan, running
     from kpca_apps.novelty.screening.model import ScreeningOptions
@@ -327,7 +327,7 @@ def rules(
         Path | None,
         typer.Option(
             "--rules",
-            help="Check the table against the rules in this file, written with --format json.",
+            help="Check the table against the rules in this file, which --format json wrote.",
             metavar="FILE",
         ),
     ] = None,
@@ -347,9 +347,10 @@ def rules(
     """Find rules between columns, or check a table against them.
 
     A rule holds in nearly all rows: start <= end, total = net + tax, one city for each ZIP. Each is
-    printed with the rows that break it. It is found, not known: read it before you rely on it.
+    printed with the rows that break it. A rule may hold without being intended: read it before
+    you rely on it.
 
-    With --rules the exit code is 5 where a row of the table breaks one.
+    With --rules, the exit code is 5 if a row breaks a rule.
     """
     from kpca_apps.cli.novelty.rules import Target, find, run_check
     from kpca_apps.cli.novelty.run import require_inputs

@@ -110,8 +110,7 @@ def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
     """Print the first warnings and the number of others."""
     for warning in warnings[:MAX_WARNINGS]:
         console.say(f"Note: {warning}")
-    if len(warnings) > MAX_WARNINGS:
-        more = len(warnings) - MAX_WARNINGS
+    if (more := len(warnings) - MAX_WARNINGS) > 0:
         console.say(f"... and {more} more note{'s' * (more > 1)} in the report.")
 
 
@@ -210,20 +209,20 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
         lines += [*column_lines(kinds[: TOP + 1]), ""]
     for title, rows in (("New on the list:", diff.appeared), ("No longer on it:", diff.removed)):
         if rows:
-            cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]
+            cells: list[tuple[str, ...]] = [("row", "rank before", "rank now")]
+            reasons = [""]
             for row in rows[:TOP]:
-                ranks = (
-                    str(rank) if rank is not None else row.elsewhere
-                    for rank in (row.before, row.now)
-                )
-                why = row.reason
+                ranks = (str(rank or row.elsewhere) for rank in (row.before, row.now))
+                cells.append((one_line(row.name, 40), *ranks))
+                reasons.append(row.reason)
                 if row.changed:
                     name, before, now = row.changed[0]
-                    why = f"{name} now {now or 'nothing'}, was {before or 'nothing'}"
-                cells.append((one_line(row.name, 20), *ranks, one_line(why, 34)))
+                    reasons[-1] = f"{quoted(name)} is {now or 'empty'}, was {before or 'empty'}"
+            lines.append(title)
+            for line, why in zip(column_lines(cells), reasons, strict=True):
+                lines += [line, *_paragraphs([why], indent=6)]
             more = len(rows) - TOP
-            left = [f"... and {more:,} more in the report."] if more > 0 else []
-            lines += [title, *column_lines(cells), *left, ""]
+            lines += [f"... and {more:,} more in the report."] * (more > 0) + [""]
     if diff.moved:
         lines += moved_lines(diff.moved, diff.old.table)
     return lines

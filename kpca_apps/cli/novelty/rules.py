@@ -118,7 +118,8 @@ def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
             first = listed_rows(found, rows, FIRST, run.execution)
     console, name = run.console, one_line(rows.source.name)
     n = len(found.rules)
-    noun = "1 rule holds" if n == 1 else f"{n:,} rules hold" if n else "No rule holds"
+    none = f"No rule {'without hidden values ' * bool(found.hidden)}holds"
+    noun = "1 rule holds" if n == 1 else f"{n:,} rules hold" if n else none
     console.say(f"{noun} in nearly all of the {rows.source.n_rows:,} rows of {name}.")
     say_warnings(console, found.notes)
     lines = found_lines(found, first)
@@ -177,9 +178,9 @@ def unjudged_lines(rules: HeldRules) -> list[str]:
     lines = []
     for held in lacking[:FIRST]:
         left = rules.n_rows - held.n_rows
-        noun = "row lacks" if left == 1 else "rows lack"
+        noun = "row, which lacks" if left == 1 else "rows, which lack"
         rule = phrase(held.rule, rules.by_name, rules.hidden)
-        lines += wrapped(f"Not judged, as {left:,} {noun} a value: {rule}", hanging=_HANGING)
+        lines += wrapped(f"Not checked in {left:,} {noun} a value: {rule}", hanging=_HANGING)
     if (more := len(lacking) - FIRST) > 0:
         lines.append(f"  ... and {more:,} more rules that some rows lack a value of")
     return lines

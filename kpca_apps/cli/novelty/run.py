@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -113,6 +114,7 @@ class Run:
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run and its workers, which end with the block."""
     check_limits(SimpleNamespace(jobs=options.jobs))
+    logging.getLogger("kpca_apps").setLevel(logging.ERROR if options.quiet else logging.NOTSET)
     elsewhere = on_dask(options.workers, options.scheduler)
     jobs = options.jobs
     if jobs is None and not elsewhere:

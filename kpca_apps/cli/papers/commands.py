@@ -43,7 +43,7 @@ def run(
     data are missing are listed, the others run, and the exit code is 5. After an interrupt the
     finished experiments are saved (in DIR.interrupted, if DIR holds an earlier result).
 
-    All take about five minutes with the data on two processors, one minute without.
+    On two processors all take about five minutes; those that need no data, one minute.
     """
     from kpca_apps.cli.papers.run import run_experiments
 

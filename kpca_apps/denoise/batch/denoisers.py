@@ -74,7 +74,7 @@ class Denoiser:
 
     def of_large_page(self) -> GroupDenoiser:
         """Return the denoiser for a page that does not fit into memory."""
-        raise ConfigError("a page of this size can only be denoised without a model; cut it")
+        raise ConfigError("so large a page can only be denoised without a model; cut the image")
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
         """Denoise the mosaic of a raw file."""
@@ -185,11 +185,11 @@ class GroupDenoiser(Denoiser):
         if self.options.noise not in STACK_NOISES:
             raise ConfigError(
                 f"noise is {self.options.noise!r}, but a page of this size can only be denoised "
-                f"for {', '.join(STACK_NOISES)} noise; cut it"
+                f"for {', '.join(STACK_NOISES)} noise; cut the image"
             )
         for name in ("mask", "region"):
             if getattr(self, name) is not None:
-                raise ConfigError(f"{name} cannot be used for a page of this size; cut it")
+                raise ConfigError(f"{name} cannot be used for so large a page; cut the image")
         return self
 
     def knowing(

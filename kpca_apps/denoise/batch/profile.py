@@ -66,7 +66,7 @@ def read_profile(path: str | Path) -> tuple[KindNoise, ...]:
         raise InputError(f"{label}: holds no noise; {again}.")
     names = [one.images for one in found]
     if len(set(names)) < len(names) or not all(map(_is_sound, found)):
-        raise InputError(f"{label}: is damaged (noise that cannot be); {again}.")
+        raise InputError(f"{label}: is damaged (impossible noise); {again}.")
     return found
 
 

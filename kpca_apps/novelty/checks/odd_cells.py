@@ -321,22 +321,19 @@ class CellFaults:
 
 
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
-    """Return a note on a column's unreadable cells; InputError if most cells are unreadable."""
+    """Return a note on the unreadable cells of a column; InputError if most of several are."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
     # Say "possible date", since an impossible date still looks like a date.
     noun = noun if noun == "number" else f"possible {noun}"
     first = f" ({quoted(faults.first)})"
-    if 2 * n > faults.n_cells - faults.n_missing:
-        unread = "1 cell does not read so" if n == 1 else f"{n} cells do not read so"
+    if n > 1 and 2 * n > faults.n_cells - faults.n_missing:
         which = (
             f"{name}, {word} {faults.first_place}: column {quoted(spec.name)} holds {noun}s in "
-            f"the reference, but {unread}, the first here"
+            f"the reference, but {n} cells are not {noun}s, this one first"
         )
         rest = "; correct them, or fit a model without the column."
         raise InputError(Note(f"{which}{first}{rest}", f"{which}{rest}", (spec.name,)))
-    what = f"1 cell is not a {noun}" if n == 1 else f"{n} cells are not {noun}s"
-    counts = "counts" if n == 1 else "count"
-    where = f"{'on' if word == 'line' else 'in'} {word} {faults.first_place}"
-    where = where if n == 1 else f"first {where}"
-    which = f"Column {quoted(spec.name)}: {what} and {counts} as missing, {where}"
+    bad = f"1 cell is not a {noun} and counts" if n == 1 else f"{n} cells are not {noun}s and count"
+    where = f"{'first ' * (n > 1)}{'on' if word == 'line' else 'in'} {word} {faults.first_place}"
+    which = f"Column {quoted(spec.name)}: {bad} as missing, {where}"
     return Note(f"{which}{first}.", f"{which}.", (spec.name,))

@@ -216,9 +216,10 @@ def _rows(
     is_flagged = _text(["flagged"]).str.to_lowercase().eq("true")
     if "accepted" in table.columns[len(run.columns) :]:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
-    parts = []
+    parts, n_before = list[pl.DataFrame](), 0
     for part in in_parts(table).tables():
         frame = part.frame.select(
+            pl.int_range(n_before + 1, n_before + 1 + pl.len()).alias("row"),
             _text([run.written[name] for name in keys]).alias("key"),
             is_flagged.or_(_text(["reason_column"]) != "").alias("is listed"),
             marked.alias("is accepted"),
@@ -229,6 +230,7 @@ def _rows(
         kept = "is listed" if wanted is None else pl.col("key").is_in([*wanted])
         rows = frame.with_columns(as_written(frame["key"])).filter(kept)
         parts.append(rows.with_columns(map(as_written, rows.select(pl.selectors.string()))))
+        n_before += part.frame.height
     return pl.concat(parts).sort("place").unique("key", keep="first", maintain_order=True)
 
 
@@ -288,7 +290,7 @@ def _listed(
         int(one["place"]) if one is not None and one["is listed"] else None for one in (was, become)
     )
     return ListedRow(
-        name=one_line(row["key"], CELL) if key else f"row of rank {row['place']}",
+        name=one_line(row["key"], CELL) if key else f"row {row['row']:,}",
         before=before,
         now=now,
         in_both=was is not None and become is not None,

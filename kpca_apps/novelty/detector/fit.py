@@ -65,6 +65,7 @@ MAX_EXACT_ROWS = 5_000
 # Largest number of rows from which expected values come, and of their cells: model files hold them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
 LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, excluded from expected values
+_NEARLY_EQUAL = "Most rows are nearly equal: small differences between their scores mean little."
 # Limits on rows and cells from which the scores of cells are learned. Most tables have fewer rows,
 # and so many rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
@@ -160,7 +161,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
         raise OptionError(
             "calibration",
             f"{calibration} needs a clean reference, rows known to be normal: give one, or leave "
-            "calibration out",
+            "--calibration out",
         )
 
 
@@ -397,11 +398,9 @@ class _Fitting:
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))
-        doubt = doubt_of_jitter(basis, rho)
-        warnings = (doubt,) if doubt else ()
+        warnings: tuple[str, ...] = (_NEARLY_EQUAL,) if doubt_of_jitter(basis, rho) else ()
         if np.median(np.concatenate([alone, others])) >= 0.95 * sums.norm / sums.n:
-            warnings = (
-                *warnings,
+            warnings += (
                 "Most rows resemble no landmark at all (bandwidth too small, or too many "
                 "unrelated columns): scores of such rows differ little and mean little.",
             )

@@ -260,8 +260,8 @@ def _last_notes(
     n_cells, n_cells_listed = lists.n_odd_cells, sum(len(c.rows) for c in lists.odd_cells)
     if n_all != n_listed:
         yield (
-            f"{n_all:,} rows are flagged or have an odd cell: the {n_listed:,} oddest stand in the "
-            "list of flagged rows, and no other has a reason; the scored table marks all."
+            f"{n_all:,} rows are flagged or have an odd cell: only the {n_listed:,} oddest are in "
+            "the list of flagged rows, with reasons; the scored table marks all."
         )
     if n_cells_listed != n_cells:
         yield (f"{n_cells:,} cells are odd: the {n_cells_listed:,} clearest are listed.")

@@ -168,8 +168,6 @@ def _rules_of(text: str) -> HeldRules:
             f"format {head.format_version}, where this version reads format {FORMAT_VERSION}"
         )
     read = msgspec.json.decode(text, type=_Document)
-    if not read.rules:
-        raise ValueError("it holds no rule")
     held = tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in read.rules)
     require_sound(read.columns, held)
     named = {name for record in read.rules for name in record.rule.columns}

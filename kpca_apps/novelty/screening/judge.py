@@ -477,8 +477,8 @@ def flag(
             warnings = (f"{few}: {instead}",)
     elif set_before is not None:
         statement = (
-            f"A choice: the threshold that {rule.name} {setting:.3g} set on the table the model "
-            f"was fitted on; {NO_RATE}."
+            f"The threshold was set by {rule.name} {setting:.3g} on the table the model was fitted "
+            f"on; {NO_RATE}."
         )
     else:
         statement = _choice_statement(rule, n_flagged, n)
@@ -491,16 +491,16 @@ def flag(
 def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
     """State which rows a choice (share or count) flags, and whether ties add or remove rows."""
     count = rule.count(n)
-    chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
+    chosen = f"The share of {_percent(rule.setting)}" if rule.name == "share" else "The count"
     rows = f"{count:,} row{'s' if count > 1 else ''}"
     if n_flagged < count:
         rest = "all score alike: none is flagged"
         if n_flagged:
             only = f"only the other {n_flagged:,} {'is' if n_flagged == 1 else 'are'} flagged"
             rest = f"{n - n_flagged:,} of them score alike: {only}"
-        return f"A choice: {chosen} asks for {rows} of {n:,}, but {rest}"
+        return f"{chosen} asks for {rows} of {n:,}, but {rest}"
     verb = "scores" if count == 1 else "score"
-    statement = f"A choice: {chosen} flags the {rows} of {n:,} that {verb} highest"
+    statement = f"{chosen} flags the {rows} of {n:,} that {verb} highest"
     if n_flagged == count:
         return statement
     more = n_flagged - count

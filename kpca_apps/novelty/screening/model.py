@@ -77,7 +77,7 @@ class ScreeningOptions:
             )
         check_limits(self)
         if self.positive is not None and self.columns.label is None:
-            raise OptionError("positive", "names a value of the label column: give the --label too")
+            raise OptionError("positive", "names a value of the label column: give --label too")
 
     @classmethod
     def of(cls, options: NoveltyOptions) -> ScreeningOptions:

@@ -12,7 +12,7 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.tables.values import Column, DateFormat
 
 SHOWN_LEVELS = 12  # largest number of levels in the small figures of the report
-NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
+NAMED_BY, TELLS_APART = "Rows are named by", "shows which row is meant"
 
 
 def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
@@ -75,6 +75,6 @@ def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterato
     if n_ids < n_rows:
         place = "row number" if table.lines is None else "line"
         yield (
-            f"{quoted(requested)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} "
-            f"{TELLS_APART}."
+            f"{quoted(requested)} has {n_ids:,} different values in {n_rows:,} rows{drawn}: "
+            f"the {place} {TELLS_APART}."
         )

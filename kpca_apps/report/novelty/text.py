@@ -130,7 +130,7 @@ def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
         text = share_words(share, row)
         if len(reasons) > 1:
             text = f"together {text}"
-        written += zip(reasons, [text, *["with the former"] * (len(reasons) - 1)], strict=True)
+        written += zip(reasons, [text, *["included above"] * (len(reasons) - 1)], strict=True)
     return written
 
 

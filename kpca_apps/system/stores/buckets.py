@@ -480,6 +480,6 @@ def reason(text: str, address: str = "s3://") -> str:
     if re.search(r"SLOW_DOWN|HTTP status (code: )?50\d|\b50\d [A-Z]", text):
         return "the store is overloaded, or fails (5xx); try again later."
     if _UNREACHABLE.search(text):
-        return f"the store cannot be reached; see to the network, and to {_PLACES[store]}."
+        return f"the store cannot be reached; check the network, and {_PLACES[store]}."
     first_line = re.sub(r"\s*\(Request ID: [^)]*\)", "", text.strip().partition("\n")[0])
     return f"the store refuses: {one_line(first_line.rstrip('.'), 160)}."

@@ -213,5 +213,5 @@ def _sentence(kind: str, text: str) -> str:
     line = _BEFORE.sub("", text.strip()).split("\n", 1)[0].strip().rstrip(".;:!")
     line = one_line(_OF_ADDRESS.sub(r'\1 "..."', line), 200)
     if any(words in text for words in _OF_PASSWORDS):
-        line += "; give the password by PGPASSWORD, a .pgpass file or a service"
+        line += "; give the password in PGPASSWORD, ~/.pgpass or pg_service.conf"
     return f"{kind} says: {line}."

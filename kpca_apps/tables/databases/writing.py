@@ -84,9 +84,7 @@ def _write(
 
 def _target(uri: str, table: str) -> tuple[Address, TableName]:
     if not is_database(uri):
-        raise OptionError(
-            "write_to", "writes to the database that is read; this is a file: leave it out."
-        )
+        raise OptionError("write_to", "needs a TABLE in a database, not in a file: leave it out.")
     try:
         name = table_name(table)
     except OptionError as error:

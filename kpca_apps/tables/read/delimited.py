@@ -403,4 +403,4 @@ def _read(text: Text) -> Table | PartedTable:
     return table_of(text, rows, table.body, format="csv", delimiter=table.delimiter)
 
 
-DELIMITED = Reader("text", "delimiter encoding skip_rows bad_lines", _read)
+DELIMITED = Reader("text files", "delimiter encoding skip_rows bad_lines", _read)

@@ -19,13 +19,13 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from kpca_apps.errors import InputError
-from kpca_apps.names import one_line, unique_names
+from kpca_apps.names import listed, one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.limits import COPIES, MOST_EMPTY_CELLS, long_row, require_columns
 from kpca_apps.tables.input_file import CHANGED, Chunks
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.read.text import BadLines, Text
-from kpca_apps.tables.table import PartedTable, Rows, Table
+from kpca_apps.tables.table import NESTED, PartedTable, Rows, Table
 
 _LINES = (".jsonl", ".ndjson")
 # How a JSON file begins. A bracket alone may also begin delimited text.
@@ -281,6 +281,8 @@ def _pieces(
     found, changed, of_header = unique_names(kinds)
     names += found
     notes += changed
+    nested = [found[k] for k, of_key in enumerate(kinds.values()) if of_key & {dict, list}]
+    notes += [f"{NESTED}: {listed(nested)}."] * bool(nested)
     renamed |= of_header
     types = {key: _column_type(of_key - {type(None)}) for key, of_key in kinds.items()}
     for records, numbers in kept if is_kept else _again(source, kinds, left_out):

@@ -280,6 +280,12 @@ def test_a_column_of_which_most_cells_do_not_read_is_refused_for_the_whole_table
         [*halves[0].sentences(PLAN, "t.csv", in_lines=False)]
 
 
+def test_a_bad_cell_of_a_single_row_is_noted_as_in_a_large_table() -> None:
+    one = faults_of(Table(pl.DataFrame({"a": ["x"], "b": ["u"], "c": ["u"]}), None, CLEAN.source))
+    note, *_ = one.sentences(PLAN, "t.csv", in_lines=False)
+    assert note == 'Column "a": 1 cell is not a number and counts as missing, in row 1.'
+
+
 def test_gaps_that_no_row_drawn_had_are_stated() -> None:
     frame = pl.DataFrame({"a": ["", "1.5", "2.5"], "b": ["u"] * 3, "c": ["u"] * 3})
     faults = faults_of(Table(frame, None, CLEAN.source))

@@ -225,6 +225,14 @@ def test_of_tables_without_a_common_row_rates_and_kinds_are_compared() -> None:
     assert not diff_runs(Path("old"), run(later, "new", "--count", "3", "--force")).is_apart
 
 
+def test_rows_without_an_identifier_are_named_by_their_numbers() -> None:
+    before = table().drop("code")
+    after = before.clone()
+    after[20, "height"] = 17.0
+    diff = diff_runs(run(before, "old"), run(after, "new"))
+    assert [row.name for row in diff.appeared] == ["row 21"]
+
+
 def test_the_command_prints_the_changes_and_writes_a_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

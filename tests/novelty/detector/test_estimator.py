@@ -359,7 +359,7 @@ def test_one_gross_value_does_not_blind_its_column():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"sigma": 5.0}, "sigma= applies to method= hoffmann only: choose that method"),
+        ({"sigma": 5.0}, "sigma= applies to method= hoffmann only: choose it, or leave sigma= out"),
         ({"components": 5}, "components= applies to method= hoffmann"),
         (HARD | {"ridge": 0.1}, "ridge= applies to method= blocks"),
         (HARD | {"kernel": RBF(1.0), "sigma": 5.0}, "sigma=5 is no width of kernel="),

@@ -112,8 +112,8 @@ def test_a_row_is_accepted_if_some_row_equals_it(
     expected = [any(equal(row, other) for other in accept) for row in rows]
     assert matches.is_accepted.tolist() == [*expected, False]
     idle = sum(not any(equal(row, other) for row in rows) for other in accept)
-    assert (f"{idle} rows are none" in " ".join(matches.notes)) == (idle > 1)
-    assert (f"{idle} row is none" in " ".join(matches.notes)) == (idle == 1)
+    assert (f"{idle} rows match no row" in " ".join(matches.notes)) == (idle > 1)
+    assert (f"{idle} row matches no row" in " ".join(matches.notes)) == (idle == 1)
     in_parts = find_accepted(other, parted(whole, part_rows=size), [POINT])
     assert in_parts.is_accepted.tolist() == matches.is_accepted.tolist()
     assert in_parts.notes == matches.notes
@@ -148,7 +148,7 @@ def test_accepted_rows_missing_from_the_table_are_reported() -> None:
     lines = np.array([2, 3, 5])
     accept = Table(pl.DataFrame({"x": ["1", "7", "8"]}), lines, rows.source)
     (note,) = find(accept, rows, POINT).notes
-    assert "2 rows are none of table.csv (line 3, line 5)" in note
+    assert "2 rows match no row of table.csv (line 3, line 5)" in note
     assert "listed again" in note
 
 

@@ -124,7 +124,7 @@ def test_a_row_whose_cell_has_changed_is_listed_again() -> None:
         and result.lists.accepted.n_rows == 13
     )
     (note,) = [text for text in result.run.warnings if "fine.csv" in text]
-    assert "1 row is none of parcels.csv (row 4)" in note
+    assert "1 row matches no row of parcels.csv (row 4)" in note
 
 
 def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ def test_a_row_of_the_list_is_explained_as_on_the_list() -> None:
     [
         ({"row": "31"}, "numbered from 1 to 30"),
         ({"row": "0"}, "numbered from 1 to 30"),
-        ({"row": "bird"}, '"name" "bird"; rows are numbered from 1 to 30$'),
+        ({"row": "bird"}, '"name" = "bird"; rows are numbered from 1 to 30$'),
         ({"row": "x", "options": HIDDEN}, "from 1 to 30; or name the column of ids with --id$"),
-        ({"row": 1}, "no row that starts on line 1"),
+        ({"row": 1}, "no row starts on line 1; name a row by its number, from 1 to 30"),
     ],
 )
 def test_no_such_row(
@@ -79,7 +79,7 @@ def test_an_id_that_names_several_rows_is_refused_with_their_lines(
     options = ScreeningOptions(columns=ColumnOptions(id="kind"))
     with pytest.raises(
         InputError,
-        match=r'29 rows .* "usual": lines 2, 3, 4, .*, 21 and 9 more; name one, as with --line 2$',
+        match=r'29 rows with "kind" = "usual": lines 2, 3, .*, 21 and 9 more; name one.* --line 2$',
     ):
         explain_row(model, new, row="usual", options=options)
     pairs = Table(
@@ -88,7 +88,9 @@ def test_an_id_that_names_several_rows_is_refused_with_their_lines(
         new.source,
     )
     options = ScreeningOptions(columns=ColumnOptions(id="ring"))
-    with pytest.raises(InputError, match=r'2 rows .* "r3": lines 8, 9; name one, as with --line 8'):
+    with pytest.raises(
+        InputError, match=r'2 rows with "ring" = "r3": lines 8, 9; name one, as with --line 8'
+    ):
         explain_row(model, pairs, row="r3", options=options)
 
 

@@ -32,7 +32,7 @@ TIED = np.where(np.arange(200) == 17, 9.0, 1.0)
     [
         (Rule("count", 2), SCORES, None, 2, "2 rows of 5.*no false-alarm rate"),
         (Rule("count", 2), SCORES, NINE, 2, "; p-values say how rare each score is among normal"),
-        (Rule("share", 0.01), SCORES, None, 1, "^A choice: a share of 1 % flags the 1 row of 5"),
+        (Rule("share", 0.01), SCORES, None, 1, "^The share of 1 % flags the 1 row of 5"),
         (Rule("share", 0.01), TIED, None, 1, "2 rows of 200, but 199 of them score alike: only "),
         (Rule("fdr", 0.1), np.array([2000.0, 1999.0, 5.0, 6.0]), MANY, 2, "are expected to be"),
         (Rule("fdr", 0.1), np.full(4, 2000.0), MANY, 4, "are expected to be false alarms"),

@@ -185,7 +185,7 @@ def test_two_rules_exclude_each_other() -> None:
         (HARD | {"sigma": 1e200}, "--sigma must be at most"),
         ({"method": "hofman"}, '--method must be blocks, hoffmann, .* Did you mean "hoffmann"'),
         ({"calibration": "loo"}, "--calibration must be auto, leave-one-out, split"),
-        ({"positive": "x"}, "give the --label too"),
+        ({"positive": "x"}, "give --label too"),
     ],
 )
 def test_contradicting_options_are_refused(options: dict[str, object], message: str) -> None:

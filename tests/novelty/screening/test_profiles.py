@@ -36,7 +36,7 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
         (FRAME.drop("name").with_columns(row=pl.int_range(40)), None, None, ""),
         # Amounts in mixed formats identify no rows, either.
         (FRAME.drop("name").with_columns(sum=AMOUNTS), None, None, ""),
-        (FRAME, "colour", None, '"colour" names 2 different rows of 40'),
+        (FRAME, "colour", None, '"colour" has 2 different values in 40 rows'),
     ],
 )
 def test_what_names_the_rows_is_found_and_stated_once(
@@ -44,7 +44,9 @@ def test_what_names_the_rows_is_found_and_stated_once(
 ) -> None:
     options = ScreeningOptions(explain=1, columns=ColumnOptions(id=id_column))
     result = screen(table_from_frame(frame), options=options)[0]
-    notes = [text for text in result.run.warnings if "named by" in text or "different rows" in text]
+    notes = [
+        text for text in result.run.warnings if "named by" in text or "different values" in text
+    ]
     assert len(notes) == bool(note)
     assert all(note in text for text in notes)
     ids = [row.id for row in result.ranked]

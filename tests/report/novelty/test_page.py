@@ -92,7 +92,7 @@ def test_odd_cells_and_hints_are_on_the_first_screen_and_many_are_folded() -> No
 def test_columns_that_are_odd_together_are_one_reason() -> None:
     text = Page(rendered("together")).text
     assert "together 75 %" in text
-    assert text.count("with the former") > 1
+    assert text.count("included above") > 1
     assert "farthest off" in text
     assert text.count("14 rows: ") == 8
     assert "one of each kind of reason" not in text  # the first two rows are of two kinds

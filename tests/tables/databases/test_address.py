@@ -129,7 +129,7 @@ PASSWORDS = (
 def test_a_password_is_refused_and_not_repeated(form: str, password: str) -> None:
     with pytest.raises(ConfigError) as refused:
         refuse_password(form.format(password))
-    assert password in ":" or password not in str(refused.value).replace("a .pgpass", "")
+    assert password in ":" or password not in str(refused.value).replace("~/.pgpass", "")
     if form.startswith("postgres"):
         with pytest.raises(ConfigError, match="PGPASSWORD"):
             open_table(form.format(password))

@@ -41,6 +41,7 @@ def test_a_list_is_read_as_its_records_are_as_lines(
     table = read(around.format(json.dumps(RECORDS, indent=indent)), tmp_path, name)
     assert table.frame.equals(expected)
     assert table.source.format == "json"
+    assert 'Lists and records read as text: "c".' in table.source.notes
 
 
 def test_integers_keep_all_digits(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
     rises = any(law.rises for law in found.laws)
     if not info.established:
         if info.noise in ("camera", "poisson"):
-            return "lies in spectral lines, as the screen of a print does"
+            return "is a regular pattern, such as the screen of a printed picture"
         faint = info.sigma <= FAINT * info.data_range
         return f"{'is too faint to distinguish from' if faint else 'may be'} fine texture"
     if requested != "auto":
