@@ -38,8 +38,9 @@ Mask = NDArray[np.bool_]  # True where there are data
 REACH, ENOUGH = 1.0, 0.1
 MIRRORINGS = 8  # largest number of mirrorings to fill a hole; sparse data would need hundreds
 # Largest distance in pixels from which a residual is drawn. Measured on simulated images that lack
-# half of the pixels, or every other row: the noise level is .95 to 1.06 times the true level;
-# without 70 %, .87 to 1.03 times. Distance 8 gives down to .85; 24, up to 1.33 in texture.
+# half of the pixels, or every other row: the noise level is .95 to 1.06 times the true level. If 70
+# percent are lacking, it is .87 to 1.03 times the true level. A distance of 8 gives as little as
+# .85; 24 gives up to 1.33 in texture.
 NEARBY = 12
 # Side of the squares that make up padding; clipped noise has no constant squares of this side.
 SOLID = 5
@@ -85,7 +86,7 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
     """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None for all.
 
     Pixels outside the mask, with NaN in a channel, or transparent (fourth channel 0, unless 0
-    everywhere) are excluded. Raises InputError for infinite data, and without data.
+    everywhere) are excluded. Raises InputError if data are infinite, or if there are none.
     """
     data = None if mask is None or mask.all() else mask
     odd = []  # channels with NaN or infinity

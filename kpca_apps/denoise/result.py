@@ -16,8 +16,7 @@ from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relati
 # Strength of the weaker result, which keeps some grain (a lower noise level would leave blotches
 # where noise looks like detail); and factor of the noise level for the stronger result.
 WEAKER, STRONGER = 0.6, 1.3
-# Least log likelihood ratio of a rising law to noise of equal strength everywhere.
-BEATS = 5.0
+BEATS = 5.0  # least log likelihood ratio of a rising law to noise of equal strength everywhere
 # Blur in pixels above which neighbours share their noise; a smaller blur is barely visible.
 SHARED_BLUR = 0.4
 
@@ -91,8 +90,9 @@ class NoiseLaw:
 
     At mean brightness, the true variance is within `interval` times that of the law in 90 % of
     simulated pictures with white noise, and in 70 % with noise that neighbours share. The interval
-    also contains the variance at 90 % of the pixels that show only noise. Log odds are against all
-    laws with this blur; those of white noise are against noise with this blur.
+    also contains the variance at 90 % of the pixels that show only noise. `log_odds_flat` compares
+    noise of equal strength with all laws of this blur, `log_odds_white` white noise with noise of
+    this blur.
     """
 
     gain: float  # in the units of the measured image
@@ -128,7 +128,7 @@ class NoiseLaw:
         return len(self.brightness) == 1
 
     def in_units(self, unit: float, lowest: float) -> NoiseLaw:
-        """Return the law of an image whose values are x / unit + lowest."""
+        """Return the law for values x / unit + lowest instead of x."""
         return replace(
             self,
             gain=self.gain / unit,
@@ -199,7 +199,7 @@ class ImageOutcome:
     established: bool = True  # whether noise was established; if not, the image is unchanged
     impulses: bool = False  # whether single pixels stand out, but another noise model was used
     evidence: Evidence = Evidence()  # for the first unchanged page, or else the first page
-    own_settings: Mapping[str, Any] = field(default_factory=dict)  # other than the batch's
+    own_settings: Mapping[str, Any] = field(default_factory=dict)  # settings other than the batch's
     residual: Residual | None = None  # residual of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
     notes: tuple[str, ...] = ()  # sentences on differences from the input
@@ -285,7 +285,7 @@ class DenoisingResult:
     def mean_comparison(self) -> Comparison | None:
         """Means over the images with a reference, each method over the same images.
 
-        An infinite ratio, of an image equal to its reference, makes the mean infinite.
+        The infinite PSNR of an image equal to its reference makes the mean infinite.
         """
         found = [image.comparison for image in self.images if image.comparison is not None]
         return mean_comparison(found) if found else None

@@ -47,17 +47,15 @@ LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
 # Share of noise in the energy of upper frequencies, in the two quietest classes, above which noise
 # is certain. Noise is then 1.5 times structure, which is rare in clean photographs.
 DOMINANT = 0.6
-# Largest energy of the third class, relative to the quietest, for correlated noise. The noise has
-# the falling spectrum of texture, but unlike texture is equally strong everywhere.
+# Largest energy of the third class, relative to the quietest, for correlated noise, which has the
+# falling spectrum of texture, but is equally strong everywhere.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.15
-SHARED_LEVEL = 2.0  # least level, of 255, of correlated noise: clean photographs have such grain
+SHARED_LEVEL = 2.0  # correlated noise is above this level (of 255), which grain can reach
 FEWEST_SHARED = 192 * 192  # least number of pixels: a smaller image may consist of one texture
 
-# Spectra of texture, and their log priors.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
-# Relative variance of a mean that remains for any number of pixels.
-LEAST_VARIANCE = 0.02**2
+LEAST_VARIANCE = 0.02**2  # least relative variance of a mean energy, over any number of pixels
 # Number of noise levels in a grid, and ratio of the highest to the lowest. The first grid ends at
 # the highest level possible, the next grids hold likely levels.
 LEVELS, REACH = 40, 100.0
@@ -82,7 +80,6 @@ def estimate_noise(
     stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
     patches, clipped = sample_patches(pixels, stride, extreme)
     if not len(patches):
-        # An image without patches establishes no noise.
         sigma = diagonal_deviation(pixels) / scale
         return replace(
             nothing,

@@ -39,7 +39,7 @@ GOLDEN = (5**0.5 - 1) / 2
 # Noise level, as a share of twice the range that most of an image uses, below which estimated noise
 # is barely visible; the grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
-# The same limit for noise that follows a law: lower, as such noise is certainly not texture.
+# Lower limit for noise whose growth with brightness was fitted, as it is certainly not texture.
 FAINT_LAW = 0.7 / 255.0
 # Largest black level at which single precision still distinguishes the values of a plane.
 FARTHEST_BLACK = 1e6 * SCALE

@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from kpca_apps.denoise.noise.model import Planes
 
 TILE = 8
-ROUNDS = 4  # number of times that the fit is weighted again
+ROUNDS = 4  # number of fits, each weighted by the previous fit
 # Number of brightness classes of tiles; share of pixels allowed further below 0 than the dark noise
 # explains; and largest result relative to the range (above, noise does not depend on light).
 DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0

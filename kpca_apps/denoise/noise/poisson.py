@@ -50,13 +50,12 @@ GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has 
 BEND = -0.5
 MANY_COUNTS = 10  # mean count above which the transformed noise is 1 for most pixels
 LEAST_GAIN = 1e-30
-WHOLLY = (1.0,) * 3  # fully whitening powers of the noise's spectra, which are those of a blur
-# Mean of the Anscombe transform of a count that is always 0.
-ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
+WHOLLY = (1.0,) * 3  # powers of the noise spectra (those of a blur) that whiten fully
+ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)  # Anscombe transform of a count that is always 0
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure the gain and the dark light of the noise; a law includes the black level."""
+    """Measure gain and dark noise, or take them from a law, which includes the black level."""
     if image.lights:
         levels = tuple(light.level for light in image.lights)
         is_noise = image.is_given or _share_in_lines(image.pages[0], image.lights) <= MOST_IN_LINES

@@ -32,7 +32,7 @@ DRAFT = {
     "soft": ((8, 8, 8), (48, 48, 48), (0.0, 0.0, 0.0)),
     "last": ((6, 6, 7), (40, 40, 48), (3.0, 2.0, 1.1)),
 }
-# Weight b: at faint noise, the Tikhonov filter keeps fine texture that truncation loses.
+# Weight b of the Tikhonov filter, which keeps fine texture that truncation loses at faint noise.
 SMOOTH = (0.35, 0.2, 0.2)
 # The passes of each preset, and the distance in pixels between their references.
 STRIDES = {
@@ -53,7 +53,7 @@ class Pass:
     stride: int  # distance in pixels between references
     soft: bool = False  # whether to use the Tikhonov filter instead of truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
-    excess: float = 1.0  # ratio of actual to given noise variance that the edge follows at most
+    excess: float = 1.0  # largest ratio of actual to given noise variance allowed for
     back: float = 0.3  # share of the residual that is added back
     deep: int = 1  # number of pages that a patch spans
     band: int = 6  # number of rows of references processed together

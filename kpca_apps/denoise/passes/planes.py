@@ -54,8 +54,8 @@ Planes = NDArray[np.float32]
 Side = tuple[int, int]  # begin and end of a window along an axis
 Estimates = list[tuple[Planes, Planes]]  # estimate and leverage of each pass
 
-# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). Gains over .6 are
-# .006 dB at noise of 15, .013 at 25 and .022 at 50.
+# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). The gains over a
+# weight of .6 are .006 dB at noise of 15, .013 at 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
 
 STRIP_SAMPLES = 4_000_000  # largest number of pixels times channels of a strip: 270 MB
@@ -268,9 +268,9 @@ def survey(
 ) -> tuple[float, float]:
     """Return the ratio of actual to given noise variance, and the noise that the first pass leaves.
 
-    The ratio is 1 (sigma is right or too high) to 1.25, measured in about `surveyed` quiet groups,
-    in the first pass over the first of planes (c, 1, h, w). The noise left is its deviation over
-    sigma.
+    The ratio is 1 (sigma is right or too high) to 1.25, measured in the quietest of about
+    `surveyed` groups, in the first pass over the first of planes (c, 1, h, w). The noise left is
+    its deviation over sigma.
     """
     _, _, height, width = planes.shape
     step = max(settings.size, int(np.sqrt(height * width / surveyed)))
