@@ -149,8 +149,7 @@ class ImageFile:
         default=None, repr=False, compare=False
     )
     blocks: tuple[tuple[int, int], ...] = ()
-    # Page numbers of each volume or film, if the format states them.
-    groups: Groups | None = None
+    groups: Groups | None = None  # page numbers of each volume or film, if the format states them
     inks: bool = False  # whether each CMYK page is split into two pages; see `inks.py`
     # Writes pages into a copy of the file, for formats written in place.
     rewrite: Callable[[Any, Iterable[NDArray[Any]]], None] | None = field(
@@ -163,8 +162,7 @@ class Format(NamedTuple):
 
     mark: bytes  # regular expression for the first bytes
     suffixes: tuple[str, ...]  # the first suffix is used for results
-    # Takes the file's bytes or folder, and its label.
-    read: Callable[[Any, str], ImageFile]
+    read: Callable[[Any, str], ImageFile]  # takes the file's bytes or folder, and its label
     # Takes an open file or an existing folder, pages one at a time, and the source of the metadata.
     write: Callable[[Any, Iterable[NDArray[Any]], ImageFile], None]
     # Returns height and width from the start of a large file; None for formats that state the

@@ -54,7 +54,7 @@ def read_czi(data: Content, label: str) -> ImageFile:
         check_size(label, (place.h, place.w), 0, 0, 1)
     pages = [Page(place.h, place.w, channels, np.dtype(dtype)) for place in places.values()]
     n_pages = math.prod(counts) * len(pages)
-    # A page with few tiles is mostly empty, but a file of such pages is rare.
+    # Count pages as full: files of mostly empty pages, with few tiles, are rare.
     n_bytes = math.prod(counts) * sum(page.n_bytes for page in pages)
     check_pages(label, n_pages, n_bytes, len(data))
     names = attributes.get("Channel", {}).get("Name", [])

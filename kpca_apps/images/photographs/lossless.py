@@ -33,7 +33,7 @@ from kpca_apps.system.limits import require_memory
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Formats of which Pillow reads only the header; for WebP, Pillow allocates the whole picture.
+# Names to read headers by Pillow; not used for WebP, of which Pillow allocates all pixels.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
 _BITS = b"bits"  # key of the bits per sample, which are kept among the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
