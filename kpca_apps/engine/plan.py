@@ -112,9 +112,9 @@ def choose_regime(
     ``X`` holds all ``n_rows`` rows or a sample. Raises MemoryLimitError if no allowed method stays
     within the budget.
     """
-    # A fit is exact up to 5,000 rows if the budget allows, and up to 100,000 rows for so few
-    # components that an iteration finds them (with a stored Gram matrix if the budget allows).
-    # Other fits use landmarks, except for indefinite kernels, which allow none.
+    # A fit is exact up to 5,000 rows if the budget allows, and up to 100,000 rows for few enough
+    # components for an iterative solver (with a stored Gram matrix if the budget allows). Other
+    # fits use landmarks, except for indefinite kernels, which allow none.
     n, d, method = n_rows or len(X), X.shape[1], options.method
     q = n if options.n_components is None else min(options.n_components, n)
     has_few_components = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"

@@ -40,7 +40,7 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
 
-EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping a component of noise
+EDGE_FACTOR = 0.95  # factor of the edge: dropping a component costs more than keeping noise
 # Ridge of the Tikhonov filter over the noise energy N v, tuned together with the passes.
 RIDGE_FACTOR = 0.85
 ROUNDS = 5  # largest number of updates of the edge to the group's residual variance

@@ -218,9 +218,9 @@ class Laplacian(DistanceKernel):
 class Polynomial(ProductKernel):
     """The kernel (gamma x.y + coef0)^degree.
 
-    Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
-    (1996 report, eq. 22), otherwise those up to this degree (eq. 61). (The Spanish course notes,
-    eq. 3.4, state the former for both.)
+    Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree (1996
+    report, eq. 22), otherwise those up to this degree (eq. 61). (The Spanish course notes, eq. 3.4,
+    state exactly this degree for both cases.)
     """
 
     degree: int
@@ -250,8 +250,9 @@ class Polynomial(ProductKernel):
 class Linear(ProductKernel):
     """The inner product x.y, which makes kernel PCA ordinary PCA.
 
-    The non-zero eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' are those of K~/n, with
-    eigenvectors v = sum_i alpha_i (x_i - mean) (1996 report, eq. 1-3 and footnote 3).
+    The non-zero eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' are those of K~/n, K~ the
+    centred Gram matrix. An eigenvector alpha of K~ gives v = sum_i alpha_i (x_i - mean) (1996
+    report, eq. 1-3 and footnote 3).
     """
 
     gains_from_centring = True
