@@ -23,7 +23,7 @@ Flags = NDArray[np.bool_]
 _DISTANCE = np.abs(np.arange(5) - 2)
 _BESIDE = np.add.outer(_DISTANCE, _DISTANCE) == 1
 _RING = np.maximum.outer(_DISTANCE, _DISTANCE) == 2
-# A lone pixel differs from its surroundings by FAR times the variation in a window of this width,
+# A lone pixel differs from its surroundings by FAR times the variation in a window of width WINDOW,
 # and the median of its four neighbours by less than SHARED of that difference. Measured on two
 # million pixels of nine photographs: at most 66 false finds with noise of 3 of 255, and 25 with
 # noise of 10. None of 1,200 stars at least 1.2 pixels wide is found.
@@ -83,7 +83,7 @@ def _lone_in(corrected: Plane, lone: Flags, step: float) -> Flags:
     is_alone = np.abs(np.median(beside, axis=1) - around) < SHARED * off
     found = np.zeros(corrected.shape, bool)
     found[places] = is_new = (off > least[places]) & is_alone
-    # A pixel is the end of a line if a neighbour differs half as much and is not alone.
+    # A pixel is the end of a line if a neighbour differs half as much and is no lone pixel.
     others = ~sliding_window_view(np.pad(found, 2), (5, 5))[places][:, _BESIDE]
     as_far = np.abs(beside - around[:, np.newaxis]) > off[:, np.newaxis] / 2
     found[places] = is_new & ~(others & as_far).any(axis=1)

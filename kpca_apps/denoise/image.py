@@ -32,8 +32,7 @@ LOST, AROUND = 0.1, 8
 # unreasonable effectiveness of quasirandom sequences").
 DITHER = (0.5698402909980532, 0.7548776662466927)
 NARROW = 2  # unsigned integers of at most this many bytes are taken to fill their dtype's range
-# Floats that span a smaller share of [0, 1] are taken to be in other units, such as metres.
-LEAST_OF_UNIT = 0.1
+LEAST_OF_UNIT = 0.1  # floats spanning a smaller share of [0, 1] are in other units, such as metres
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ ABOVE = 0.3
 # Readout variance, in squared counts, above which noise is nearly Gaussian even without light.
 MANY_ADDED = 400.0
 QUADRATURE = 80  # number of quadrature nodes for the mean over readout
-# Least variance of photon noise at mean light, and of readout noise, over the noisiest colour's.
+# Least variance of photon noise at mean light, and of readout noise, relative to the largest.
 LEAST = 1e-6
 
 Mosaic = NDArray[np.float32]
@@ -232,7 +232,7 @@ def clean_mosaic(
 
 
 def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> NDArray[np.float64]:
-    """Return the mean count whose `anscombe` transform has this mean: the unbiased inverse."""
+    """Return the mean count whose `anscombe` transform has the given mean (unbiased inverse)."""
     many = inverse_anscombe(values) - added
     if added > MANY_ADDED:
         return many
@@ -251,7 +251,7 @@ def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> 
 def _denoised_phase(
     stable: Mosaic, pattern: str, phase: tuple[int, int], unit: float, options: Options
 ) -> Mosaic:
-    """Denoise a mosaic of uniform noise as planes of cells that begin at a phase."""
+    """Denoise a mosaic of uniform noise as planes, with cells that begin at `phase`."""
     planes = split(stable, pattern, phase)
     # The first component holds what the colours share; an orthonormal map keeps noise white.
     centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)

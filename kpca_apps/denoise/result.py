@@ -17,8 +17,7 @@ from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relati
 # where noise looks like detail); and factor of the noise level for the stronger result.
 WEAKER, STRONGER = 0.6, 1.3
 BEATS = 5.0  # least log likelihood ratio of a rising law to noise of equal strength everywhere
-# Blur in pixels above which neighbours share their noise; a smaller blur is barely visible.
-SHARED_BLUR = 0.4
+SHARED_BLUR = 0.4  # blur in pixels above which neighbours share noise; less is barely visible
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Quality:
     """Similarity to a clean image."""
 
     psnr: float  # in decibels; infinite for equal images
-    ssim: float | None  # Wang et al. (2004), at most 1; None for images below 11 pixels
+    ssim: float | None  # Wang et al. (2004), at most 1; None for images narrower than 11 pixels
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class NoiseLaw:
     shared: bool = field(init=False)  # whether neighbouring pixels clearly share the noise
     log_odds_flat: float  # log odds of equal noise everywhere (a gain of 0)
     log_odds_white: float
-    # Measured variance of the quietest patches at each level of brightness, ascending.
+    # Levels of brightness, ascending, and measured variance of the quietest patches at each level.
     brightness: tuple[float, ...] = field(repr=False)
     variances: tuple[float, ...] = field(repr=False)
 
@@ -252,7 +251,7 @@ class DenoisingResult:
     notes: tuple[str, ...] = ()  # sentences on the batch
     dictionary: DictionaryView | None = None  # used instead of the image's own patches, if given
     command: str = ""  # the command line that gives the same result
-    versions: Mapping[str, str] = field(default_factory=dict)  # of libraries that affect pixels
+    versions: Mapping[str, str] = field(default_factory=dict)  # versions of the libraries used
     seconds: float = field(default=0.0, compare=False)  # time from start to end
 
     @property

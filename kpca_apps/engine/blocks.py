@@ -54,7 +54,7 @@ MOST_LEVERAGE = 0.95
 HALVINGS = 60
 # Features are of order 1, so a feature with a smaller deviation is constant up to rounding.
 SMALLEST_DEVIATION = 1e-6
-LARGEST_DEVIATION = 1e150  # its square is a finite float
+LARGEST_DEVIATION = 1e150  # largest deviation whose square is a finite float
 # Number of square matrices of the largest block that `_block_inverses` holds at once.
 SQUARES_HELD = 4
 # Numbers of rows in a block of new (often few) and of fitted rows; see `BLOCK` of `engine.rows`.

@@ -58,8 +58,7 @@ _DROPPED = frozenset({37500, 40961, 40962, 40963})
 # _SATURATED times the stated white level, which may be too high.
 _SATURATED, _PIXELS = 0.75, 10
 _XTRANS_SIDE = 512  # LibRaw develops no smaller X-Trans image
-# Suppress tifffile's log messages about tags.
-logging.getLogger("tifffile").addHandler(logging.NullHandler())
+logging.getLogger("tifffile").addHandler(logging.NullHandler())  # suppress messages about tags
 
 
 def _read_raw(data: Content, label: str) -> ImageFile:

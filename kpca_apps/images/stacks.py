@@ -54,7 +54,7 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
 
 
 def groups_along(axes: str, places: NDArray[np.integer]) -> Groups:
-    """Return the pages of each stack: along slices, else times; single pages without either.
+    """Return the pages of each stack, along slices, else along times, else single pages.
 
     `places` holds page numbers, with one axis per letter of `axes`.
 

@@ -436,7 +436,7 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
         for pixels, own, within in zip(join_inks(pages, like), directories, copies, strict=True)
     )
     if len(directories) > 1 and _is_of_imagej(directories[0].tags):
-        # ImageJ expects the pixels of a stack to be contiguous, whatever the tags say.
+        # Write all pixels first: ImageJ expects the pixels of a stack to be contiguous.
         written = [*written]
     for directory in written:
         start = _write_directory(file, directory, label)

@@ -19,10 +19,8 @@ from kpca_apps.system.quiet import warnings_ignored
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each part
 Groups = tuple[tuple[int, ...], ...]  # page numbers of each stack
 MAX_PIXELS = 178_000_000
-# Largest number of pixels of a page in formats that are read and written in bands.
-MAX_IN_BANDS = 20_000_000_000
-# Deflate packs at most 1032 bytes into one byte; a header that promises more is wrong.
-DEFLATE_RATIO = 1100
+MAX_IN_BANDS = 20_000_000_000  # largest number of pixels of a page read and written in bands
+DEFLATE_RATIO = 1100  # Deflate packs at most 1032 bytes into a byte, so a higher promise is wrong
 # Largest number of bytes before or after an image (metadata), and largest number of packed bytes
 # per pixel (four channels of float64).
 FRONT, _MOST_PER_PIXEL = 1 << 25, 32

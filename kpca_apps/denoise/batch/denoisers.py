@@ -29,7 +29,7 @@ from kpca_apps.system.stores.addresses import AnyPath
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-STACK_BYTES = 90  # measured memory in bytes per sample of a block of pages during denoising
+STACK_BYTES = 90  # bytes of memory per pixel and channel of a block of pages, as measured
 Denoised = tuple[NDArray[np.floating], DenoiseInfo]
 
 

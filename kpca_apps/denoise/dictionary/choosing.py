@@ -40,7 +40,8 @@ class LevelChoice:
     level: Annotated[float, Meta(gt=0)]  # noise level, in the units of the examples
     bandwidth: float  # c of exp(-|x - y|^2 / c)
     components: int
-    error: Annotated[float, Meta(ge=0)]  # mean square per pixel, estimated for noisy examples
+    # Mean squared error per pixel, estimated for noisy examples.
+    error: Annotated[float, Meta(ge=0)]
 
 
 def choose(
@@ -110,7 +111,6 @@ def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
 
 
 def _best(errors: dict[float, Matrix]) -> set[float]:
-    """Return the best factor of each level."""
     levels = range(len(next(iter(errors.values()))))
     return {min(errors, key=lambda f: errors[f][i].min()) for i in levels}
 

@@ -24,7 +24,7 @@ class ResidualLevel:
 
     mean: Annotated[Matrix, "d", Meta(gt=-LARGEST, lt=LARGEST)]
     directions: Annotated[Matrix, "d r", Meta(gt=-2, lt=2)]  # (d, r), orthonormal; r <= d / 2
-    # Mean squared length of held-out examples outside the directions.
+    # Mean squared length of the part of held-out examples orthogonal to the directions.
     clean_energy: Annotated[float, Meta(ge=0)]
 
     def validate(self) -> None:
@@ -51,7 +51,7 @@ class ResidualLevel:
         return float(np.sqrt(max(variance, LOWEST**2)))
 
     def _energy(self, rows: Matrix) -> float:
-        """Return the mean squared length of rows outside the directions."""
+        """Return the mean squared length of the part of rows orthogonal to the directions."""
         centred = rows - self.mean
         with one_blas_thread():
             inside = centred @ self.directions

@@ -97,8 +97,8 @@ PLAIN = 16.0
 # Largest `dark` of a `Light`. At this limit the noise is nearly the same at all brightnesses.
 FARTHEST_DARK = 100.0 * SCALE
 LOW = 0.05  # probability that the level is below the interval, and that it is above
-# Additional deviation of the log variance, measured in simulated detectors, for white noise and for
-# noise that neighbours share.
+# Deviation of the log variance in addition to the posterior's, measured in simulated detectors: for
+# white noise, and for noise that neighbours share.
 MISFIT = (0.2, 0.5)
 _Ends = tuple[float | None, float | None]  # black and white level, if noise is clipped there
 NOT_CUT: _Ends = (None, None)
@@ -130,7 +130,7 @@ Lights = tuple[Light, ...]
 
 
 def light_of(law: NoiseLaw) -> Light:
-    """Return the light parameters for a law on the scale 0..255."""
+    """Return the `Light` parameters of a law on the scale 0..255."""
     gain = max(law.gain, law.constant / FARTHEST_DARK)
     return Light(gain, law.constant / gain if gain > 0 else 0.0, law.blur)
 
@@ -145,7 +145,7 @@ class PageLaws(NamedTuple):
     """The laws of the noise of one page."""
 
     laws: tuple[NoiseLaw, ...]  # law of each channel
-    certain: bool = True  # whether noise is certain in all channels, and visible in one
+    certain: bool = True  # whether noise is certain in all channels, and visible in any
     rises_far: bool = True  # whether the noise is plainly stronger in bright areas
     log_odds_speckle: float = -math.inf  # log odds that the deviation is proportional to brightness
 
@@ -273,7 +273,7 @@ class _Fit:
         self.span = float(np.ptp(classes.brightness)) or 1.0
         self.place = (classes.brightness - self.low) / self.span
         noise = _NOISE[blur]
-        # Noise cannot be far above the energy of the weakest band of every class.
+        # In no class is the noise far above the energy of the weakest band.
         top = np.log(1.6 * np.max((classes.energies / noise).min(axis=1)))
         grid = np.linspace(top - DEPTH, top, STEPS)
         table = _likelihoods(classes, np.ones(len(self.place)), noise, grid, BELIEVED)
@@ -349,7 +349,7 @@ class _Fit:
         seen = low * law[quiet] / found
         # Deviation of the energies between patches, relative to that of white noise.
         scatter = np.sqrt(classes.scatter[quiet] / EVEN)
-        uneven = float(np.quantile(scatter, 0.25))  # in the most even quarter of levels
+        uneven = float(np.quantile(scatter, 0.25))  # largest in the most even quarter of levels
         # A level whose energies scatter as little as white noise is noise, so the interval contains
         # the measured variance for nine in ten pixels of such levels. Other levels may be edges.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))

@@ -54,7 +54,7 @@ QUIET = (
     *((halvings, 4, 7, share) for share in (0.1, 0.5) for halvings in range(4)),
     *((0, index, index, 0.1) for index in range(1, 8)),
 )
-FEWEST_QUIET = 40  # least number of patches
+FEWEST_QUIET = 40  # least number of patches in which a deviation is measured
 ENOUGH_PATCHES = 40_000
 SMALLEST = 128  # least side in pixels: smaller images are repeated before they are scaled down
 # Noise levels, of 255. Noise well above the first level survives JPEG almost unchanged; noise well
@@ -70,7 +70,7 @@ LEAN = 1.25
 # Least gain of a frequency, relative to the strongest frequency. Division by a lower gain would
 # amplify the finest image detail and rounding errors.
 LEAST_GAIN = 0.25
-# Power of the spectrum by which luminance and colours are divided: 1 whitens fully.
+# Luminance and colours are divided by this power of their noise spectrum: 1 whitens fully.
 WHITENED = (0.5, 1.0, 1.0)
 # Noise level to denoise at, relative to the strongest frequency's: an average level is too low for
 # the frequencies that matter, and for colours after JPEG even the strongest measured level is too
@@ -78,7 +78,8 @@ WHITENED = (0.5, 1.0, 1.0)
 LEVEL = (1.0, 1.25, 1.25)
 # WHITENED and LEVEL of the drafts on which the constants of `PROBABILITY` were fitted.
 LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
-# Deviation in pixels of the Gaussian that separates fine detail; side of windows of comparison.
+# FINE is the deviation of the Gaussian that separates detail, PLACE the side of correlation
+# windows.
 FINE, PLACE = 1.4, 96
 # A correlation of removed detail with the picture up to CHANCE may be chance; BACK times the excess
 # is the share put back. A picture's energy below LEFT times the noise may be remaining noise.

@@ -22,16 +22,14 @@ from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import part
 
-# Noise levels assumed, one after another, when replaced pixels are restored by denoising.
-GUESSES = (30.0, 15.0, 8.0)
+GUESSES = (30.0, 15.0, 8.0)  # noise levels assumed in turn to restore replaced pixels
 REACHES = (1, 2, 3, 5, 8)  # half widths in pixels of the windows searched for good neighbours
 FEWEST_GOOD = 3  # least number of good neighbours of which to take the median
 CHUNK = 50_000
 STANDS_OUT = 12.0  # extreme pixels that differ more (of 255) from good neighbours are impulses
 SALT_AND_PEPPER = 0.005  # share of extreme impulses above which no other impulses are sought
 CROWD, CROWDED = 5, 0.59  # window side; extreme pixels are a highlight from 15 of its 25 pixels on
-# Mean difference (of 255) from the 2 most similar neighbours above which a pixel is isolated.
-LONELY = 20.0
+LONELY = 20.0  # least difference (of 255) of an isolated pixel from its 2 most similar neighbours
 LONELY_IN_NOISE = 1.2  # the same limit as a multiple of the Gaussian noise level
 # Impulses differ from their neighbours by more than FAR_EXTREME (pixels of extreme values) or
 # FAR_ALONE (isolated pixels): the larger of a value of 255 and a multiple of the noise level.
@@ -88,7 +86,8 @@ def has_impulses(plane: Planes) -> bool:
     if min(plane.shape) < 3:
         return False
     extreme, alone = _stray(plane)
-    # With many impulses, almost every difference of pixels contains one: fill them first.
+    # With many impulses, almost every difference of pixels contains an impulse: fill impulses
+    # first.
     filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
     deviation = diagonal_deviation(filled)
     least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)

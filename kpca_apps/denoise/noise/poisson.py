@@ -45,8 +45,8 @@ from kpca_apps.denoise.options import Options
 
 GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has noise of deviation 1
 # Brightness, in deviations of the readout noise, below which the transform is a straight line. The
-# transformed noise is then 1 in the dark, too, within 2 % (weaker if almost no photon was counted);
-# with the usual transform up to 1.13.
+# transformed noise then has deviation 1 in the dark, too, within 2 % (weaker if almost no photon
+# was counted); with the usual transform up to 1.13.
 BEND = -0.5
 MANY_COUNTS = 10  # mean count above which the transformed noise is 1 for most pixels
 LEAST_GAIN = 1e-30
@@ -81,7 +81,7 @@ def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, 
 
 
 def _typical_lights(pages: Sequence[Lights]) -> Lights:
-    """Return typical light parameters of each channel over pages measured without a law."""
+    """Return typical `Light` parameters of each channel over pages measured without a law."""
     terms = np.array([[(gain, gain * dark, blur) for gain, dark, blur in page] for page in pages])
     typical = []
     for own in terms.swapaxes(0, 1):
@@ -133,7 +133,7 @@ def _has_light(planes: Planes, lights: Lights) -> bool:
 
 
 def stabilisation(planes: Planes, lights: Lights) -> VarianceStabilisation:
-    """Return the transform that makes the noise of these lights equally strong everywhere."""
+    """Return the transform that makes noise of these parameters equally strong everywhere."""
 
     def roots(planes: Planes) -> NDArray[np.float64]:
         return np.stack(
@@ -177,7 +177,7 @@ def _poisson_gain(plane: Planes) -> float:
     gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
     if gain * MANY_COUNTS > brightness:
         return gain
-    # Texture affects that ratio more than it affects the gain at which the transformed noise is 1.
+    # With many counts, find the gain at which transformed noise is 1, which texture affects less.
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:

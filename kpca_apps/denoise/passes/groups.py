@@ -137,8 +137,8 @@ def _nearest(room: Room, n: int, k: int) -> int:
 
     Of equal distances the first are taken; n is a multiple of 8.
     """
-    # Non-negative floats, and -1, have the order of their bits. So bisect bits, first among all
-    # distances until few candidates remain, then among these candidates.
+    # Non-negative floats, and -1, are ordered like their bits read as integers. So bisect bits,
+    # first among all distances until few candidates remain, then among these candidates.
     as_float, as_bits, values, near = room.one, room.one_bits, room.distances, room.near
     low, high, count, size, few = NONE, np.int64(FINITE_BITS), n, n, NONE
     for enough in (2 * k + 16, 0):

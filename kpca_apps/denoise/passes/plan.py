@@ -49,7 +49,7 @@ class Pass:
 
     size: int  # side of a patch in pixels
     group: int  # number of patches in a group
-    tie: float  # squared distance below which candidates are ties, over that of noise alone
+    tie: float  # squared distance below which candidates are ties, in multiples of that of noise
     stride: int  # distance in pixels between references
     soft: bool = False  # whether to use the Tikhonov filter instead of truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
@@ -106,7 +106,7 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = 
     """Choose patch sizes, group sizes, grids and kernel for a noise level on the scale 0..255.
 
     `excess` is the largest ratio of actual to given noise variance. `left` is the deviation of the
-    noise that the first pass leaves, over the level: the share that the second pass adds back.
+    noise that the first pass leaves, as a share of the level: the second pass adds that share back.
 
     >>> plan_for(25.0, Options()).passes[0].size
     7

@@ -65,7 +65,7 @@ FEWEST_PAGES = 4  # least number of pages in a block
 
 # Number of groups that test whether a given noise level is too low; the same for a draft.
 SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
-QUIET = 0.05  # share of groups with little but noise, in all but the busiest images
+QUIET = 0.05  # share of groups that show almost only noise, except in the busiest images
 # Ratio of residual to given noise variance in quiet groups, if the given sigma is right: below 1,
 # as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
 # photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.
@@ -269,8 +269,8 @@ def survey(
     """Return the ratio of actual to given noise variance, and the noise that the first pass leaves.
 
     The ratio is 1 (sigma is right or too high) to 1.25, measured in the quietest of about
-    `surveyed` groups, in the first pass over the first of planes (c, 1, h, w). The noise left is
-    its deviation over sigma.
+    `surveyed` groups, in the first pass over the first of planes (c, 1, h, w). The deviation of the
+    noise left is given as a share of sigma.
     """
     _, _, height, width = planes.shape
     step = max(settings.size, int(np.sqrt(height * width / surveyed)))

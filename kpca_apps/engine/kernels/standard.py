@@ -67,7 +67,6 @@ class DistanceKernel(Kernel):
         raise NotImplementedError
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
-        # grad_x k(s) = 2 k'(s) (x - z).
         slopes, centre = self._slopes(Z), Z.mean(axis=0)
         stacked = np.column_stack([Z - centre, np.ones(len(Z))])
 

@@ -58,9 +58,10 @@ _RATIO = 50_000  # largest ratio of unpacked to packed bytes
 _PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
 _STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
 _CHECKSUM = 4  # number of bytes of a crc32c checksum
-_SLACK = 4096  # number of bytes for checksums and the like
+_SLACK = 4096  # number of extra bytes allowed for checksums and the like
 _EMPTY = (1 << 64) - 1  # marks a missing chunk in a shard
-_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels in a chunk; chunks in a page
+# A page may have _FEW_CHUNKS chunks plus one per _LEAST_CHUNK pixels, at most _MOST_CHUNKS.
+_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000
 _SLAB = 1 << 26  # number of bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
@@ -183,7 +184,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         check_piece(label, page)
         return window(number, slice(None), slice(None))
 
-    with damage_refused(label):  # `make_image` writes the file's texts as XML
+    with damage_refused(label):  # `make_image` writes texts of the file as XML, which may fail
         return make_image(
             label,
             "zarr",

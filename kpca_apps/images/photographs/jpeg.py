@@ -25,7 +25,7 @@ from kpca_apps.images.photographs.lossless import stated_size
 from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 
 QUALITY = 95
-# Number of channels and the decoder's name, by Pillow's mode.
+# Number of channels, and the decoder's name for the colours, by Pillow's mode.
 _COLOURS = {"L": (1, "GRAY"), "RGB": (3, "RGB"), "CMYK": (4, "CMYK")}
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
 PIXELS_PER_BYTE = 8 * 64  # a block of 8 x 8 pixels takes at least one bit of the file

@@ -40,7 +40,7 @@ Denoised = tuple[Any, DenoiseInfo]  # pixels or bands of pixels, and noise
 
 
 def data_of(pixels: NDArray[Any]) -> Mask | None:
-    """Return which pixels are not fully transparent; None without alpha, or if all or none are."""
+    """Return which pixels have alpha above 0; None without alpha, or if all or none have."""
     if pixels.ndim == 2 or pixels.shape[2] not in (2, 4):
         return None
     opaque = pixels[..., -1] != 0
