@@ -108,8 +108,8 @@ class Picture:
     data_range: float  # in the units of the image, as is `lowest`
     lowest: float
     unit: float  # one unit of the image, on the scale 0..255
-    # Which pixels (pages * h, w) are data, or None if all are; and the colours before holes in
-    # `colours` were filled.
+    # `data` (pages * h, w) marks the pixels that are data; None if all are. `given` holds the
+    # colours before holes were filled.
     data: Mask | None = None
     given: NDArray[Any] | None = None
     # The planes with defects filled, if there were any.

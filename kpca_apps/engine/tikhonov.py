@@ -71,7 +71,7 @@ class TikhonovFilter:
         return times_upper(self.whitening, precision)
 
     def mahalanobis(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows z ``(b, p)`` to M ``(b,)``."""
+        """Return the map from rows z ``(b, p)`` to squared Mahalanobis distances M ``(b,)``."""
         whitened, mean = self.whitened(precision), self.mean.astype(precision)
 
         def squares(z: Matrix) -> Matrix:

@@ -260,7 +260,7 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
 
 
 def _exif(data: Content) -> bytes | None:
-    """Return the EXIF block that a developed picture keeps of a TIFF-like raw file."""
+    """Return the EXIF block of a TIFF-like raw file, as far as a developed picture keeps it."""
     directory = _described(data)
     return None if directory is None else write_exif(directory)
 

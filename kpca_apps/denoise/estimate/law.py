@@ -145,7 +145,7 @@ class PageLaws(NamedTuple):
     """The laws of the noise of one page."""
 
     laws: tuple[NoiseLaw, ...]  # law of each channel
-    certain: bool = True  # whether noise is certain in all channels, and visible in any
+    certain: bool = True  # whether noise is certain in all channels, and visible in at least one
     rises_far: bool = True  # whether the noise is plainly stronger in bright areas
     log_odds_speckle: float = -math.inf  # log odds that the deviation is proportional to brightness
 

@@ -103,7 +103,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
     if len(planes) == 1:
         return estimate_noise(planes[0])
     # Texture is similar in all channels and almost absent from channel differences; independent
-    # white noise is not. So colours distinguish the two where a grey image cannot.
+    # white noise is not. So colours distinguish texture from noise where a grey image cannot.
     channels = tuple(estimate_noise(plane).sigma for plane in planes)
     opponent = to_opponent(planes)
     extreme = extreme_pixels(planes)

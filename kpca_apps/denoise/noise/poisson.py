@@ -48,7 +48,7 @@ GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has 
 # transformed noise then has deviation 1 in the dark, too, within 2 % (weaker if almost no photon
 # was counted); with the usual transform up to 1.13.
 BEND = -0.5
-MANY_COUNTS = 10  # mean count above which the transformed noise is 1 for most pixels
+MANY_COUNTS = 10  # mean count above which transformed noise has deviation 1 at most pixels
 LEAST_GAIN = 1e-30
 WHOLLY = (1.0,) * 3  # powers of the noise spectra (those of a blur) that whiten fully
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)  # Anscombe transform of a count that is always 0
@@ -177,7 +177,8 @@ def _poisson_gain(plane: Planes) -> float:
     gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
     if gain * MANY_COUNTS > brightness:
         return gain
-    # With many counts, find the gain at which transformed noise is 1, which texture affects less.
+    # With many counts, find the gain at which transformed noise has deviation 1: texture matters
+    # less.
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:

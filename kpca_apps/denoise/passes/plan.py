@@ -54,7 +54,7 @@ class Pass:
     soft: bool = False  # whether to use the Tikhonov filter instead of truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
     excess: float = 1.0  # largest ratio of actual to given noise variance allowed for
-    back: float = 0.3  # share of the residual that is added back
+    back: float = 0.3  # share of the residual that is added back before the pass
     deep: int = 1  # number of pages that a patch spans
     band: int = 6  # number of rows of references processed together
     n_jobs: int | None = None  # number of threads, as in joblib

@@ -356,8 +356,9 @@ class MeanRBF(DistanceKernel):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        # Let c = 1 / (number of terms), P the largest power and w = c^(1/P) u. Then c u^p is c^(1 -
-        # p/P) w^p, so the last term needs no factor, which saves a pass over the values.
+        # Let u be the exponential, c = 1 / (number of terms), P the largest power and w = c^(1/P)
+        # u. Then c u^p is c^(1 - p/P) w^p, so the last term needs no factor, which saves a pass
+        # over the values.
         largest, c = self.powers[-1], 1.0 / (len(self.powers) * self.n_views)
         factors = tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
         steps = [high - low for low, high in pairwise((0, *self.powers))]
