@@ -211,7 +211,7 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     near = ~data & (weights >= ENOUGH)
     # For each pixel of data, compute the mean of the pixels around, and the variance of that mean.
     row = gaussian_filter([0.0] * 8 + [1.0] + [0.0] * 8, REACH)
-    centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)  # of the kernel
+    centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)  # of the 2-D kernel
     weights, sums = weights - centre * share, sums - centre * values
     squares = of_squares * gaussian_filter(share, REACH / 2**0.5) - centre**2 * share
     known = data & (weights >= ENOUGH / 2)

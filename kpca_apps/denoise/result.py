@@ -276,7 +276,7 @@ class DenoisingResult:
 
     @property
     def offered(self) -> Mapping[str, tuple[str, ...]]:
-        """Choices for a single image, by option."""
+        """Values that a single image's options may take, by option."""
         noises = STACK_NOISES if self.settings.get("stack") else NOISES
         return {"noise": noises, "quality": QUALITIES}
 

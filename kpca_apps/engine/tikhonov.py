@@ -58,7 +58,7 @@ class TikhonovFilter:
             try:
                 lower = cholesky(ridged, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
-                # Clip eigenvalues below -rho, which are rounding errors, as no covariance has any.
+                # Rounding made an eigenvalue less than -rho: clip negative eigenvalues to 0.
                 variances, vectors = eigh(covariance, check_finite=False)
                 roots = np.sqrt(np.maximum(variances, 0.0) + rho)
                 (upper,) = qr((vectors * roots).T, mode="r", check_finite=False)

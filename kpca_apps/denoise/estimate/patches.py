@@ -18,8 +18,8 @@ IN_CACHE = 1024  # number of patches averaged at once, so that their coefficient
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
 COARSE = (1, 3)  # band of coarse structure
 
-# Fall of texture's log energy from band to band: mean over clean photographs, and deviations of
-# slope and curvature between photographs.
+# FALL is the mean fall of texture's log energy from band to band in clean photographs. Its slope
+# and curvature vary between photographs by SLOPE_SD and CURVATURE_SD.
 FALL = np.array([0.62, 0.5, 0.5, 0.7])
 SLOPE_SD, CURVATURE_SD = 0.22, 0.1
 TEXTURE_SD = 0.15  # deviation of texture's log spectrum from one with its slope and curvature
@@ -132,7 +132,7 @@ def band_energies(energy: NDArray[np.float32]) -> NDArray[np.float32]:
 def sample_patches(
     pixels: NDArray[np.float32], stride: int = 2, extreme: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.float32], bool]:
-    """Return patches (n, 64) on a grid of at least the stride, and whether some are clipped.
+    """Return patches (n, 64) at steps of at least `stride`, and whether some are clipped.
 
     Constant and clipped patches, which hide noise, are left out if there are enough others.
     `extreme` is described in `kpca_apps.denoise.estimate.level.estimate_noise`.

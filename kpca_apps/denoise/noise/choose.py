@@ -90,7 +90,7 @@ def inspect(
         place = place_map(to_opponent(planes)[0])
         if place is not None:
             white, laws, lights = measure_white(planes / place), [], None
-    # In colours, the noise of a camera may have other spectra than those of a Gaussian blur.
+    # In colours, prefer camera noise, whose spectra may differ from those of a Gaussian blur.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"

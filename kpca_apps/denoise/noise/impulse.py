@@ -70,7 +70,7 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
     """Mark the pixels that hold an impulse instead of the image."""
     # An extreme pixel is no impulse if most pixels around are extreme, too (a highlight, a shadow),
-    # or if the median of the others is close.
+    # or if the median of its other neighbours is close.
     extreme, alone = _stray(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)

@@ -175,8 +175,8 @@ def rbf_rows(
     half, columns = np.float32(0.5) * c, _transpose(z, k, n)
     inside = np.zeros(across, z.dtype)
     inside[:k] = one
-    # The centred kernel (c / 2) exp(-d^2 / c). Centring removes constants, so the exponential minus
-    # 1 is used.
+    # Compute the centred kernel (c / 2) exp(-d^2 / c) from the exponential minus 1, as centring
+    # removes constants.
     weights = np.zeros((high, across), z.dtype)
     _write_rbf(z, columns, k, n, c, inside, weights)
     means, whole = np.zeros(across, z.dtype), zero

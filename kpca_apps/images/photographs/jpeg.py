@@ -140,7 +140,7 @@ def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
 
 
 def _carried(segments: Iterable[tuple[int, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the segments that hold for a denoised image, with their markers."""
+    """Yield the segments that remain valid for a denoised image, with their markers."""
     for code, content in segments:
         if code == _JFIF and content.startswith(b"JFIF\0") and len(content) >= 14:
             yield bytes([code]), content[:12] + b"\0\0"  # the header without its thumbnail
