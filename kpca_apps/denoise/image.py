@@ -22,7 +22,7 @@ NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or i
 # Range (of 255) below which a plane counts as constant. Noise a thousand times as strong is
 # ignored, and squares of much smaller values underflow in single precision.
 EVEN = 1e-6
-# Largest span or magnitude of an image, in data ranges: above, single precision fails.
+# Largest span or magnitude of an image, in data ranges: above it, single precision fails.
 MOST_BEYOND = 1e6
 # LOST is the largest share of the light that rounding may change (root mean square in windows of
 # width AROUND). Smooth pictures below 3 counts on average exceed LOST.

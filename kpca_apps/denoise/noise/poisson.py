@@ -170,8 +170,8 @@ def _poisson_gain(plane: Planes) -> float:
     brightness = float(np.mean(np.maximum(plane, 0)))
     if brightness <= 0:
         return 0.0
-    # With few counts, the transformed noise is weaker than 1, and the quietest patches are the
-    # darkest. Use the median over tiles of the ratio of variance (from mixed differences) to mean.
+    # With few counts, the transformed noise has a deviation below 1, and the quietest patches are
+    # the darkest. Use the median ratio, over tiles, of variance (from mixed differences) to mean.
     variance, mean = tiled_noise(plane)
     light = mean > 0
     gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0

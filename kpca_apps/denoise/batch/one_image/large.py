@@ -78,7 +78,7 @@ def denoised_in_bands(
 
 
 class _LargePage:
-    """Windows of a large page, as stored."""
+    """Windows of a large page, read in its stored type."""
 
     def __init__(self, image: ImageFile, number: int) -> None:
         assert image.window is not None
