@@ -181,7 +181,7 @@ class ImageOutcome:
     status: str  # "ok" or "failed"
     reason: str = ""  # why the image failed, in one line
     output: str = ""  # the file written, relative to the output folder
-    format: str = ""  # "png", "tiff", "jpeg" or as the input
+    format: str = ""  # kind of the written file, such as "png"
     shape: tuple[int, ...] = ()  # (h, w) or (h, w, channels) of the first page
     dtype: str = ""
     n_pages: int = 0
