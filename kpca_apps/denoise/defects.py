@@ -23,23 +23,24 @@ Flags = NDArray[np.bool_]
 _DISTANCE = np.abs(np.arange(5) - 2)
 _BESIDE = np.add.outer(_DISTANCE, _DISTANCE) == 1
 _RING = np.maximum.outer(_DISTANCE, _DISTANCE) == 2
-# A lone pixel differs from its surroundings by FAR times the variation in a window of this width,
-# and the median of its four neighbours by less than SHARED of that difference. Measured: at most 66
-# and 25 of two million pixels with noise of 3 and 10 of 255 on nine photographs; none of 1,200
-# stars at least 1.2 pixels wide.
+# A lone pixel differs from its surroundings by FAR times the variation in a window of width WINDOW,
+# and the median of its four neighbours by less than SHARED of that difference. Measured on two
+# million pixels of nine photographs: at most 66 false finds with noise of 3 of 255, and 25 with
+# noise of 10. None of 1,200 stars at least 1.2 pixels wide is found.
 FAR, WINDOW, SHARED = 8.0, 33, 0.125
 ROUNDS = 8  # largest number of rounds, as filling lone pixels reveals others
 # Least difference of a dead line from its neighbours, relative to that of other lines. With noise
 # of 5 of 255, lines of 17 pictures of scikit-image reached 26.
 DEAD = 30.0
-WHOLE = 0.02  # quantile of a dead line's differences that must exceed the same limit
+WHOLE = 0.02  # share of a dead line's pixels that may differ by less than the limit
 SHORTEST = 64  # least number of lines, and of pixels in a line
-# Number of rows processed at a time, to save memory, and number of rows around that affect them.
+# Number of rows processed at a time, to save memory, and number of rows above and below that affect
+# them.
 STRIP, BEYOND = 128, WINDOW // 2 + 2
 
 
 def without_defects(planes: Plane, step: float = 0.0) -> tuple[Plane, Defects]:
-    """Return planes (c, h, w) with defects filled, and numbers; `step` is that of integers."""
+    """Fill and count the defects of planes (c, h, w), in which integers differ by `step`."""
     corrected, found = planes.copy(), list[Defects]()
     for plane in corrected:
         columns, rows = dead_rows(plane.T, step), dead_rows(plane, step)
@@ -82,7 +83,7 @@ def _lone_in(corrected: Plane, lone: Flags, step: float) -> Flags:
     is_alone = np.abs(np.median(beside, axis=1) - around) < SHARED * off
     found = np.zeros(corrected.shape, bool)
     found[places] = is_new = (off > least[places]) & is_alone
-    # A pixel is the end of a line if a neighbour differs as much and is not alone.
+    # A pixel is the end of a line if a neighbour differs half as much and is no lone pixel.
     others = ~sliding_window_view(np.pad(found, 2), (5, 5))[places][:, _BESIDE]
     as_far = np.abs(beside - around[:, np.newaxis]) > off[:, np.newaxis] / 2
     found[places] = is_new & ~(others & as_far).any(axis=1)

@@ -167,11 +167,11 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
         for ``"impulse"``, lone pixels and dead lines of the sensor are removed first.
     method : {"rbf", "linear", "mika"}
         ``"mika"`` is one pass of kernel PCA on each group of similar patches, with the kernel
-        ``exp(-|x - y|^2 / c)``, a cut at the noise, and fixed-point pre-images (Mika et al. 1998).
-        ``"rbf"`` repeats that pass on the better estimate, with a Tikhonov filter between.
-        ``"linear"`` is the limit of ``"rbf"`` for large c: principal components, and a Wiener
-        filter. All methods are linear in groups whose patches differ little beyond their noise, as
-        most groups of photographs.
+        ``exp(-|x - y|^2 / c)``, truncation of components at the noise level, and fixed-point
+        pre-images (Mika et al. 1998). ``"rbf"`` adds passes on the first estimate, one of them with
+        a Tikhonov filter. ``"linear"`` is the limit of ``"rbf"`` for large c: principal components,
+        and a Wiener filter. All methods are linear in groups whose patches differ little beyond
+        their noise, as most groups of photographs.
     bandwidth : float, optional
         c of the RBF kernel, in squared distances between patches of noise alone. Default: 12 for
         noise of 5 to 10 % of the range, wider below and above.
@@ -254,7 +254,7 @@ class Given:
     sigma: float | Sequence[float] | None = None
     data_range: float | None = None
     region: Region | None = None
-    laws: Sequence[NoiseLaw] = ()  # law of each channel, in the units of the image
+    laws: Sequence[NoiseLaw] = ()  # noise law of each channel, in the image's units
 
 
 def _denoised(
@@ -357,7 +357,7 @@ def _clean(picture: Picture, options: Options, given: Given) -> Cleaned:
 
 
 def _clean_all(picture: Picture, measured: Picture, options: Options, given: Given) -> Cleaned:
-    """Denoise a picture by the noise of a part of it; equal red, green and blue count as grey."""
+    """Denoise a picture by the noise of its part `measured`; equal colours count as grey."""
     first, *others = picture.colours
     sigma: Any = given.sigma
     is_list = isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1
@@ -405,7 +405,8 @@ def _clean_picture(
         if picture.data is not None:
             planes = picture.continued()
         place = np.float32(1.0) if inspected.place is None else inspected.place
-        # Where a map of levels is too low, noise remains, which the second pass would restore.
+        # With a map of levels, skip the second pass, which would restore noise where the map is too
+        # low.
         options = replace(options, shared=inspected.place is not None)
         cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
         cleaned = cleaned * place - black

@@ -22,18 +22,17 @@ NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or i
 # Range (of 255) below which a plane counts as constant. Noise a thousand times as strong is
 # ignored, and squares of much smaller values underflow in single precision.
 EVEN = 1e-6
-# Largest span or magnitude of an image, in data ranges: above, single precision fails.
+# Largest span or magnitude of an image, in data ranges: above it, single precision fails.
 MOST_BEYOND = 1e6
-# Share of the light that rounding may change (root mean square in a window of this width). Smooth
-# pictures below 3 counts on average exceed this: integers are coarser than the noise left.
+# LOST is the largest share of the light that rounding may change (root mean square in windows of
+# width AROUND). Smooth pictures below 3 counts on average exceed LOST.
 LOST, AROUND = 0.1, 8
 # Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
 # neighbourhood. They are powers of the inverse of the plastic number (Roberts 2018, "The
 # unreasonable effectiveness of quasirandom sequences").
 DITHER = (0.5698402909980532, 0.7548776662466927)
-NARROW = 2  # largest number of bytes of unsigned integers that fill the range of their dtype
-# Floats that span a smaller share of [0, 1] are taken to be in other units, such as metres.
-LEAST_OF_UNIT = 0.1
+NARROW = 2  # unsigned integers of at most this many bytes are taken to fill their dtype's range
+LEAST_OF_UNIT = 0.1  # floats spanning a smaller share of [0, 1] are in other units, such as metres
 
 
 @dataclass(frozen=True)
@@ -109,11 +108,12 @@ class Picture:
     data_range: float  # in the units of the image, as is `lowest`
     lowest: float
     unit: float  # one unit of the image, on the scale 0..255
-    # Which pixels (pages * h, w) are data, or None if all are; and the colours before holes in
-    # `colours` were filled.
+    # `data` (pages * h, w) marks the pixels that are data; None if all are. `given` holds the
+    # colours before holes were filled.
     data: Mask | None = None
     given: NDArray[Any] | None = None
-    corrected: NDArray[np.float32] | None = None  # the planes without defects, if there are any
+    # The planes with defects filled, if there were any.
+    corrected: NDArray[np.float32] | None = None
 
     def planes(self) -> NDArray[np.float32]:
         """Return the colours on the scale 0..255: (values - lowest) * unit."""
@@ -146,7 +146,7 @@ class Picture:
 
     @property
     def step(self) -> float:
-        """Difference between successive integers, on the scale 0..255; 0 for other values."""
+        """Difference between successive integers, on the scale 0..255; 0 for non-integers."""
         is_whole = self.colours.dtype.kind in "ui" or np.array_equal(
             self.colours, np.rint(self.colours)
         )
@@ -303,7 +303,7 @@ def loses_light(values: NDArray[np.floating], dtype: np.dtype[Any]) -> bool:
 
 
 def dtype_range(dtype: np.dtype[Any]) -> float | None:
-    """Return the data range of a dtype: of unsigned 8 or 16 bits, 1 for booleans, or None."""
+    """Return the range of an unsigned dtype of 8 or 16 bits, 1 for booleans, else None."""
     if dtype.kind == "b":
         return 1.0
     if dtype.kind == "u" and dtype.itemsize <= NARROW:

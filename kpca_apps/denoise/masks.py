@@ -1,4 +1,4 @@
-"""Find pixels without data, and fill them while the others are denoised.
+"""Find pixels without data, and fill them while the other pixels are denoised.
 
 Holes are filled from the data alone, so that masked values never affect the result. For matching
 patches, a hole is filled by a smooth continuation of the data around. For measuring noise, filled
@@ -38,14 +38,15 @@ Mask = NDArray[np.bool_]  # True where there are data
 REACH, ENOUGH = 1.0, 0.1
 MIRRORINGS = 8  # largest number of mirrorings to fill a hole; sparse data would need hundreds
 # Largest distance in pixels from which a residual is drawn. Measured on simulated images that lack
-# half of the pixels, or every other row: the noise level is .95 to 1.06 times the true level;
-# without 70 %, .87 to 1.03 times. Distance 8 gives down to .85; 24, up to 1.33 in texture.
+# half of the pixels, or every other row: the noise level is .95 to 1.06 times the true level, and
+# .87 to 1.03 times if 70 % of the pixels are lacking. A distance of 8 gives as little as .85; 24
+# gives up to 1.33 in texture.
 NEARBY = 12
 # Side of the squares that make up padding; clipped noise has no constant squares of this side.
 SOLID = 5
-# An area counts as clipped noise if this share of the pixels next to it have its value. Measured:
-# .1 to .6 for clipped noise of 5 and 20 on four photographs made darker and brighter; at most .02
-# for the padding of a rotated photograph that is clipped at the padding's value.
+# An area counts as clipped noise if this share of the pixels beside it have the area's value.
+# Measured: .1 to .6 for clipped noise of 5 and 20 on four photographs made darker and brighter; at
+# most .02 for the padding of a rotated photograph that is clipped at the padding's value.
 BLURRED = 0.05
 MOST_PADDINGS = 2  # largest number of padding values in a page
 
@@ -85,7 +86,7 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
     """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None for all.
 
     Pixels outside the mask, with NaN in a channel, or transparent (fourth channel 0, unless 0
-    everywhere) are excluded. Raises InputError for infinite data, and without data.
+    everywhere) are excluded. Raises InputError if data are infinite, or if there are none.
     """
     data = None if mask is None or mask.all() else mask
     odd = []  # channels with NaN or infinity
@@ -150,7 +151,8 @@ def padding_in(planes: NDArray[Any]) -> Mask:
             border = np.concatenate([*labels[[0, -1]], *labels.T[[0, -1]]])
             padding |= np.isin(labels, border[(border > 0) & is_padding[border]])
         if padding.any():
-            # If half of the rest is constant, the page is a drawing, which has no padding.
+            # If half of the page beside the padding is constant, the page is a drawing, without
+            # padding.
             even = maximum_filter(page[0], SOLID) == minimum_filter(page[0], SOLID)
             padding &= np.count_nonzero(even & ~padding) * 2 < np.count_nonzero(~padding)
     return found
@@ -209,7 +211,7 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     near = ~data & (weights >= ENOUGH)
     # For each pixel of data, compute the mean of the pixels around, and the variance of that mean.
     row = gaussian_filter([0.0] * 8 + [1.0] + [0.0] * 8, REACH)
-    centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)  # of the kernel
+    centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)  # of the 2-D kernel
     weights, sums = weights - centre * share, sums - centre * values
     squares = of_squares * gaussian_filter(share, REACH / 2**0.5) - centre**2 * share
     known = data & (weights >= ENOUGH / 2)

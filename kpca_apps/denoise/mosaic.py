@@ -72,7 +72,7 @@ ABOVE = 0.3
 # Readout variance, in squared counts, above which noise is nearly Gaussian even without light.
 MANY_ADDED = 400.0
 QUADRATURE = 80  # number of quadrature nodes for the mean over readout
-# Least variances of photons at mean light, and of readout, relative to the noisiest colour's.
+# Least variance of photon noise at mean light, and of readout noise, relative to the largest.
 LEAST = 1e-6
 
 Mosaic = NDArray[np.float32]
@@ -196,13 +196,13 @@ def clean_mosaic(
 ) -> tuple[Mosaic, DenoiseInfo]:
     """Denoise a mosaic (h, w) whose black is 0; measure its noise unless `curves` are given.
 
-    `options.strength` matters only if it is 0. In the info, the level is the root of the mean
-    variance; the data range ends at white.
+    At `options.strength` 0, return the mosaic unchanged; callers apply other strengths. In the
+    info, the level is the root of the mean variance; the data range ends at white.
     """
     info, curves = measure_mosaic(light, pattern, white, curves)
     if not curves.any() or options.strength == 0:
         return light.copy(), info
-    options = replace(options, wanted=None)  # for pixels of the picture, not of the planes
+    options = replace(options, wanted=None)  # `wanted` counts pixels of the picture, not of planes
     # Lower limits keep the transform of each colour finite.
     typical = float(np.mean(np.maximum(light, 0))) or 1.0
     least = LEAST * float(np.max(curves @ [typical, 1]))
@@ -232,7 +232,7 @@ def clean_mosaic(
 
 
 def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> NDArray[np.float64]:
-    """Return the mean count whose `anscombe` transform has this mean: the unbiased inverse."""
+    """Return the mean count whose `anscombe` transform has the given mean (unbiased inverse)."""
     many = inverse_anscombe(values) - added
     if added > MANY_ADDED:
         return many
@@ -251,7 +251,7 @@ def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> 
 def _denoised_phase(
     stable: Mosaic, pattern: str, phase: tuple[int, int], unit: float, options: Options
 ) -> Mosaic:
-    """Denoise a mosaic of uniform noise as planes of cells that begin at a phase."""
+    """Denoise a mosaic of uniform noise as planes, with cells that begin at `phase`."""
     planes = split(stable, pattern, phase)
     # The first component holds what the colours share; an orthonormal map keeps noise white.
     centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)
@@ -267,7 +267,7 @@ def _denoised_phase(
 def measure_mosaic(
     light: Mosaic, pattern: str, white: float, curves: Curves | None = None
 ) -> tuple[DenoiseInfo, Curves]:
-    """Return the noise of a mosaic, and its curves, measured unless given."""
+    """Return a mosaic's noise, and a and b of the variance a x + b (measured if not given)."""
     checked_pattern(pattern)
     n, counts = period_of(pattern), [pattern.count(letter) for letter in "RGB"]
     estimated = curves is None
@@ -333,7 +333,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
 def _points(
     plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]
 ) -> list[tuple[float, float, float]]:
-    """Return light, noise variance and its relative error by class of brightness of a guide."""
+    """Return light, noise variance and its relative error for classes of the guide's brightness."""
     if min(plane.shape) < WIDTH:
         return []
     stride = max(2, int(np.ceil(np.sqrt(plane.size / MOST_PATCHES))))

@@ -19,7 +19,7 @@ class NoiseModel(NamedTuple):
     about: str = ""  # description in the help of --noise
     from_black: bool = False  # whether it needs the value of no light
     relative: bool = False  # whether its level is a share of the intensity
-    beside: bool = False  # whether its level is that of additional white noise
+    beside: bool = False  # whether its level is that of white noise in addition to it
     by_white: bool = False  # whether measuring it needs `Inspected.white`
 
 
@@ -49,8 +49,7 @@ MethodName = Literal["rbf", "linear", "mika"]
 Content = Literal["photo", "text"]
 QUALITIES, METHODS, CONTENTS = map(get_args, (Quality, MethodName, Content))
 
-# At this bandwidth, patches of noise have kernel values of e^-10, lost in rounding.
-LEAST_BANDWIDTH = 0.1
+LEAST_BANDWIDTH = 0.1  # patches of noise would have kernel values of e^-10, lost in rounding
 # A far smaller factor makes any image flat; a far larger factor would overflow noise levels.
 LARGEST_FACTOR = 1000.0
 LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # limits of a data range, for single precision

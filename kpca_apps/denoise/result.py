@@ -16,10 +16,8 @@ from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relati
 # Strength of the weaker result, which keeps some grain (a lower noise level would leave blotches
 # where noise looks like detail); and factor of the noise level for the stronger result.
 WEAKER, STRONGER = 0.6, 1.3
-# Least log likelihood ratio of a rising law to noise of equal strength everywhere.
-BEATS = 5.0
-# Blur in pixels above which neighbours share their noise; a smaller blur is barely visible.
-SHARED_BLUR = 0.4
+BEATS = 5.0  # least log likelihood ratio of a rising law to noise of equal strength everywhere
+SHARED_BLUR = 0.4  # blur in pixels above which neighbours share noise; less is barely visible
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class Quality:
     """Similarity to a clean image."""
 
     psnr: float  # in decibels; infinite for equal images
-    ssim: float | None  # Wang et al. (2004), at most 1; None for images below 11 pixels
+    ssim: float | None  # Wang et al. (2004), at most 1; None for images narrower than 11 pixels
 
 
 @dataclass(frozen=True)
@@ -91,8 +89,9 @@ class NoiseLaw:
 
     At mean brightness, the true variance is within `interval` times that of the law in 90 % of
     simulated pictures with white noise, and in 70 % with noise that neighbours share. The interval
-    also contains the variance at 90 % of the pixels that show only noise. Log odds are against all
-    laws with this blur; those of white noise are against noise with this blur.
+    also contains the variance at 90 % of the pixels that show only noise. `log_odds_flat` compares
+    noise of equal strength with all laws of this blur, `log_odds_white` white noise with noise of
+    this blur.
     """
 
     gain: float  # in the units of the measured image
@@ -105,7 +104,7 @@ class NoiseLaw:
     shared: bool = field(init=False)  # whether neighbouring pixels clearly share the noise
     log_odds_flat: float  # log odds of equal noise everywhere (a gain of 0)
     log_odds_white: float
-    # Measured variance of the quietest patches at each level of brightness, ascending.
+    # Levels of brightness, ascending, and measured variance of the quietest patches at each level.
     brightness: tuple[float, ...] = field(repr=False)
     variances: tuple[float, ...] = field(repr=False)
 
@@ -128,7 +127,7 @@ class NoiseLaw:
         return len(self.brightness) == 1
 
     def in_units(self, unit: float, lowest: float) -> NoiseLaw:
-        """Return the law of an image whose values are x / unit + lowest."""
+        """Return the law for values x / unit + lowest instead of x."""
         return replace(
             self,
             gain=self.gain / unit,
@@ -182,7 +181,7 @@ class ImageOutcome:
     status: str  # "ok" or "failed"
     reason: str = ""  # why the image failed, in one line
     output: str = ""  # the file written, relative to the output folder
-    format: str = ""  # "png", "tiff", "jpeg" or as the input
+    format: str = ""  # kind of the written file, such as "png"
     shape: tuple[int, ...] = ()  # (h, w) or (h, w, channels) of the first page
     dtype: str = ""
     n_pages: int = 0
@@ -199,7 +198,7 @@ class ImageOutcome:
     established: bool = True  # whether noise was established; if not, the image is unchanged
     impulses: bool = False  # whether single pixels stand out, but another noise model was used
     evidence: Evidence = Evidence()  # for the first unchanged page, or else the first page
-    own_settings: Mapping[str, Any] = field(default_factory=dict)  # other than the batch's
+    own_settings: Mapping[str, Any] = field(default_factory=dict)  # settings other than the batch's
     residual: Residual | None = None  # residual of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
     notes: tuple[str, ...] = ()  # sentences on differences from the input
@@ -252,7 +251,7 @@ class DenoisingResult:
     notes: tuple[str, ...] = ()  # sentences on the batch
     dictionary: DictionaryView | None = None  # used instead of the image's own patches, if given
     command: str = ""  # the command line that gives the same result
-    versions: Mapping[str, str] = field(default_factory=dict)  # of libraries that affect pixels
+    versions: Mapping[str, str] = field(default_factory=dict)  # versions of the libraries used
     seconds: float = field(default=0.0, compare=False)  # time from start to end
 
     @property
@@ -277,7 +276,7 @@ class DenoisingResult:
 
     @property
     def offered(self) -> Mapping[str, tuple[str, ...]]:
-        """Choices for a single image, by option."""
+        """Values that a single image's options may take, by option."""
         noises = STACK_NOISES if self.settings.get("stack") else NOISES
         return {"noise": noises, "quality": QUALITIES}
 
@@ -285,7 +284,7 @@ class DenoisingResult:
     def mean_comparison(self) -> Comparison | None:
         """Means over the images with a reference, each method over the same images.
 
-        An infinite ratio, of an image equal to its reference, makes the mean infinite.
+        The infinite PSNR of an image equal to its reference makes the mean infinite.
         """
         found = [image.comparison for image in self.images if image.comparison is not None]
         return mean_comparison(found) if found else None

@@ -54,10 +54,10 @@ MOST_LEVERAGE = 0.95
 HALVINGS = 60
 # Features are of order 1, so a feature with a smaller deviation is constant up to rounding.
 SMALLEST_DEVIATION = 1e-6
-LARGEST_DEVIATION = 1e150  # its square is a finite float
+LARGEST_DEVIATION = 1e150  # largest deviation whose square is a finite float
 # Number of square matrices of the largest block that `_block_inverses` holds at once.
 SQUARES_HELD = 4
-# Rows per block of new rows (often few) and of fitted rows; multiples as `engine.rows` requires.
+# Numbers of rows in a block of new (often few) and of fitted rows; see `BLOCK` of `engine.rows`.
 BLOCK, FITTED_BLOCK = 192, 768
 ALL = slice(None)
 
@@ -82,8 +82,7 @@ class BlockPCA:
     deviation: Annotated[FloatArray, "p", Meta(ge=SMALLEST_DEVIATION, le=LARGEST_DEVIATION)]
     factor: Annotated[FloatArray, "m p", Meta(ge=-1.0 - 1e-6, le=1.0 + 1e-6)]  # U
     ridge: Annotated[float, Meta(ge=RIDGE, le=LARGEST_DEVIATION)]  # rho
-    # Block number of each feature, non-decreasing.
-    block: Annotated[IntArray, "p", Meta(ge=0)]
+    block: Annotated[IntArray, "p", Meta(ge=0)]  # block number of each feature, non-decreasing
 
     def validate(self) -> None:
         """Raise ValueError if the largest block's matrices would not fit into memory."""

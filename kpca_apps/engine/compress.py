@@ -7,8 +7,8 @@ V~ = sum_j beta_j phi(z_j) over m < n points so that
 
 is small. Points are selected greedily from the stored points, so that they explain most of
 components and mean, and are then moved together by L-BFGS. For fixed points, the best coefficients
-are a projection in feature space, in closed form. For (x.y)^2 the approximation can be exact:
-components and mean are symmetric matrices, and their eigenvectors serve as points.
+are a projection in feature space, in closed form. For the kernel (x.y)^2 the approximation can be
+exact: components and mean are symmetric matrices, and their eigenvectors serve as points.
 
 References
 ----------

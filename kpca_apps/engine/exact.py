@@ -52,7 +52,8 @@ def fit_exact(
     """
     # Order components by decreasing variance (by modulus for an indefinite kernel, whose components
     # are normalised by 1 / sqrt(|eigenvalue|)). With 0 components only the mean remains: Hoffmann's
-    # potential. Float32 drops eigenvalues below 1e-3 of the largest, which have under 3 digits.
+    # potential. Float32 drops eigenvalues below 1e-3 of the largest, which have fewer than 3
+    # correct digits.
     plan = plan or plan_exact(kernel, X, replace(options, precision="float64"))
     center, n_jobs = options.center, options.n_jobs
     n, by_modulus = len(X), not kernel.is_psd

@@ -48,9 +48,9 @@ class LandmarkFit:
 
     basis: LandmarkBasis
     sums: CovarianceSums
-    # Row numbers of the landmarks; None if landmarks are not rows.
-    index: IntArray | None
-    # Estimate for the part outside the span; None if all directions are kept (exact in `sums`).
+    index: IntArray | None  # row numbers of the landmarks; None if landmarks are not rows
+    # Estimate for the part outside the span; None if all directions are kept, as `sums` then gives
+    # that part exactly.
     outside: Missed | None
     # Number of rows that landmarks and kernel come from; None after a warning of too few rows.
     first_rows: int | None
@@ -177,7 +177,7 @@ def draw_basis(
         )
     else:
         points = options.landmarks
-    # The origin depends on the landmarks alone, so that sums over other rows can be added.
+    # Centre by the landmarks alone, so that sums over other rows can be added.
     kernel = about_landmarks(kernel, points) if options.center else kernel
     from_points = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
     basis = from_points(kernel, points)
@@ -211,7 +211,7 @@ def fit_through_landmarks(
 
 
 def add_rows(fit: SubspaceFit, source: RowSource, options: FitOptions) -> SubspaceFit:
-    """Return the Nystrom fit of its own rows and those of a source together."""
+    """Return the Nystrom fit of the fitted rows and the rows of a source together."""
     before, plan = fit.landmarks, fit.plan
     assert before is not None and isinstance(plan, NystroemPlan)
     more = CovarianceSums.of_rows(before.basis, source, precision=plan.precision)

@@ -70,8 +70,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         components whose variance is correct to a thousandth, limited by rounding and, with
         landmarks, by the part of the rows outside the landmarks' span (``missed_``); a warning
         states the number. If landmarks miss too much for any component (many columns), all are
-        kept, with a warning that they are approximations. A given number may include such
-        components, too.
+        kept, with a warning that they are approximations. A given number may also include
+        approximations.
     kernel : str, Kernel or callable
         One of scikit-learn's names ("rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"), an
         object of `kpca_apps.engine.kernels`, a function of two rows, or a kernel of
@@ -107,10 +107,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     n_landmarks : int >= 1
         Number of landmarks of the Nystrom method; ignored if ``landmarks`` are points.
     landmarks : {"auto", "kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
-        How to draw landmarks, or the landmarks themselves, shape (m, d). For kernels of a
-        distance, "auto" is "kmeans": cluster centres of at most 20,000 rows, whose scores are
-        nearest to those of an exact fit. Up to five columns "auto" is "rpcholesky": rows drawn
-        one by one by their residual, whose eigenvalues are nearest. For other kernels "auto" is
+        How to draw landmarks, or the landmarks themselves, shape (m, d). For kernels of a distance,
+        "auto" is "kmeans": cluster centres of at most 20,000 rows, which give scores nearest to
+        those of an exact fit. Up to five columns "auto" is "rpcholesky": rows drawn one by one by
+        their residual, which give eigenvalues nearest to exact ones. For other kernels "auto" is
         "residual": rows drawn by their residual in two rounds.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
         Method of `inverse_transform`: the fixed-point iteration of the RBF kernel, gradient
@@ -118,7 +118,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         scikit-learn, fitted at the first `inverse_transform`. "auto" is the first method that
         the kernel allows.
     alpha : float >= 0
-        Regularisation of that regression, as in scikit-learn's ``KernelPCA``.
+        Regularisation of the ridge regression, as in scikit-learn's ``KernelPCA``.
     memory_budget : int > 0, optional
         Largest number of bytes for a fit; None: a quarter of the available memory.
     n_jobs : int, optional
@@ -377,7 +377,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.subspace_, self.ridge_, self.warnings_ = fit.subspace, fit.ridge, fit.warnings
         self.scoring_precision_ = fit.scoring_precision
         self.eigenvalues_ = fit.subspace.n * fit.subspace.variances
-        # The regression for pre-images is fitted on first use.
         self.preimage_ = self._resolve_preimage(kernel)
         self._learned, self._reduced, self._alpha = None, None, float(self.alpha)
         for sentence in fit.warnings if warn else ():

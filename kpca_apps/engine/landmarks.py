@@ -91,7 +91,6 @@ def cluster_centres(
     for _ in range(rounds):
         nearest = _nearest_centres(centres, X, middle, unit, n_jobs)
         counts = np.bincount(nearest, minlength=m)
-        # An indicator matrix sums the rows of each cluster.
         belongs = csr_array((np.ones(len(X)), (nearest, np.arange(len(X)))), shape=(m, len(X)))
         # A centre without rows stays unchanged.
         has_rows = counts > 0

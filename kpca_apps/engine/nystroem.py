@@ -134,7 +134,7 @@ class CovarianceSums:
     n: int  # number of rows
     total: Matrix  # (p,), sum of z - shift
     scatter: Matrix  # (p, p), sum of (z - shift)(z - shift)'
-    shift: Matrix  # (p,), subtracted near the mean to limit cancellation; equal in sums to be added
+    shift: Matrix  # (p,), a value near the mean that limits cancellation; equal in added sums
     norm: float  # sum of k(x, x)
 
     @classmethod

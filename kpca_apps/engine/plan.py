@@ -52,7 +52,7 @@ class ExactPlan:
     solver: Solver
     precision: Resolved  # precision of kernel values and products
     stored: bool  # whether to store the Gram matrix instead of recomputing it for each product
-    n_bytes: int  # peak memory beyond the rows
+    n_bytes: int  # peak memory in bytes, without the rows
     # In bytes; None for a quarter of the available memory.
     memory_budget: int | None = field(default=None, repr=False)
 
@@ -73,7 +73,7 @@ class NystroemPlan:
     n_landmarks: int  # largest number of landmarks
     landmarks: str  # one of `LANDMARKS`, or "given"
     precision: Resolved  # precision of kernel values; sums are float64
-    n_bytes: int  # peak memory beyond the rows
+    n_bytes: int  # peak memory in bytes, without the rows
 
     def describe(self) -> str:
         """Return the plan in one line."""
@@ -112,9 +112,9 @@ def choose_regime(
     ``X`` holds all ``n_rows`` rows or a sample. Raises MemoryLimitError if no allowed method stays
     within the budget.
     """
-    # A fit is exact up to 5,000 rows if the budget allows, and up to 100,000 rows for so few
-    # components that an iteration finds them (with a stored Gram matrix if the budget allows).
-    # Other fits use landmarks, except for indefinite kernels, which allow none.
+    # A fit is exact up to 5,000 rows if the budget allows, and up to 100,000 rows for few enough
+    # components for an iterative solver (with a stored Gram matrix if the budget allows). Other
+    # fits use landmarks, except for indefinite kernels, which allow none.
     n, d, method = n_rows or len(X), X.shape[1], options.method
     q = n if options.n_components is None else min(options.n_components, n)
     has_few_components = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
@@ -241,7 +241,7 @@ def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
 
 def nystroem_bytes(n_landmarks: int, n_features: int) -> int:
     """Return the bytes of a Nystrom fit, beyond the rows."""
-    # These are about three m x m matrices, and one block of kernel values with some copies.
+    # Count about three m x m matrices, and one block of kernel values with some copies.
     return n_landmarks * (24 * n_landmarks + 12 * SUMMED + 2 * _ITEM * n_features)
 
 

@@ -77,9 +77,9 @@ def choose_precision(
 ) -> Resolved:
     """Return the precision that ``"auto"`` stands for, for q leading eigenpairs.
 
-    ``X`` holds all ``n_rows`` rows or a sample. Above 2,000 rows float32 is chosen if kernel values
-    of some rows, including the farthest from the mean, are correct to 1e-5 of the mean variance,
-    and their q-th eigenvalue is kept.
+    ``X`` holds all ``n_rows`` rows or a sample. Above 2,000 rows float32 is chosen after a test on
+    some rows, including the farthest from the mean. Their kernel values must be correct to 1e-5 of
+    the mean variance, and the q-th eigenvalue must be kept.
     """
     if precision != "auto":
         return precision

@@ -204,7 +204,7 @@ def sum_row_blocks(
     block: int = SUMMED,
     n_jobs: int | None = None,
 ) -> Sums:
-    """Add up values of a function over blocks of X (n, d), restricted to a mask, in order."""
+    """Add up a function's values over blocks of X (n, d), in order; a mask selects rows."""
 
     def sum_block(start: int) -> Sums:
         part = slice(start, start + block)

@@ -58,7 +58,7 @@ class TikhonovFilter:
             try:
                 lower = cholesky(ridged, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
-                # Clip eigenvalues below -rho, which are rounding errors, as no covariance has any.
+                # Rounding made an eigenvalue less than -rho: clip negative eigenvalues to 0.
                 variances, vectors = eigh(covariance, check_finite=False)
                 roots = np.sqrt(np.maximum(variances, 0.0) + rho)
                 (upper,) = qr((vectors * roots).T, mode="r", check_finite=False)
@@ -71,7 +71,7 @@ class TikhonovFilter:
         return times_upper(self.whitening, precision)
 
     def mahalanobis(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows z ``(b, p)`` to M ``(b,)``."""
+        """Return the map from rows z ``(b, p)`` to squared Mahalanobis distances M ``(b,)``."""
         whitened, mean = self.whitened(precision), self.mean.astype(precision)
 
         def squares(z: Matrix) -> Matrix:
@@ -98,7 +98,7 @@ class TikhonovFilter:
 
 
 def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> Matrix:
-    """Return scores (r,) of training rows, each left out of mean and covariance.
+    """Return scores (b,) of training rows, each left out of mean and covariance.
 
     With a_i = M_i / n and the total ridge n rho fixed, Sherman & Morrison's formula gives exactly
     s_i = r_i + n rho (n/(n-1))^2 a_i / (1 - n a_i / (n-1)).
@@ -112,7 +112,7 @@ def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> 
 def leave_landmark_out(
     subspace: KernelSubspace, rho: float, X: Matrix, landmarks: IntArray
 ) -> tuple[Matrix, Matrix]:
-    """Return r and M of rows (r, d), each with one landmark (r,) removed."""
+    """Return r and M of rows (b, d), each with one landmark (b,) removed."""
     roots = 1.0 / np.sqrt(subspace.variances + rho)  # A^-1/2, which is diagonal
     t, error = subspace.project_and_error(X)
     residual = np.maximum(error - rho * (np.square(t) @ roots**2), 0.0)
@@ -125,13 +125,13 @@ def leave_landmark_out(
 def without_direction(
     rows: Matrix, along: Matrix, residual: Matrix, whitened_rows: Matrix, whitened: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Return r and M of rows (r, .), each with one landmark removed.
+    """Return r and M of b rows, each with one landmark removed.
 
-    The arguments, per row: the landmark's row of B, its product with z, r, and L^-1 times that row
-    and times y. The part of a row along v, the unit direction that only the landmark provides,
-    moves from the span to the residual, r + (v'z)^2. A^-1 is restricted to the rest, M -
-    (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row, the residual is 1 / (K_mm^-1)_ii, the
-    part that no other landmark explains.
+    The arguments, per row: the landmark's row of B; the product of that row with z; r; L^-1 times
+    that row; and L^-1 y. The part of a row along v, the unit direction that only the landmark
+    provides, moves from the span to the residual, r + (v'z)^2. A^-1 is restricted to the other
+    directions, so M falls by (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row, the residual is
+    1 / (K_mm^-1)_ii, the part that no other landmark explains.
     """
     # v is parallel to row i of B, for landmark i: since B B' = K_mm^-1, B (B'K_mm) is the identity,
     # so row i is orthogonal to the coordinates B'k_j of every other landmark j.

@@ -43,9 +43,9 @@ _OF_CAMERA = frozenset({
     50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51043,
     51044, 51058, 51081, 51105, 51107, 51108, 51109, 51110,
 })  # fmt: skip
-# Such tags of the mosaic's own directory: crop, scale, lens corrections after the levels.
+# DNG tags of the mosaic's own directory that still hold: crop, scale, late lens corrections.
 _OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
-_MOST_OF_MATRIX = 1000.0  # largest entry (usually near 1), as millionths must fit into 32 bits
+_MOST_OF_MATRIX = 1000.0  # largest entry of a colour matrix whose millionths fit into 32 bits
 # TIFF orientation by LibRaw's code of how to rotate a mosaic for viewing.
 _ORIENTATIONS = {0: 1, 3: 3, 5: 8, 6: 6}
 
@@ -81,7 +81,7 @@ def negative_tags(
             neutral = np.array([green / red, 1.0, green / blue])
             tags[NEUTRAL] = _ratios(RATIO, neutral / neutral.max(), base)
     tags[NOISE_REDUCTION] = _ratios(RATIO, np.ones(1), base)
-    # Version 1.4 defines all these tags; readers of 1.3 can ignore those unknown to them.
+    # Version 1.4 defines all these tags; readers of 1.3 can ignore tags unknown to them.
     for number, version in ((DNG_VERSION, (1, 4, 0, 0)), (OLDEST_READER, (1, 3, 0, 0))):
         tags[number] = Tag(BYTE, 4, bytes(version))
     turned = _ORIENTATIONS.get(flip, 1)

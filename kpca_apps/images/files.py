@@ -55,7 +55,7 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
                 require_memory(max(_bytes_in_memory(page) for page in image.pages))
             return replace(image, sha256=hash_folder(path))
         with path.open("rb") as file:
-            # Files of other kinds are read only up to the head.
+            # Read no more than the head of a file that is no image.
             head = file.read(HEAD)
             if not head:
                 raise InputError(f"{label}: the file is empty; fetch it again.")

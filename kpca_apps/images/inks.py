@@ -1,7 +1,7 @@
 """Split CMYK images into two pages that are denoised like pictures, and join them again.
 
 The pages are the light that white paper reflects below the coloured inks (as red, green and blue),
-and below black.
+and below the black ink.
 """
 
 from __future__ import annotations

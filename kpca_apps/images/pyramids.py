@@ -1,4 +1,4 @@
-"""Recompute smaller copies (pyramids) of an image for slide viewers from the image."""
+"""Recompute the smaller copies (pyramids) of an image that slide viewers use."""
 
 from __future__ import annotations
 

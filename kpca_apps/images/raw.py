@@ -55,11 +55,10 @@ NOISE_PROFILE = 51041
 # EXIF tags that hold only for the raw file: maker notes, colour space, size.
 _DROPPED = frozenset({37500, 40961, 40962, 40963})
 # The sensor saturates at its largest value if _PIXELS pixels or more have this value and it exceeds
-# _SATURATED times the stated white level, which may be too high. LibRaw accepts any value.
+# _SATURATED times the stated white level, which may be too high.
 _SATURATED, _PIXELS = 0.75, 10
 _XTRANS_SIDE = 512  # LibRaw develops no smaller X-Trans image
-# Suppress tifffile's log messages about tags.
-logging.getLogger("tifffile").addHandler(logging.NullHandler())
+logging.getLogger("tifffile").addHandler(logging.NullHandler())  # suppress messages about tags
 
 
 def _read_raw(data: Content, label: str) -> ImageFile:
@@ -117,7 +116,6 @@ def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
             ) from None
         except rawpy.LibRawError as error:
             reason = error.args[0] if error.args else type(error).__name__
-            # LibRaw's messages are bytes.
             raise ValueError(reason.decode() if isinstance(reason, bytes) else reason) from None
 
 
@@ -262,7 +260,7 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
 
 
 def _exif(data: Content) -> bytes | None:
-    """Return the EXIF block that a developed picture keeps of a TIFF-like raw file."""
+    """Return the EXIF block of a TIFF-like raw file, as far as a developed picture keeps it."""
     directory = _described(data)
     return None if directory is None else write_exif(directory)
 

@@ -19,8 +19,9 @@ ALONG = ("Z", "T")
 def page_groups(path: Path, n_pages: int) -> Groups | None:
     """Return the pages of each stack: slices of a volume or frames of a film.
 
-    Each channel is a separate stack, and each volume of a film of volumes. Axes come from OME,
-    ImageJ or tifffile metadata. None without metadata; empty if the metadata do not fit the pages.
+    Each channel is a separate stack, and so is each volume of a film of volumes. Axes come from
+    OME, ImageJ or tifffile metadata. None without metadata; empty if the metadata do not fit the
+    pages.
     """
     try:
         with warnings_ignored(), TiffFile(path, _multifile=False) as file:
@@ -54,7 +55,7 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
 
 
 def groups_along(axes: str, places: NDArray[np.integer]) -> Groups:
-    """Return the pages of each stack: along slices, else times; single pages without either.
+    """Return the pages of each stack, along slices, else along times, else single pages.
 
     `places` holds page numbers, with one axis per letter of `axes`.
 

@@ -122,7 +122,7 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         _structure(directory, len(data), where)
         for directory, where in zip(directories, labels, strict=True)
     ]
-    # Pages may share pixels, so the sum of their sizes may exceed the file.
+    # Pages may claim the same bytes, so check the sum of their sizes, too.
     if sum(part.page.n_bytes / _RATIOS[part.packing] for part in structures) > len(data) + 4096:
         raise InputError(
             f"{label}: its {n_pages} pages promise more pixels than its {len(data)} bytes can "
@@ -436,7 +436,7 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
         for pixels, own, within in zip(join_inks(pages, like), directories, copies, strict=True)
     )
     if len(directories) > 1 and _is_of_imagej(directories[0].tags):
-        # ImageJ expects the pixels of a stack to be contiguous, whatever the tags say.
+        # Write all pixels first: ImageJ expects the pixels of a stack to be contiguous.
         written = [*written]
     for directory in written:
         start = _write_directory(file, directory, label)

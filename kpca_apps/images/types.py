@@ -19,10 +19,8 @@ from kpca_apps.system.quiet import warnings_ignored
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each part
 Groups = tuple[tuple[int, ...], ...]  # page numbers of each stack
 MAX_PIXELS = 178_000_000
-# Largest number of pixels of a page in formats that are read and written in bands.
-MAX_IN_BANDS = 20_000_000_000
-# Deflate packs at most 1032 bytes into one byte; a header that promises more is wrong.
-DEFLATE_RATIO = 1100
+MAX_IN_BANDS = 20_000_000_000  # largest number of pixels of a page read and written in bands
+DEFLATE_RATIO = 1100  # Deflate packs at most 1032 bytes into a byte, so a higher promise is wrong
 # Largest number of bytes before or after an image (metadata), and largest number of packed bytes
 # per pixel (four channels of float64).
 FRONT, _MOST_PER_PIXEL = 1 << 25, 32
@@ -149,8 +147,7 @@ class ImageFile:
         default=None, repr=False, compare=False
     )
     blocks: tuple[tuple[int, int], ...] = ()
-    # Page numbers of each volume or film, if the format states them.
-    groups: Groups | None = None
+    groups: Groups | None = None  # page numbers of each volume or film, if the format states them
     inks: bool = False  # whether each CMYK page is split into two pages; see `inks.py`
     # Writes pages into a copy of the file, for formats written in place.
     rewrite: Callable[[Any, Iterable[NDArray[Any]]], None] | None = field(
@@ -163,8 +160,7 @@ class Format(NamedTuple):
 
     mark: bytes  # regular expression for the first bytes
     suffixes: tuple[str, ...]  # the first suffix is used for results
-    # Takes the file's bytes or folder, and its label.
-    read: Callable[[Any, str], ImageFile]
+    read: Callable[[Any, str], ImageFile]  # takes the file's bytes or folder, and its label
     # Takes an open file or an existing folder, pages one at a time, and the source of the metadata.
     write: Callable[[Any, Iterable[NDArray[Any]], ImageFile], None]
     # Returns height and width from the start of a large file; None for formats that state the

@@ -29,7 +29,7 @@ from kpca_apps.system.stores.addresses import AnyPath
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-STACK_BYTES = 90  # measured memory in bytes per sample of a block of pages during denoising
+STACK_BYTES = 90  # bytes of memory per pixel and channel of a block of pages, as measured
 Denoised = tuple[NDArray[np.floating], DenoiseInfo]
 
 
@@ -53,12 +53,12 @@ class CleanedMosaic:
 
 @dataclass(frozen=True, kw_only=True)
 class Denoiser:
-    """Base class of denoisers: page by page, without stacks, large pages and raw files."""
+    """Base class: denoises page by page, and refuses large pages and raw files."""
 
     stack: bool = False  # whether the pages of a file form a volume or film
     mask: AnyPath | None = None  # mask file, 0 at pixels without data
     region: Region | None = None  # part to denoise
-    from_profile: bool = False  # whether `same` comes from a profile: other kinds are refused
+    from_profile: bool = False  # whether to refuse images of a kind that the profile lacks
     can_stack = False
     strength = 1.0
 
@@ -103,9 +103,10 @@ class GroupDenoiser(Denoiser):
     options: Options
     sigma: float | tuple[float, ...] | None = None
     data_range: float | None = None
-    laws: tuple[NoiseLaw, ...] = ()  # law of each channel, if known, in the units of the image
+    laws: tuple[NoiseLaw, ...] = ()  # known noise law of each channel, in the image's units
     same: tuple[KindNoise, ...] = ()  # known noise by kind of image
-    curves: tuple[tuple[float, float], ...] = ()  # known noise curves of a raw file
+    # Raw files: known a and b of the noise variance a x + b.
+    curves: tuple[tuple[float, float], ...] = ()
     mask_sha256: str = ""
     can_stack = True
 
@@ -220,7 +221,7 @@ class GroupDenoiser(Denoiser):
                         f"{widest:g}; measure the noise of its kind again"
                     )
         if self.same and isinstance(sigma, tuple) and widest is None:
-            # The range of a nearly constant page may be below the noise level of its kind.
+            # Limit the level to the page's range, which is small if the page is nearly constant.
             most = value_range(pixels, self.data_range)[0]
             sigma = tuple(min(level, most) for level in sigma)
         return clean_image(
@@ -260,7 +261,7 @@ class GroupDenoiser(Denoiser):
         return replace(self, options=options, sigma=own.get("sigma", self.sigma))
 
     def by_threads(self, n_jobs: int) -> GroupDenoiser:
-        """Return the denoiser for a number of threads."""
+        """Return this denoiser with a number of threads."""
         return replace(self, options=replace(self.options, n_jobs=n_jobs))
 
     @property
@@ -280,7 +281,7 @@ class GroupDenoiser(Denoiser):
 
 @dataclass(frozen=True)
 class ExampleDenoiser(Denoiser):
-    """Denoise Gaussian or impulse noise with a dictionary, whose file has this hash."""
+    """Denoise Gaussian or impulse noise with a dictionary; `sha256` is the hash of its file."""
 
     model: DictionaryDenoiser
     sha256: str

@@ -22,7 +22,7 @@ from kpca_apps.system.stores.buckets import here
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-LEADING = 12  # number of components drawn
+LEADING = 12  # number of leading components shown as pictures
 
 
 def read_examples(inputs: Iterable[str | AnyPath]) -> tuple[list[NDArray[Any]], Sequence[str]]:

@@ -291,7 +291,7 @@ def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tupl
 def find_references(
     planned: tuple[Planned, ...], reference: str | AnyPath | None
 ) -> tuple[dict[str, AnyPath], tuple[str, ...]]:
-    """Return each input's clean image, from a file or a folder, and a note on the other inputs."""
+    """Return each input's clean image, from a file or folder, and a note on inputs without one."""
     if reference is None:
         return {}, ()
     base = located(reference)

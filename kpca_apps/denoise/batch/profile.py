@@ -28,7 +28,7 @@ MOST_BYTES = 10_000_000
 class KindNoise:
     """Noise of all images of a kind: laws, levels of white noise, or curves of raw files."""
 
-    images: str  # kind of images: camera and ISO, or else size; channels and type
+    images: str  # camera and ISO (or the size), number of channels, and dtype of the images
     n_images: int  # number of images in which the noise was established
     sigma: tuple[float, ...] = ()  # white noise: level of each channel, in the units of the images
     laws: tuple[NoiseLaw, ...] = ()  # noise that grows with brightness: law of each channel

@@ -248,7 +248,6 @@ def _earlier(
     for record in reversed(records):
         made_from = str(record.get("source")) if source is None else source
         if record.get("key") == batch_key(made_from, output, run.settings):
-            # Ignore a damaged record.
             with suppress(KeyError, ValueError, OverflowError):
                 return msgspec.convert(record, Done)
     return None

@@ -88,7 +88,8 @@ def run_batch(
         Used instead of processes, such as a Dask cluster. Workers receive the images and return
         the results, so they need no access to any folder.
     force : bool
-        Whether to replace other files at the targets. Inputs are never replaced.
+        Whether to replace files at the targets that are no results of this batch. Inputs are never
+        replaced.
     reference : str or Path, optional
         Folder of clean images with the names of the inputs (suffixes may differ), or the clean
         image of a single input: adds PSNR and SSIM.

@@ -20,11 +20,12 @@ from kpca_apps.system.arrays import Matrix
 # own noise.
 Trial = tuple[float, Matrix, Matrix, float]
 
-TOLERANCE = 1e-3  # share of the kernel's width, not of the noise: narrow kernels converge slowly
+TOLERANCE = 1e-3  # length of a pre-image's last step, as a share of the kernel's width
 TRIED_ITER = 50  # largest number of iterations while bandwidths are compared
 LEVELS = (0.125, 0.25, 0.5, 1.0)  # default noise levels, relative to the deviation of the pixels
 # Bandwidths to compare first, in mean squared distances between examples. The range is extended
-# while an end is best at some level, to the limits of a single nearest example and of linear PCA.
+# while an end is best at some level: NARROWEST acts like the nearest example alone, WIDEST like
+# linear PCA.
 FACTORS, NARROWEST, WIDEST = (1.0, 2.0, 4.0), 2.0**-4, 2.0**6
 LARGEST_FIT, LARGEST_HELD_OUT = 1000, 150
 INDIFFERENT = 0.01  # relative difference of errors that does not justify more components
@@ -39,7 +40,8 @@ class LevelChoice:
     level: Annotated[float, Meta(gt=0)]  # noise level, in the units of the examples
     bandwidth: float  # c of exp(-|x - y|^2 / c)
     components: int
-    error: Annotated[float, Meta(ge=0)]  # mean square per pixel, estimated for noisy examples
+    # Mean squared error per pixel, estimated for noisy examples.
+    error: Annotated[float, Meta(ge=0)]
 
 
 def choose(
@@ -95,7 +97,7 @@ def choose(
 
 
 def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
-    """Return errors by bandwidth factor; find each level's best factor within a root of 2."""
+    """Return errors by bandwidth factor; find each level's best factor to within sqrt(2)."""
     errors = {factor: errors_at(factor) for factor in FACTORS}
     while True:
         best, low, high = _best(errors), min(errors), max(errors)
@@ -109,7 +111,6 @@ def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
 
 
 def _best(errors: dict[float, Matrix]) -> set[float]:
-    """Return the best factor of each level."""
     levels = range(len(next(iter(errors.values()))))
     return {min(errors, key=lambda f: errors[f][i].min()) for i in levels}
 

@@ -296,7 +296,7 @@ class DictionaryDenoiser:
         return as_given(result * unit, images)
 
     def component_images(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return pre-images at two standard deviations to either side of the mean.
+        """Return pre-images of the mean minus and plus two deviations along each component.
 
         Parameters
         ----------

@@ -23,9 +23,8 @@ class ResidualLevel:
     """Leading directions of the examples, and the energy of a clean example outside them."""
 
     mean: Annotated[Matrix, "d", Meta(gt=-LARGEST, lt=LARGEST)]
-    # (d, r), orthonormal; r is at most d / 2.
-    directions: Annotated[Matrix, "d r", Meta(gt=-2, lt=2)]
-    # Mean squared length of held-out examples outside the directions.
+    directions: Annotated[Matrix, "d r", Meta(gt=-2, lt=2)]  # (d, r), orthonormal; r <= d / 2
+    # Mean squared length of the part of held-out examples orthogonal to the directions.
     clean_energy: Annotated[float, Meta(ge=0)]
 
     def validate(self) -> None:
@@ -35,7 +34,7 @@ class ResidualLevel:
 
     @classmethod
     def fit(cls, examples: Matrix, rng: np.random.Generator, examples_sigma: float = 0.0) -> Self:
-        """Fit directions to 3/4 of the examples, and the energy outside them to 1/4."""
+        """Fit directions to 3/4 of the examples; measure the energy outside them in the rest."""
         order = rng.permutation(len(examples))
         rest, used = np.split(examples[order], [max(len(examples) // 4, 1)])
         used = used[:LARGEST_FIT]
@@ -52,7 +51,7 @@ class ResidualLevel:
         return float(np.sqrt(max(variance, LOWEST**2)))
 
     def _energy(self, rows: Matrix) -> float:
-        """Return the mean squared length of rows outside the directions."""
+        """Return the mean squared length of the part of rows orthogonal to the directions."""
         centred = rows - self.mean
         with one_blas_thread():
             inside = centred @ self.directions

@@ -48,7 +48,7 @@ def examples_from(
     most: int,
     rng: np.random.Generator,
 ) -> tuple[Matrix, tuple[int, ...]]:
-    """Return examples as rows, and the height, width and channels of one."""
+    """Return examples as rows, and the height, width and channels of an example."""
     if patch_size is None:
         shape = images[0].shape
         for image, name in zip(images, names, strict=True):

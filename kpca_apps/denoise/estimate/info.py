@@ -16,7 +16,6 @@ class Defects(NamedTuple):
     rows: int = 0  # dead rows
 
     def __bool__(self) -> bool:
-        """Whether there are any defects."""
         return any(self)
 
 
@@ -44,8 +43,8 @@ class DenoiseInfo:
         camera. White-noise denoising then leaves blotches, and ``noise="camera"`` is the better
         choice. Also False if not measured, because a level or a camera's noise was given.
     whiteness : float
-        Least share of white noise in the upper frequencies of the quietest patches: near 1 if
-        all noise is white, near 0 if neighbours share their noise, and 1 if not measured.
+        Lower limit of the share of white noise in the upper frequencies of the quietest patches:
+        near 1 if all noise is white, near 0 if neighbours share their noise, and 1 if not measured.
     data_range : float
         The range of values assumed.
     sigma_range : tuple of float, or None

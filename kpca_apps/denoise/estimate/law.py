@@ -11,10 +11,10 @@ structure form a class. In class j, the mean energy of band b of the cosine tran
 
 with n the spectrum of the noise, s the spectrum of texture, which falls with frequency as in other
 pictures (`kpca_apps.denoise.estimate.level`), and a_j >= 0 the amount of texture in the class. The
-energy of noise over m coefficients varies between patches by sqrt(2 / m), that of texture by about
-its own size. So with share f of texture, the energies of a class have a relative variance of 2 / m
-+ (f SCATTER)^2. Means and variances are compared with the observed ones, summing over amplitudes
-and spectra of texture. The law and the blur with the largest likelihood are chosen.
+energy of noise over m coefficients has a relative deviation of sqrt(2 / m) between patches, that of
+texture of about 1. So with share f of texture, the energies of a class have a relative variance of
+2 / m + (f SCATTER)^2. Means and variances are compared with the observed ones, summing over
+amplitudes and spectra of texture. The law and the blur with the largest likelihood are chosen.
 
 References
 ----------
@@ -58,9 +58,9 @@ from kpca_apps.denoise.result import NoiseLaw
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
-# Number of levels of brightness with equally many patches, and least number of patches. Half as
-# many levels are added up to the quantile HIGHEST, denser in the dark, so that a few bright pixels
-# have a level. CLASSES are the shares at which classes of a level end.
+# Levels of brightness end at LEVELS quantiles, and at LEVELS / 2 values up to the quantile HIGHEST,
+# denser in the dark, so that a few bright pixels have a level. A level has at least FEWEST patches,
+# and its classes end at the shares CLASSES of its patches.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
@@ -70,40 +70,42 @@ FEWEST_PIXELS = 128 * 128  # A smaller image may consist of one texture.
 
 # Deviations, in pixels, of the blur that correlates the noise of neighbouring pixels.
 BLURS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)
-# Range and number of log variances in the first grid, and in the grid around the best law. Below:
-# squared amplitudes of texture relative to the noise, and ratios of the variance, dark to light.
+# The first search tries STEPS log variances in a range of DEPTH; the last search tries NEAR_STEPS
+# values up to NEAR from the best law. AMPLITUDES are squared amplitudes of texture relative to the
+# noise. DARK_SHARES are ratios of the noise variance at the darkest level to that at the brightest.
 DEPTH, STEPS, NEAR, NEAR_STEPS = 9.2, 40, 1.0, 41
 AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 11)]) ** 2
 DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
-# Spectra of texture, and their log priors.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
-# Relative variance of a mean energy that remains for any number of pixels, in the first and in the
-# last search. Largest log-likelihood cost of a class with more energy than a law gives, and less.
+# The relative variance of a mean energy is at least BELIEVED in the first search, BELIEVED_LAST in
+# the last. A class with more energy than a law gives costs at most OUTLIER in log likelihood, and a
+# class with less energy at most MOST_BELOW.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is certain for any of these pairs. The first number is the least share of noise in the
-# energy, in the quietest class of half the levels. The second is the largest scatter of energies,
-# relative to white noise, in a quarter of the levels. White noise is certain at AS_NOISE. Of 91
-# clean photographs, three pass, which have grain.
+# Noise is certain if any of these pairs of limits is met. The first is the least share of noise in
+# the energy of the quietest classes (median over levels). The second is the largest scatter of
+# energies between patches, relative to white noise (lower quartile over levels). Nearly white noise
+# is certain if that scatter is at most AS_NOISE. Of 91 clean photographs, three pass, which have
+# grain.
 SURE = ((0.25, 1.25), (0.6, 1.5), (0.85, 2.0))
-AS_NOISE, HARDLY_BLURRED = 1.25, 1  # scatter of white noise; last nearly white entry of BLURS
-# Ratio of the variance in the light to that in the dark above which noise plainly rises. White
-# noise that is clipped at the ends appears to rise by a factor of up to 2.
+AS_NOISE, HARDLY_BLURRED = 1.25, 1  # see SURE; index in BLURS of the last nearly white blur
+# Noise plainly rises with brightness if its variance in bright areas is this many times that in
+# dark areas. Clipped white noise appears to rise by a factor of up to 2.
 RISING = 2.5
-# Log odds above which noise also plainly rises: white noise and texture reach 14 on 60 pictures.
+# Log odds that prove rising noise (or speckle): white noise and texture reach 14 on 60 pictures.
 PLAIN = 16.0
-# Largest `dark` of a law, above which the noise counts as the same everywhere.
+# Largest `dark` of a `Light`. At this limit the noise is nearly the same at all brightnesses.
 FARTHEST_DARK = 100.0 * SCALE
-LOW = 0.05  # probability of a level below the interval, and of one above
-# Additional deviation of the log variance, measured in simulated detectors, for white noise and for
-# noise that neighbours share.
+LOW = 0.05  # probability that the level is below the interval, and that it is above
+# Deviation of the log variance in addition to the posterior's, measured in simulated detectors: for
+# white noise, and for noise that neighbours share.
 MISFIT = (0.2, 0.5)
 _Ends = tuple[float | None, float | None]  # black and white level, if noise is clipped there
 NOT_CUT: _Ends = (None, None)
 TINY = 1e-9  # share of the mean energy of patches that is added to keep logarithms finite
 
-# Noise clipped from below (Foi 2009), by the distance of the brightness from the end: mean, and
-# logarithm of the remaining variance, with deviations as the unit.
+# Mean, and logarithm of the remaining variance, of noise clipped from below (Foi 2009). AWAY is the
+# distance of the brightness from the clipping end. The unit is the deviation of the noise.
 AWAY = np.linspace(-8.0, 8.0, 2001)
 CLIPPED_MEAN = norm.pdf(AWAY) + AWAY * norm.cdf(AWAY)
 CLIPPED_LOG_VARIANCE = np.log(
@@ -115,7 +117,7 @@ class Light(NamedTuple):
     """Photon noise, with variance gain (x + dark) at brightness x."""
 
     gain: float  # brightness of one count
-    dark: float  # brightness that equals the noise in the dark
+    dark: float  # brightness whose photon noise equals the noise in the dark
     blur: float = 0.0  # deviation in pixels of the blur that correlates neighbouring pixels
 
     @property
@@ -128,7 +130,7 @@ Lights = tuple[Light, ...]
 
 
 def light_of(law: NoiseLaw) -> Light:
-    """Return the light parameters for a law on the scale 0..255."""
+    """Return the `Light` parameters of a law on the scale 0..255."""
     gain = max(law.gain, law.constant / FARTHEST_DARK)
     return Light(gain, law.constant / gain if gain > 0 else 0.0, law.blur)
 
@@ -143,7 +145,7 @@ class PageLaws(NamedTuple):
     """The laws of the noise of one page."""
 
     laws: tuple[NoiseLaw, ...]  # law of each channel
-    certain: bool = True  # whether all channels have noise that is not too faint
+    certain: bool = True  # whether noise is certain in all channels, and visible in at least one
     rises_far: bool = True  # whether the noise is plainly stronger in bright areas
     log_odds_speckle: float = -math.inf  # log odds that the deviation is proportional to brightness
 
@@ -186,7 +188,7 @@ class _Classes:
         )
 
     def are_counts(self, step: float, black: float) -> bool:
-        """Whether, in steps, variance equals mean at all levels, or exceeds it at a few."""
+        """Whether values are counts: variance equals mean, or exceeds it at a few levels."""
         light = (self.brightness[self.quietest] + black) * step
         seen = self.energies[self.quietest] @ COEFFICIENTS / N_COEFFICIENTS
         if not light.min() > 0:
@@ -221,9 +223,9 @@ def measure_laws(
 
     Also return the log odds of noise whose deviation is proportional to the brightness.
 
-    `step` is the spacing of integers: of counts, whose white noise has a variance equal to the
-    mean, or of rounded values, whose rounding is white noise, too. Adding `black` makes 0 no light.
-    All planes have the same blur, almost 0 if the noise is known to be white.
+    `step` is the distance between integers, which are counts (with white noise of variance equal to
+    the mean) or rounded values (rounding adds white noise). `black` is added to values so that 0 is
+    no light. All planes are fitted with the same blur, almost 0 if the noise is known to be white.
     """
     found = [_classes(np.asarray(plane, np.float32)) for plane in planes]
     known = [one for one in found if one]
@@ -271,7 +273,7 @@ class _Fit:
         self.span = float(np.ptp(classes.brightness)) or 1.0
         self.place = (classes.brightness - self.low) / self.span
         noise = _NOISE[blur]
-        # No level is far above the least energy of the liveliest class.
+        # In no class is the noise far above the energy of the weakest band.
         top = np.log(1.6 * np.max((classes.energies / noise).min(axis=1)))
         grid = np.linspace(top - DEPTH, top, STEPS)
         table = _likelihoods(classes, np.ones(len(self.place)), noise, grid, BELIEVED)
@@ -288,9 +290,9 @@ class _Fit:
         self.dark = float(DARK_SHARES[share]) * self.light
 
     def log_odds_speckle(self, black: float) -> float:
-        """Return the log odds of noise proportional to the light, with no light at -`black`.
+        """Return the log odds that the deviation is proportional to the light (brightness + black).
 
-        All its levels together are as likely a priori as the levels of any law.
+        A priori, speckle is as likely as all laws together.
         """
         # Clamp brightness to a thousandth of the scale to avoid dividing by zero.
         light = np.maximum(self.classes.brightness + black, DARK_SHARES[0] * SCALE)
@@ -347,7 +349,7 @@ class _Fit:
         seen = low * law[quiet] / found
         # Deviation of the energies between patches, relative to that of white noise.
         scatter = np.sqrt(classes.scatter[quiet] / EVEN)
-        uneven = float(np.quantile(scatter, 0.25))  # in the most even quarter of levels
+        uneven = float(np.quantile(scatter, 0.25))  # largest in the most even quarter of levels
         # A level whose energies scatter as little as white noise is noise, so the interval contains
         # the measured variance for nine in ten pixels of such levels. Other levels may be edges.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
@@ -426,12 +428,12 @@ def _ends(ascending: NDArray[np.floating]) -> NDArray[np.integer]:
 def _likelihoods(
     classes: _Classes, expected: Array, noise: Array, grid: Array, believed: float
 ) -> Array:
-    """Return log likelihoods (n, spectra, levels) at log variances in units of `expected`."""
+    """Return log likelihoods (n, spectra, levels) at the log variances `grid` over `expected`."""
     energies, noises = classes.energies / expected[:, None], np.exp(grid)[:, None] * noise
     amplitudes = float(np.exp(grid[-1]) * noise.mean()) * AMPLITUDES
     explained = noises, amplitudes, SPECTRA
     table = class_likelihoods(energies, classes.pixels, believed, *explained, classes.scatter)
-    # Noise cannot exceed the observed energy: only a lack of noise counts as an outlier.
+    # Excess energy may be unusual texture, so it costs less than a lack of energy.
     best, levels = table.max(axis=2, keepdims=True), np.arange(len(grid))
     above = levels > table.argmax(axis=2, keepdims=True)
     return np.asarray(np.logaddexp(table, best - np.where(above, MOST_BELOW, OUTLIER)))

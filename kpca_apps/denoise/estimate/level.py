@@ -39,7 +39,7 @@ from kpca_apps.denoise.estimate.patches import (
 )
 
 PLENTY = 40_000  # number of patches that suffices for an estimate
-# Share of patches, from the quietest to the liveliest, at which each class ends.
+# Share of patches, sorted by coarse structure, at which each class ends.
 CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
 # Quantiles of the posterior: the level returned, and the ends of the interval. The level is a low
 # quantile, as a level too high removes texture, and a clean photograph has faint noise itself.
@@ -47,19 +47,17 @@ LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
 # Share of noise in the energy of upper frequencies, in the two quietest classes, above which noise
 # is certain. Noise is then 1.5 times structure, which is rare in clean photographs.
 DOMINANT = 0.6
-# Largest energy of the third class, relative to the quietest, for correlated noise. The noise has
-# the falling spectrum of texture, but unlike texture is equally strong everywhere.
+# Correlated noise has the falling spectrum of texture, but is equally strong everywhere: the third
+# class of patches has at most this many times the energy of the quietest class.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.15
-SHARED_LEVEL = 2.0  # least level, of 255, of correlated noise: clean photographs have such grain
-FEWEST_SHARED = 192 * 192  # least number of pixels: a smaller image may consist of one texture
+SHARED_LEVEL = 2.0  # correlated noise is above this level (of 255), which grain can reach
+FEWEST_SHARED = 192 * 192  # fewer pixels may show one texture instead of correlated noise
 
-# Spectra of texture, and their log priors.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
-# Relative variance of a mean that remains for any number of pixels.
-LEAST_VARIANCE = 0.02**2
+LEAST_VARIANCE = 0.02**2  # least relative variance of a mean energy, over any number of pixels
 # Number of noise levels in a grid, and ratio of the highest to the lowest. The first grid ends at
-# the highest level possible, the next grids hold likely levels.
+# the highest level possible, the next grids cover likely levels.
 LEVELS, REACH = 40, 100.0
 BELIEVED = (50, 2000, np.inf)
 LIKELY = -8.0
@@ -82,7 +80,6 @@ def estimate_noise(
     stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
     patches, clipped = sample_patches(pixels, stride, extreme)
     if not len(patches):
-        # An image without patches establishes no noise.
         sigma = diagonal_deviation(pixels) / scale
         return replace(
             nothing,
@@ -142,7 +139,7 @@ def noise_posterior(
     `energies` (classes, 5) are the mean energies > 0 of each class in each band. `pixels` are the
     numbers of different pixels in each class, as patches overlap. The prior is flat in the log.
     """
-    # No level is far above the energy of the quietest class.
+    # The noise variance is not far above the energy of the quietest class.
     highest = np.log(1.5) + np.log(energies.max(axis=1).min()) / 2
     lowest, amplitudes = highest - np.log(REACH), np.exp(2.0 * highest) * AMPLITUDES
     for most in BELIEVED:

@@ -18,12 +18,11 @@ IN_CACHE = 1024  # number of patches averaged at once, so that their coefficient
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
 COARSE = (1, 3)  # band of coarse structure
 
-# Fall of texture's log energy from band to band: mean over clean photographs, and deviations of
-# slope and curvature between photographs.
+# FALL is the mean fall of texture's log energy from band to band in clean photographs. Its slope
+# and curvature vary between photographs by SLOPE_SD and CURVATURE_SD.
 FALL = np.array([0.62, 0.5, 0.5, 0.7])
 SLOPE_SD, CURVATURE_SD = 0.22, 0.1
-# Deviation of a texture's log spectrum from a spectrum of this slope and curvature.
-TEXTURE_SD = 0.15
+TEXTURE_SD = 0.15  # deviation of texture's log spectrum from one with its slope and curvature
 
 # The orthonormal cosine transform of patches (n, 64) is their product with COSINES.
 BASIS = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
@@ -35,8 +34,8 @@ COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = MEMBERS.sum(axis=1)
 N_COEFFICIENTS = int(COEFFICIENTS.sum())
 
-# Relative variance of white noise's energy between patches; relative deviation of texture's energy;
-# and deviation of the logarithm of texture's relative variance.
+# Between patches, the energy of white noise has the relative variance EVEN, and that of texture the
+# relative deviation SCATTER. SCATTER_SD is the deviation of the logarithm of texture's variance.
 EVEN, SCATTER, SCATTER_SD = 2.0 / N_COEFFICIENTS, 0.8, 0.5
 
 
@@ -76,7 +75,7 @@ def class_likelihoods(
     )
     textures = np.asarray(spectra.T[..., None, None] * amplitudes, np.float32)
     levels = np.asarray(noises.T[..., None], np.float32)
-    misfit, spread, of_texture = 0.0, 1.0, 0.0  # with all bands (n, spectra, levels, amplitudes)
+    misfit, spread, of_texture = 0.0, 1.0, 0.0  # over bands (n, spectra, levels, amplitudes)
     for band, share_of_all in enumerate((COEFFICIENTS / N_COEFFICIENTS).tolist()):
         means = levels[band] + textures[band]
         shares = textures[band] / means
@@ -133,7 +132,7 @@ def band_energies(energy: NDArray[np.float32]) -> NDArray[np.float32]:
 def sample_patches(
     pixels: NDArray[np.float32], stride: int = 2, extreme: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.float32], bool]:
-    """Return patches (n, 64) on a grid of at least the stride, and whether some are clipped.
+    """Return patches (n, 64) at steps of at least `stride`, and whether some are clipped.
 
     Constant and clipped patches, which hide noise, are left out if there are enough others.
     `extreme` is described in `kpca_apps.denoise.estimate.level.estimate_noise`.

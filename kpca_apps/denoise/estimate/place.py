@@ -58,7 +58,8 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
     by_place, *others = (
         _predicted(logs, np.exp(-apart / 2) * weights) for apart in (near, alike, 0 * near)
     )
-    # If brightness itself varies over the image, only a line over brightness separates the two.
+    # If brightness itself varies over the image, only a line over brightness separates noise by
+    # brightness from noise by place.
     others.append(_by_light(levels.ravel(), brightness.ravel(), weights))
     around, *elsewhere = (weights @ np.square(logs - one) for one in (by_place, *others))
     is_likelier = len(logs) / 2 * np.log(min(elsewhere) / around) > BEATS

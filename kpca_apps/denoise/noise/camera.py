@@ -47,13 +47,14 @@ from kpca_apps.denoise.passes.scales import halve
 
 Array = NDArray[np.float64]
 
-# How to measure each deviation of quiet patches: number of halvings of the scale, first and last
-# frequency index measured, and share of patches used, the quietest at the other frequencies.
+# One entry for each deviation to measure: number of halvings of the scale; first and last frequency
+# index measured; share of patches used. The patches used are the weakest ones in the other half of
+# the frequencies (1 to 3, or 4 to 7).
 QUIET = (
     *((halvings, 4, 7, share) for share in (0.1, 0.5) for halvings in range(4)),
     *((0, index, index, 0.1) for index in range(1, 8)),
 )
-FEWEST_QUIET = 40  # least number of patches
+FEWEST_QUIET = 40  # least number of patches in which a deviation is measured
 ENOUGH_PATCHES = 40_000
 SMALLEST = 128  # least side in pixels: smaller images are repeated before they are scaled down
 # Noise levels, of 255. Noise well above the first level survives JPEG almost unchanged; noise well
@@ -61,37 +62,40 @@ SMALLEST = 128  # least side in pixels: smaller images are repeated before they 
 STRONG = (2.0, 8.0)
 FAINT_LOG = 0.1  # added to deviations (of 255) so that their logarithms are finite
 
-# Factor of the measured deviations. Their mean logarithm is too low half of the time, and remaining
-# noise costs more than lost detail. The factor is within .1 dB of the best on each kind of noise.
+# Factor by which measured deviations are raised: without it, they are too low half of the time, and
+# remaining noise costs more than lost detail. The factor is within .1 dB of the best on each kind
+# of noise.
 LEAN = 1.25
 
-# Least gain of a frequency, relative to the strongest frequency. At lower gains, noise counts as
-# stronger than it is, so that the finest image detail and rounding errors are not amplified.
+# Least gain of a frequency, relative to the strongest frequency. Division by a lower gain would
+# amplify the finest image detail and rounding errors.
 LEAST_GAIN = 0.25
-# Power of the spectrum by which luminance and colours are divided: 1 whitens fully.
+# Luminance and colours are divided by this power of their noise spectrum: 1 whitens fully.
 WHITENED = (0.5, 1.0, 1.0)
 # Noise level to denoise at, relative to the strongest frequency's: an average level is too low for
-# the frequencies that matter, and for colours after JPEG even the strongest measured one is.
+# the frequencies that matter, and for colours after JPEG even the strongest measured level is too
+# low.
 LEVEL = (1.0, 1.25, 1.25)
 # WHITENED and LEVEL of the drafts on which the constants of `PROBABILITY` were fitted.
 LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
-# Deviation in pixels of the Gaussian that separates fine detail, and side of the windows compared.
+# FINE is the deviation of the Gaussian that separates detail, PLACE the side of correlation
+# windows.
 FINE, PLACE = 1.4, 96
-# Correlation of removed noise with the picture that may be chance; share put back of the excess
-# over CHANCE; and a picture's energy, relative to the noise, that may be remaining noise.
+# A correlation of removed detail with the picture up to CHANCE may be chance; BACK times the excess
+# is the share put back. A picture's energy below LEFT times the noise may be remaining noise.
 CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
-# A draft that leaves no noise, and the share of its patches, the quietest, that show the noise.
+# Options of a draft that removes all noise; share of patches (the quietest) that show its level.
 DRAFT = Options(quality="draft", luma=2.0, chroma=2.0)
 QUIET_PLACES = 0.1
-# Spectral lines exceed the median of a square with this many frequencies a side. A tile of noise
-# has a line with the second number as probability. The third is the largest share of lines in what
-# a draft removes. Measured: nearly 0 for noise, .05 for repeated structure, .15 or more for print
-# screens.
+# A spectral line exceeds the median of the frequencies around (a square of side NEAR_FREQUENCIES)
+# so far that a tile of noise has a line with probability LINE_BY_CHANCE. MOST_IN_LINES is the
+# largest share of lines in what a draft removes. Measured: nearly 0 for noise, .05 for repeated
+# structure, .15 or more for print screens.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
 LEAST_ENERGY = 1e-3  # energy (of 255 squared) added to keep logarithms finite
 FAINT = 1.0
-# Side in pixels of tiles in which noise is detected, and of a draft's tiles; number along a side.
+# Side in pixels of tiles that detect noise, and of a draft's tiles; number of tiles along a side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
 
 ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
@@ -120,7 +124,7 @@ class CameraNoise:
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure the noise; with spectral lines, it is established only if the user chose it."""
+    """Measure the noise; if it has spectral lines, only a user's choice establishes it."""
     known = measure_camera(image.planes)
     opponent = to_opponent(image.planes)
     spectra, in_lines = removed_by_draft(opponent, known.spectra, extreme_pixels(image.planes))
@@ -145,8 +149,8 @@ def removed_by_draft(
 ) -> tuple[Array, float]:
     """Return the deviation at each frequency of what a draft removes at twice the noise level.
 
-    Only the patches in which least of the image remains count: there all noise is removed. Also
-    return the share of spectral lines in what the draft removes from luminance.
+    Only the patches in which the draft leaves least detail count, as their noise is wholly removed.
+    Also return the share of spectral lines in what the draft removes from luminance.
     """
     taken, kept, ends, in_lines = [], [], [], []
     for window in _tiles(stable.shape[1:], DRAFT_TILE):
@@ -271,7 +275,6 @@ def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
         cleaned = whitened_denoising(tile, noise.spectra, Options(quality="fast"), *LOOKED_AT)
         taken.append(_blocks(tile - cleaned))
         kept.append(_blocks(cleaned))
-    # Blocks (planes, blocks, 64) without their means.
     residual, picture = np.concatenate(taken, axis=1), np.concatenate(kept, axis=1)
     energy, activity = (np.square(x).mean(axis=2) + LEAST_ENERGY for x in (residual, picture))
     colour = energy[1] + energy[2]

@@ -39,10 +39,9 @@ GOLDEN = (5**0.5 - 1) / 2
 # Noise level, as a share of twice the range that most of an image uses, below which estimated noise
 # is barely visible; the grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
-# The same limit for noise that follows a law: lower, as such noise is certainly not texture.
+# Lower limit for noise whose growth with brightness was fitted, as it is certainly not texture.
 FAINT_LAW = 0.7 / 255.0
-# Largest black level at which single precision still distinguishes the values of a plane.
-FARTHEST_BLACK = 1e6 * SCALE
+FARTHEST_BLACK = 1e6 * SCALE  # largest black level at which single precision distinguishes values
 # Stands for white noise that is not measured, as neither noise level nor kind depends on it.
 NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, 1.0, SCALE)
 # If single pixels stand out from these kinds of noise, the pixels are impulses.
@@ -85,13 +84,13 @@ def inspect(
         lights = _light_found(laws, white.established)
     place = None
     may_differ = noise == "gaussian" and sigma is None and picture.n_pages == 1 and is_whole
-    # Correlated noise is left to a noise law, since a map describes white noise.
+    # Correlated noise is left to a noise law, since a map of levels describes white noise.
     may_differ &= not lights or max(light.blur for light in lights) < SHARED_BLUR
     if may_differ and (lights or max(white.channel_sigma) > faintest):
         place = place_map(to_opponent(planes)[0])
         if place is not None:
             white, laws, lights = measure_white(planes / place), [], None
-    # In colours, the noise of a camera may have other spectra than those of a Gaussian blur.
+    # In colours, prefer camera noise, whose spectra may differ from those of a Gaussian blur.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"
@@ -163,7 +162,7 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
 
 
 def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
-    """Return the noise's light parameters if most pages certainly have photon noise."""
+    """Return the noise's `Light` parameters if most pages certainly have photon noise."""
     found = [page for page in pages if page.certain and (page.rises_far or not white)]
     return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
 
@@ -177,7 +176,7 @@ def _is_speckle(page: PageLaws) -> bool:
 
 
 def _lights_of(pages: list[PageLaws]) -> Lights:
-    """Return typical light parameters of each channel's noise over several pages."""
+    """Return typical `Light` parameters of each channel's noise over several pages."""
     return tuple(map(light_of, typical_page(pages)))
 
 

@@ -26,10 +26,10 @@ from kpca_apps.denoise.estimate.law import AWAY, CLIPPED_LOG_VARIANCE, CLIPPED_M
 Array = NDArray[np.float64]
 
 FEWEST = 20  # least number of pixels at an end of the range where noise was clipped
-# Number of points near an end; width of their range in noise levels; number of quadrature nodes.
+# Number of points near an end, width of their range (in noise levels), number of quadrature nodes.
 KNOTS, FAR, NODES = 256, 12.0, 80
 CLASSES = 64  # number of classes of similar brightness, in which the removed noise is measured
-# Brightness above a clipped end; remaining deviation; ratio of mean to remaining deviation.
+# In noise levels: brightness above a clipped end; remaining deviation; ratio of mean to deviation.
 INSIDE = AWAY[AWAY >= 0]
 LEFT = np.exp(CLIPPED_LOG_VARIANCE[AWAY >= 0] / 2)
 RATIO = CLIPPED_MEAN[AWAY >= 0] / LEFT
@@ -68,7 +68,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     digits = np.spacing(np.float32(max(-low, high, key=abs)))
     if not any(cut) or not low < high or sigma <= abs(digits):
         return None
-    # An open end lies far beyond all brightness, which the image's own values limit.
+    # Put an end without clipping far beyond the image's own values.
     ends = low - (0 if cut[0] else FAR * sigma), high + (0 if cut[1] else FAR * sigma)
     # The points are dense near a clipped end; far from both ends the transform is a line.
     near = np.linspace(0.0, min(FAR * sigma, high - low), KNOTS)
@@ -85,7 +85,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
 
 
 def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the brightness whose clipped noise has this mean; its level is measured."""
+    """Return the brightness whose clipped noise has the given mean; measure the noise level."""
     ends, cut = _ends_of(given)
     if not any(cut):
         return mean

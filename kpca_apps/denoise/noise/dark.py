@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from kpca_apps.denoise.noise.model import Planes
 
 TILE = 8
-ROUNDS = 4  # number of times that the fit is weighted again
+ROUNDS = 4  # number of fits, each weighted by the previous fit
 # Number of brightness classes of tiles; share of pixels allowed further below 0 than the dark noise
 # explains; and largest result relative to the range (above, noise does not depend on light).
 DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0
@@ -29,7 +29,7 @@ def dark_light(plane: Planes, power: int) -> float:
     unit, fitted = float(np.abs(plane).max()), found
     light = np.array([((np.maximum(mean[m], 0.0) / unit) ** power).mean() for m in classes])
     for _ in range(ROUNDS):
-        # Errors are proportional to the variance, so texture, which is in the light, weighs little.
+        # Errors are proportional to the variance, so texture, found in bright areas, weighs little.
         weights = 1.0 / np.maximum(fitted, 1e-6 * found.max() + np.finfo(np.float64).tiny)
         design = np.stack([np.ones(DARK_CLASSES), light], axis=1)
         scaled = design * weights[:, np.newaxis]

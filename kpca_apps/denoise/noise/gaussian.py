@@ -28,7 +28,7 @@ NOT_WHITE = 1.0  # noise level, of 255: if all channels are below, there is no w
 # Least probability of camera noise. Of photographs not used to fit the constants, 3 of 65 clean
 # ones (BSDS500, means of PolyU) and 35 of 40 noisy ones are above .5; 1 and 33 are above .7.
 PROBABLE = 0.5
-FEWEST_SHARED = 100 * 100  # least number of pixels: a smaller image may consist of one texture
+FEWEST_SHARED = 100 * 100  # fewer pixels may show one texture instead of correlated noise
 
 
 def measure(image: Inspected) -> Measured:
@@ -103,7 +103,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
     if len(planes) == 1:
         return estimate_noise(planes[0])
     # Texture is similar in all channels and almost absent from channel differences; independent
-    # white noise is not. So colours distinguish the two where a grey image cannot.
+    # white noise is not. So colours distinguish texture from noise where a grey image cannot.
     channels = tuple(estimate_noise(plane).sigma for plane in planes)
     opponent = to_opponent(planes)
     extreme = extreme_pixels(planes)

@@ -22,25 +22,21 @@ from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import part
 
-# Noise levels assumed, one after another, when replaced pixels are restored by denoising.
-GUESSES = (30.0, 15.0, 8.0)
+GUESSES = (30.0, 15.0, 8.0)  # noise levels assumed in turn to restore replaced pixels
 REACHES = (1, 2, 3, 5, 8)  # half widths in pixels of the windows searched for good neighbours
 FEWEST_GOOD = 3  # least number of good neighbours of which to take the median
 CHUNK = 50_000
-# An extreme pixel that differs so much (of 255) from its good neighbours is an impulse.
-STANDS_OUT = 12.0
-# Share of extreme impulses above which impulses of other values are not sought.
-SALT_AND_PEPPER = 0.005
-CROWD, CROWDED = 5, 0.59  # side in pixels of a window, and a share just below 15 of its 25 pixels
-# Mean difference (of 255) from the 2 most similar neighbours above which a pixel is isolated.
-LONELY = 20.0
+STANDS_OUT = 12.0  # extreme pixels that differ more (of 255) from good neighbours are impulses
+SALT_AND_PEPPER = 0.005  # share of extreme impulses above which no other impulses are sought
+CROWD, CROWDED = 5, 0.59  # window side; extreme pixels are a highlight from 15 of its 25 pixels on
+LONELY = 20.0  # least difference (of 255) of an isolated pixel from its 2 most similar neighbours
 LONELY_IN_NOISE = 1.2  # the same limit as a multiple of the Gaussian noise level
-# For impulse noise: least difference from neighbours of an extreme pixel, and of an isolated pixel,
-# each of 255 and as a multiple of the noise level. Least share of such pixels, which edges,
-# highlights and texture do not reach.
+# Impulses differ from their neighbours by more than FAR_EXTREME (pixels of extreme values) or
+# FAR_ALONE (isolated pixels): the larger of a value of 255 and a multiple of the noise level.
+# Edges, highlights and texture have a smaller share of such pixels than WITH_IMPULSES.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
-# Least ratio of an impulse to the variation around it, if impulses lie at one end only; side of
-# that window; and share of extreme pixels above which a picture is binary, without impulses.
+# Least ratio of an impulse to the variation in a window of side AROUND, if impulses lie at one end
+# only. BINARY is the share of extreme pixels above which a picture is binary, without impulses.
 FAR_IN_TEXTURE, AROUND, BINARY = 4.0, 33, 0.9
 
 
@@ -74,7 +70,7 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
     """Mark the pixels that hold an impulse instead of the image."""
     # An extreme pixel is no impulse if most pixels around are extreme, too (a highlight, a shadow),
-    # or if the median of the others is close.
+    # or if the median of its other neighbours is close.
     extreme, alone = _stray(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
@@ -90,7 +86,8 @@ def has_impulses(plane: Planes) -> bool:
     if min(plane.shape) < 3:
         return False
     extreme, alone = _stray(plane)
-    # With many impulses, almost every difference of pixels contains one: fill them first.
+    # With many impulses, almost every difference of pixels contains an impulse: fill impulses
+    # first.
     filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
     deviation = diagonal_deviation(filled)
     least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)
@@ -110,7 +107,7 @@ def has_impulses(plane: Planes) -> bool:
 
 
 def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
-    """Return extreme pixels with few such neighbours; differences from the 2 most similar ones."""
+    """Return lone extreme pixels, and mean differences from the 2 most similar neighbours."""
     extreme = np.zeros(plane.shape, dtype=bool)
     for value in (plane.min(), plane.max()):
         equal = plane == value

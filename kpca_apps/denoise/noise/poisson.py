@@ -45,18 +45,17 @@ from kpca_apps.denoise.options import Options
 
 GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has noise of deviation 1
 # Brightness, in deviations of the readout noise, below which the transform is a straight line. The
-# transformed noise is then 1 in the dark, too, within 2 % (weaker if almost no photon was counted);
-# with the usual transform up to 1.13.
+# transformed noise then has deviation 1 in the dark, too, within 2 % (weaker if almost no photon
+# was counted); with the usual transform up to 1.13.
 BEND = -0.5
-MANY_COUNTS = 10  # mean count above which the transformed noise is 1 for most pixels
+MANY_COUNTS = 10  # mean count above which transformed noise has deviation 1 at most pixels
 LEAST_GAIN = 1e-30
-WHOLLY = (1.0,) * 3  # fully whitening powers of the noise's spectra, which are those of a blur
-# Mean of the Anscombe transform of a count that is always 0.
-ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
+WHOLLY = (1.0,) * 3  # powers of the noise spectra (those of a blur) that whiten fully
+ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)  # Anscombe transform of a count that is always 0
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure the gain and the dark light of the noise; a law includes the black level."""
+    """Measure gain and dark noise, or take them from a law, which includes the black level."""
     if image.lights:
         levels = tuple(light.level for light in image.lights)
         is_noise = image.is_given or _share_in_lines(image.pages[0], image.lights) <= MOST_IN_LINES
@@ -82,7 +81,7 @@ def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, 
 
 
 def _typical_lights(pages: Sequence[Lights]) -> Lights:
-    """Return typical light parameters of each channel over pages measured without a law."""
+    """Return typical `Light` parameters of each channel over pages measured without a law."""
     terms = np.array([[(gain, gain * dark, blur) for gain, dark, blur in page] for page in pages])
     typical = []
     for own in terms.swapaxes(0, 1):
@@ -134,7 +133,7 @@ def _has_light(planes: Planes, lights: Lights) -> bool:
 
 
 def stabilisation(planes: Planes, lights: Lights) -> VarianceStabilisation:
-    """Return the transform that makes the noise of these lights equally strong everywhere."""
+    """Return the transform that makes noise of these parameters equally strong everywhere."""
 
     def roots(planes: Planes) -> NDArray[np.float64]:
         return np.stack(
@@ -171,14 +170,15 @@ def _poisson_gain(plane: Planes) -> float:
     brightness = float(np.mean(np.maximum(plane, 0)))
     if brightness <= 0:
         return 0.0
-    # With few counts, the transformed noise is weaker than 1, and the quietest patches are the
-    # darkest. Use the median over tiles of the ratio of variance (from mixed differences) to mean.
+    # With few counts, the transformed noise has a deviation below 1, and the quietest patches are
+    # the darkest. Use the median ratio, over tiles, of variance (from mixed differences) to mean.
     variance, mean = tiled_noise(plane)
     light = mean > 0
     gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
     if gain * MANY_COUNTS > brightness:
         return gain
-    # Texture affects that ratio more than it affects the gain at which the transformed noise is 1.
+    # With many counts, find the gain at which transformed noise has deviation 1: texture matters
+    # less.
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:

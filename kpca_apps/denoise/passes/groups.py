@@ -42,7 +42,7 @@ class Room(NamedTuple):
 
 
 RADIUS = 18  # largest number of rows and columns between a patch and its reference
-LANES = 40  # number of columns compared at once: 2 RADIUS + 1, in whole vector registers
+LANES = 40  # number of columns compared at once: 2 RADIUS + 1, rounded up to registers
 # In up to PAGES pages on either side, patches are sought within NEAR pixels of the position of the
 # patch most similar to the reference in the adjacent page.
 NEAR, PAGES = 5, 3
@@ -137,8 +137,8 @@ def _nearest(room: Room, n: int, k: int) -> int:
 
     Of equal distances the first are taken; n is a multiple of 8.
     """
-    # Non-negative floats, and -1, have the order of their bits. So bisect bits, first among all
-    # distances until few candidates remain, then among these candidates.
+    # Non-negative floats, and -1, are ordered like their bits read as integers. So bisect bits,
+    # first among all distances until few candidates remain, then among these candidates.
     as_float, as_bits, values, near = room.one, room.one_bits, room.distances, room.near
     low, high, count, size, few = NONE, np.int64(FINITE_BITS), n, n, NONE
     for enough in (2 * k + 16, 0):
@@ -290,7 +290,7 @@ def gather_centred(
 ) -> None:
     """Write the mean of the patches of a group, and the patches without their mean.
 
-    `patches` is padded with zeros to a multiple of four rows plus one, and to the padded size.
+    `patches` has a multiple of four rows plus one, and `padded_size` columns; the excess is 0.
     """
     deep, height, width = shape
     k, n, wide = len(group), deep * height * width, patches.shape[1]
@@ -337,9 +337,9 @@ def spread(
     """Add the estimates of a group to the sums of the pixels that the group covers.
 
     `sums` holds weighted estimates, weights and weighted leverages, from a page and row `start` on,
-    with eight columns to spare. Pixels have the weight of their patch times that of the `window`,
-    whose rows are padded with zeros to a register. The leverage of a patch is the variance of its
-    estimate over that of the noise.
+    in eight more columns than the page. Pixels have the weight of their patch times that of the
+    `window`, whose rows are padded with zeros to a register. The leverage of a patch is the
+    variance of its estimate over that of the noise.
     """
     deep, height = window.shape[:2]
     flat, zero = estimates.ravel(), fill(np.float32(0))
@@ -372,12 +372,12 @@ def truncate_groups(
 ) -> None:
     """Denoise groups of all planes by truncation, and add up the estimates.
 
-    `variance` (c, pages, h, w) is the mean noise variance over the patch at each position.
-    `window` (pages, h, 8) holds the weights of a patch's pixels, with zeros from its width on.
-    `bandwidth` is that of the engine's `denoise_group`; the truncation edge follows each group up
-    to `most` times the variance. `sums` holds the sums of `spread` for each plane, from the page
-    and row `start` on. `ratios` receives the residual variance of each group in the first plane
-    over the given variance: about 1 for noise alone of the given variance, larger with detail.
+    `variance` (c, pages, h, w) is the mean noise variance over the patch at each position. `window`
+    (pages, h, 8) holds the weights of a patch's pixels, with zeros from its width on. `bandwidth`
+    is that of the engine's `denoise_group`; truncation adapts to a group's noise up to `most` times
+    the variance. `sums` holds the sums of `spread` for each plane, from the page and row `start`
+    on. `ratios` receives the residual variance of each group in the first plane over the given
+    variance: about 1 for noise alone of the given variance, larger with detail.
     """
     places, counts = found
     shape = window.shape[0], window.shape[1], width

@@ -32,7 +32,7 @@ DRAFT = {
     "soft": ((8, 8, 8), (48, 48, 48), (0.0, 0.0, 0.0)),
     "last": ((6, 6, 7), (40, 40, 48), (3.0, 2.0, 1.1)),
 }
-# Weight b: at faint noise, the Tikhonov filter keeps fine texture that truncation loses.
+# Weight b of the Tikhonov filter, which keeps fine texture that truncation loses at faint noise.
 SMOOTH = (0.35, 0.2, 0.2)
 # The passes of each preset, and the distance in pixels between their references.
 STRIDES = {
@@ -49,12 +49,12 @@ class Pass:
 
     size: int  # side of a patch in pixels
     group: int  # number of patches in a group
-    tie: float  # squared distance below which candidates are ties, over that of noise alone
+    tie: float  # squared distance below which candidates are ties, in multiples of that of noise
     stride: int  # distance in pixels between references
     soft: bool = False  # whether to use the Tikhonov filter instead of truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
-    excess: float = 1.0  # ratio of actual to given noise variance that the edge follows at most
-    back: float = 0.3  # share of the residual that is added back
+    excess: float = 1.0  # largest ratio of actual to given noise variance allowed for
+    back: float = 0.3  # share of the residual that is added back before the pass
     deep: int = 1  # number of pages that a patch spans
     band: int = 6  # number of rows of references processed together
     n_jobs: int | None = None  # number of threads, as in joblib
@@ -106,7 +106,7 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = 
     """Choose patch sizes, group sizes, grids and kernel for a noise level on the scale 0..255.
 
     `excess` is the largest ratio of actual to given noise variance. `left` is the deviation of the
-    noise that the first pass leaves, over the level: the share that the second pass adds back.
+    noise that the first pass leaves, as a share of the level: the second pass adds that share back.
 
     >>> plan_for(25.0, Options()).passes[0].size
     7

@@ -54,8 +54,8 @@ Planes = NDArray[np.float32]
 Side = tuple[int, int]  # begin and end of a window along an axis
 Estimates = list[tuple[Planes, Planes]]  # estimate and leverage of each pass
 
-# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). Gains over .6 are
-# .006 dB at noise of 15, .013 at 25 and .022 at 50.
+# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). The gains over a
+# weight of .6 are .006 dB at noise of 15, .013 at 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
 
 STRIP_SAMPLES = 4_000_000  # largest number of pixels times channels of a strip: 270 MB
@@ -65,7 +65,7 @@ FEWEST_PAGES = 4  # least number of pages in a block
 
 # Number of groups that test whether a given noise level is too low; the same for a draft.
 SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
-QUIET = 0.05  # share of groups with little but noise, in all but the busiest images
+QUIET = 0.05  # share of groups that show almost only noise, except in the busiest images
 # Ratio of residual to given noise variance in quiet groups, if the given sigma is right: below 1,
 # as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
 # photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.
@@ -268,9 +268,9 @@ def survey(
 ) -> tuple[float, float]:
     """Return the ratio of actual to given noise variance, and the noise that the first pass leaves.
 
-    The ratio is 1 (sigma is right or too high) to 1.25, measured in about `surveyed` quiet groups,
-    in the first pass over the first of planes (c, 1, h, w). The noise left is its deviation over
-    sigma.
+    The ratio is 1 (sigma is right or too high) to 1.25, measured in the quietest of about
+    `surveyed` groups, in the first pass over the first of planes (c, 1, h, w). The deviation of the
+    noise left is given as a share of sigma.
     """
     _, _, height, width = planes.shape
     step = max(settings.size, int(np.sqrt(height * width / surveyed)))

@@ -48,10 +48,10 @@ EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
 def project_rows(
     z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar
 ) -> tuple[Matrix, int, Scalar]:
-    """Return the projections of patches on the components above the edge.
+    """Return the projections of patches on the components that noise cannot explain.
 
-    The edge follows the residual variance up to `most` times the given variance. Also return the
-    number of components and the residual variance per degree of freedom.
+    Noise is taken to have the residual variance, at most `most` times the given variance. Also
+    return the number of components and the residual variance per degree of freedom.
     """
     wide, size = z.shape[1], min(k, n)
     gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), z.dtype)
@@ -175,8 +175,8 @@ def rbf_rows(
     half, columns = np.float32(0.5) * c, _transpose(z, k, n)
     inside = np.zeros(across, z.dtype)
     inside[:k] = one
-    # The centred kernel (c / 2) exp(-d^2 / c). Centring removes constants, so the exponential minus
-    # 1 is used.
+    # Compute the centred kernel (c / 2) exp(-d^2 / c) from the exponential minus 1, as centring
+    # removes constants.
     weights = np.zeros((high, across), z.dtype)
     _write_rbf(z, columns, k, n, c, inside, weights)
     means, whole = np.zeros(across, z.dtype), zero
@@ -276,10 +276,11 @@ def _smooth_twice(
 ) -> Matrix:
     """Return F'F z plus the mean, with F_ig = flat[start + down i + g].
 
-    `sizes` are k, the columns of F; its rows (a multiple of four); and the rows that F' uses.
+    `sizes` are the numbers of columns of F (k), of rows of F (a multiple of four), and of rows that
+    F' uses.
     """
     (k, rows, depth), wide = sizes, z.shape[1]
-    # Use one call site for both products, as `multiply` is compiled again for each.
+    # Use one call site for both products, as `multiply` is compiled again for each call site.
     factor, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
     estimates: Matrix = np.empty(z.shape, z.dtype)
     terms = k

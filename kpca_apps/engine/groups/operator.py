@@ -40,12 +40,10 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
 
-EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping a component of noise
-# Ridge of the Tikhonov filter over the noise energy N v, tuned together with the passes.
-RIDGE_FACTOR = 0.85
-ROUNDS = 5  # largest number of updates of the edge to the group's residual variance
-# Number of fixed-point steps. On print and rings at sigma 12, step 2 gains .06 dB, step 3 .001.
-STEPS = 2
+EDGE_FACTOR = 0.95  # factor of the edge: dropping a component costs more than keeping noise
+RIDGE_FACTOR = 0.85  # ridge of the Tikhonov filter over noise energy N v, tuned with the passes
+ROUNDS = 5  # largest number of times that the edge is updated to the residual variance
+STEPS = 2  # fixed-point steps: on print and rings at sigma 12, step 2 gains .06 dB, step 3 .001
 # Ratio of c to the mean squared distance between patches above which a kernel counts as linear.
 # Measured on print, drawings, photographs and textures at sigma 5 to 50: at 2, photographs lose up
 # to .06 dB at sigma 12, at 1.5 and 1 at most .02; below 1, print gains less.
@@ -120,7 +118,7 @@ def denoise_group(
 
 @inlined
 def is_narrow(c: Scalar, spread: Scalar) -> bool:
-    """Whether a kernel is narrow for patches with this mean squared deviation."""
+    """Whether the width c is small for patches of mean squared deviation `spread`."""
     return bool(c < WIDEST * 2.0 * spread)
 
 

@@ -1,7 +1,8 @@
 """Kernel base class, combinations of kernels, and the products from which they are computed.
 
-Sums, positive multiples, restrictions to some columns and linear maps of the inputs of kernels are
-kernels. So a mean of kernels over several views of a table is used like any other kernel.
+A sum of kernels is a kernel. So are a kernel times a positive factor, and a kernel of some columns
+or of linearly mapped rows. So a mean of kernels over several views of a table is used like any
+other kernel.
 """
 
 # `Kernel` documents `against`, `diagonal`, `describe` and the properties.
@@ -455,9 +456,9 @@ def view_exponents(
     returns the exponents ``(b, m)``, clipped below at ``lowest``.
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
-    [xs, -h, 1] and [zs, 1, shift - h']. Lengths cancel in it, so centring preserves digits. The
-    median of few points suffices as centre and, unlike the mean, ignores one distant row. Rows far
-    from the centre are compared by differences instead, without cancellation.
+    [xs, -h, 1] and [zs, 1, shift - h']. Large lengths cancel in that product, so centring preserves
+    digits. The median of few points suffices as centre and, unlike the mean, ignores one distant
+    row. Rows far from the centre are compared by differences instead, without cancellation.
     """
     with np.errstate(over="ignore"):  # an infinite centre makes all rows far; see `view_values`
         centre = np.median(Z[:: 1 + len(Z) // CENTRE_ROWS], axis=0)

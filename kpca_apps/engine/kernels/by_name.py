@@ -72,8 +72,8 @@ def resolved_kernel(
 def median_squared_distance(X: SampleRows, rng: np.random.Generator) -> float:
     """Return the median of the non-zero squared distances among some drawn rows.
 
-    Its reciprocal is the usual default of gamma, independent of units. 1 if all rows are equal, as
-    the kernel is then constant for any width.
+    Its reciprocal is the usual default of gamma, independent of units. The result is 1 if all rows
+    are equal, as the kernel is then constant for any width.
     """
     return _median_distance(X, rng, "sqeuclidean")
 

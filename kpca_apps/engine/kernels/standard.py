@@ -67,7 +67,6 @@ class DistanceKernel(Kernel):
         raise NotImplementedError
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
-        # grad_x k(s) = 2 k'(s) (x - z).
         slopes, centre = self._slopes(Z), Z.mean(axis=0)
         stacked = np.column_stack([Z - centre, np.ones(len(Z))])
 
@@ -218,9 +217,9 @@ class Laplacian(DistanceKernel):
 class Polynomial(ProductKernel):
     """The kernel (gamma x.y + coef0)^degree.
 
-    Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
-    (1996 report, eq. 22), otherwise those up to this degree (eq. 61). (The Spanish course notes,
-    eq. 3.4, state the former for both.)
+    Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree (1996
+    report, eq. 22), otherwise those up to this degree (eq. 61). (The Spanish course notes, eq. 3.4,
+    state exactly this degree for both cases.)
     """
 
     degree: int
@@ -250,8 +249,9 @@ class Polynomial(ProductKernel):
 class Linear(ProductKernel):
     """The inner product x.y, which makes kernel PCA ordinary PCA.
 
-    The non-zero eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' are those of K~/n, with
-    eigenvectors v = sum_i alpha_i (x_i - mean) (1996 report, eq. 1-3 and footnote 3).
+    The non-zero eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' are those of K~/n, K~ the
+    centred Gram matrix. An eigenvector alpha of K~ gives v = sum_i alpha_i (x_i - mean) (1996
+    report, eq. 1-3 and footnote 3).
     """
 
     gains_from_centring = True
@@ -356,8 +356,9 @@ class MeanRBF(DistanceKernel):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        # Let c = 1 / (number of terms), P the largest power and w = c^(1/P) u. Then c u^p is c^(1 -
-        # p/P) w^p, so the last term needs no factor, which saves a pass over the values.
+        # Let u be the exponential, c = 1 / (number of terms), P the largest power and w = c^(1/P)
+        # u. Then c u^p is c^(1 - p/P) w^p, so the last term needs no factor, which saves a pass
+        # over the values.
         largest, c = self.powers[-1], 1.0 / (len(self.powers) * self.n_views)
         factors = tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
         steps = [high - low for low, high in pairwise((0, *self.powers))]

@@ -47,7 +47,7 @@ class FromFunction(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Precomputed(Kernel):
-    """Kernel values instead of rows.
+    """A kernel given by the matrix of its values between the rows of a fit.
 
     The points of a fit are row numbers (n, 1). A new row is given by its kernel values with all
     fitted rows, (n,); its kernel value with itself is unknown.

@@ -24,11 +24,11 @@ def random_pivots(
     Return row numbers in the order drawn. Drawing stops early if the mean residual falls to
     ``tolerance`` times the mean k(x, x). Uses 8 n m bytes and O(n m^2) time.
     """
-    # Pivots are proposed in blocks, and accepted by the residual that accepted pivots of the block
-    # leave, which has the same distribution as drawing pivots one at a time. Chen, Epperly, Tropp
-    # and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp and Webber
-    # (2024), Embrace rejection: kernel matrix approximation by accelerated randomly pivoted
-    # Cholesky, arXiv 2410.03969, algorithm 2.1.
+    # Pivots are proposed in blocks. Each is accepted or rejected by the residual that earlier
+    # accepted pivots leave, which gives the distribution of pivots drawn one at a time. Chen,
+    # Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp
+    # and Webber (2024), Embrace rejection: kernel matrix approximation by accelerated randomly
+    # pivoted Cholesky, arXiv 2410.03969, algorithm 2.1.
     factor = PartialCholesky(kernel, X, m)
     while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
         chances = factor.residual / factor.residual.sum()

@@ -63,7 +63,8 @@ def significant(values: Matrix, smallest: float, *, by_modulus: bool) -> Mask:
     """Return which eigenvalues exceed ``smallest``, in modulus if ``by_modulus``."""
     # The test "eigenval > 0" in the pseudo-code of Aguilera and Antonanzas (2019) passes rounding
     # errors; the Spanish course notes drop very small eigenvalues, too. After centring at most n -
-    # 1 are non-zero; Scholkopf, Smola and Muller (1996), 4.3, say up to M, true if uncentred.
+    # 1 are non-zero; Scholkopf, Smola and Muller (1996), 4.3, say up to M = n, true without
+    # centring.
     keep: Mask = (np.abs(values) if by_modulus else values) > smallest
     return keep
 
@@ -135,8 +136,8 @@ def block_krylov(
         rest = image
         rounding = 10.0 * float(np.finfo(dtype).eps) * np.abs(ritz[:size, :size]).max()
         invariant = float(np.abs(rest).max()) <= rounding
-        # An invariant basis may lack copies of an eigenvalue with more copies than a block has
-        # columns: accept the basis only if a new random start adds nothing.
+        # An invariant basis may miss eigenvectors of an eigenvalue whose multiplicity exceeds the
+        # block's width: accept the basis only if a new random start adds nothing.
         doubtful |= invariant
         full = size + b > limit
         if size >= q and (size >= next_check or invariant or full):

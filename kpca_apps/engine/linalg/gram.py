@@ -86,8 +86,8 @@ def centre_in_place(K: Values) -> None:
 
 def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
     """Return a kernel with the same centred Gram matrix and less rounding error."""
-    # Inner products of rows far from 0 are large, and centring K cancels most of their digits.
-    # Kernels made of inner products and of differences allow centring the rows first instead.
+    # Inner products of rows far from 0 are large, and centring K cancels most of their digits. If
+    # the kernel uses inner products or differences, the rows can be centred first instead.
     if not kernel.gains_from_centring:
         return kernel
     with np.errstate(over="ignore", invalid="ignore"):

@@ -40,8 +40,7 @@ SHIFTS = 4 * WIDTH  # number of shifts at which eigenvalues are counted at once
 # is then 5e-6 of the largest eigenvalue.
 SECTIONS = 4
 INVERSE_ITERATIONS = 2
-# Entries below this share of the trace count as zero in float32.
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE = 1e-9  # entries below this share of the trace count as zero in float32
 TINY = 1e-30
 # Typed constants: the compiler gives each Python constant a type of its own, and would compile a
 # function again for each.
@@ -108,7 +107,7 @@ def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
 
 @compiled
 def eliminate(a: Matrix, n: int, least: Scalar) -> None:
-    """Turn [S | B], S symmetric and above `least`, into [U | U'^-1 B] with S = U'U, in place.
+    """Turn [S | B], S >= `least` and symmetric, into [U | U'^-1 B] with S = U'U, in place.
 
     S has n rows, a multiple of four; only its upper triangle is used. For each four rows, the rows
     above are subtracted first, then the four rows eliminated.
@@ -269,7 +268,7 @@ def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -
 def _solve_shifted(
     diagonal: Vector, beside: Vector, n: int, shifts: Vector, x: Matrix, upper: Matrix
 ) -> None:
-    """Overwrite x with the solutions of (T - shift) x = x, one shift for each of eight columns.
+    """Overwrite x with (T - shift)^-1 x, one shift for each of eight columns.
 
     Gaussian elimination with pivoting; x and T have two more rows, zero in x.
     """
@@ -330,7 +329,7 @@ def _orthonormalise(vectors: Matrix, c: int) -> None:
 
 @compiled
 def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
-    """Map eigenvectors of the tridiagonal form (a multiple of four) back to the matrix."""
+    """Map eigenvectors (rows, a multiple of 4) of the tridiagonal form back to the matrix."""
     zero = fill(vectors.dtype.type(0))
     for c in range(0, len(vectors), 4):
         for j in range(2, n):
@@ -357,7 +356,7 @@ def leading_eigenvectors(a: Matrix, n: int, edge: Scalar) -> tuple[Vector, Matri
     """Return the eigenvalues (q,) of a symmetric matrix above an edge, and eigenvectors.
 
     The eigenvalues are in decreasing order. The matrix has n rows, padded with zeros, and is
-    overwritten. The eigenvectors are the first q rows of a matrix with as many columns.
+    overwritten. The eigenvectors are the first q rows of a matrix as wide as `a`.
     """
     width = a.shape[1]
     # Leave zeros at the end, since registers are read beyond the last entry.

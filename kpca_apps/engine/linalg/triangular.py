@@ -31,7 +31,7 @@ def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
 def squared_norms(
     C: Matrix, s: Matrix, beta: Matrix, dtype: DTypeLike
 ) -> tuple[Index, Callable[[Values], tuple[Values, Values]]]:
-    """Return the map from rows k (b, p) to |C'k - s|^2 and beta'k, and the order k must have.
+    """Return the map from rows k (b, p) to |C'k - s|^2 and beta'k, and the order of k's columns.
 
     C is (p, q), 1 <= q <= p, s (q,), beta (p,). With C'P = QR, P the returned column order, the
     squared length is |RP'k - Q's|^2, and R is upper triangular.

@@ -79,7 +79,7 @@ def gradient_descent(
 
 
 def _batched(function: Objective) -> Objective:
-    """Return the function padded to full batches (see `batch_of`)."""
+    """Return a function that pads its rows to full batches (see `batch_of`)."""
 
     def call(z: Matrix, index: Index) -> Matrix:
         batch = batch_of(np.arange(len(index)))
@@ -136,7 +136,7 @@ def _line_search(
 
 
 def _barzilai_borwein(move: Matrix, change: Matrix, step: Matrix) -> Matrix:
-    """Return the next step length |s|^2 / s.y, or twice the last length if s.y <= 0."""
+    """Return |s|^2 / s.y (s: move, y: change of slope), or twice the step if s.y <= 0."""
     curvature = np.einsum("ij,ij->i", move, change)
     usable = curvature > 0.0
     lengths = squared_lengths(move) / np.where(usable, curvature, 1.0)

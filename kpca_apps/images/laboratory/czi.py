@@ -19,9 +19,9 @@ from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 from kpca_apps.system.files.spools import spool
 
-_METRE = 1e6  # micrometres
+_METRE = 1e6  # in micrometres
 _ALONG = "TCZ"  # axes of the pages, of which the last varies fastest
-# Type and number of channels by pixel type; blue comes first.
+# Type and number of channels by name of the pixel type; the first channel is blue.
 _TYPES = {"Gray8": ("u1", 1), "Gray16": ("u2", 1), "Gray32Float": ("f4", 1)}
 _TYPES |= {"Bgr24": ("u1", 3), "Bgr48": ("u2", 3), "Bgr96Float": ("f4", 3)}
 
@@ -54,7 +54,7 @@ def read_czi(data: Content, label: str) -> ImageFile:
         check_size(label, (place.h, place.w), 0, 0, 1)
     pages = [Page(place.h, place.w, channels, np.dtype(dtype)) for place in places.values()]
     n_pages = math.prod(counts) * len(pages)
-    # A page with few tiles is mostly empty, but a file of such pages is rare.
+    # Count pages as full: files of mostly empty pages, with few tiles, are rare.
     n_bytes = math.prod(counts) * sum(page.n_bytes for page in pages)
     check_pages(label, n_pages, n_bytes, len(data))
     names = attributes.get("Channel", {}).get("Name", [])

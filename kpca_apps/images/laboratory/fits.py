@@ -27,8 +27,7 @@ _BESIDE = frozenset(
     "DQ MASK BPM BADPIX OBJMASK FLG FLAG FLAGS ERR ERROR UNCERT RMS VAR VARIANCE IVAR INVVAR WHT "
     "WEIGHT CON CTX SAMP TIME AREA".split()
 )
-# Header cards that are wrong for denoised pixels.
-_DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")
+_DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")  # cards wrong for denoised pixels
 _SPECTRAL = tuple("FREQ WAVE WAVN AWAV ENER VRAD VOPT ZOPT BETA VELO STOKES".split())
 _UPSIDE_DOWN = 4  # EXIF orientation if the first row is at the bottom
 

@@ -164,7 +164,7 @@ def write_in_place(
 ) -> None:
     """Write pages in place of the planes, and copy the rest of the content.
 
-    Planes and patches are in the order of their offsets; a patch replaces bytes of the rest.
+    Planes and patches are in the order of their offsets; a patch replaces bytes outside the planes.
     """
     position, remaining = 0, list(patches)
     for plane, pixels in zip(planes, pages, strict=True):

@@ -53,19 +53,19 @@ _AXES = {"time": "T", "channel": "C"}
 _UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm", "meter": "m"}
 _SECONDS = {"microsecond": "µs", "millisecond": "ms", "second": "s", "minute": "min", "hour": "h"}
 _MOST_CHUNK = 1 << 30  # largest number of bytes of a chunk or shard
-# Largest ratio of unpacked to packed bytes.
-_RATIO = 50_000
+_RATIO = 50_000  # largest ratio of unpacked to packed bytes
 # Codecs that compress chunks, and codecs that keep their size.
 _PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
 _STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
 _CHECKSUM = 4  # number of bytes of a crc32c checksum
-_SLACK = 4096  # number of bytes for checksums and the like
+_SLACK = 4096  # number of extra bytes allowed for checksums and the like
 _EMPTY = (1 << 64) - 1  # marks a missing chunk in a shard
-_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels in a chunk; chunks in a page
+# A page may have _FEW_CHUNKS chunks plus one per _LEAST_CHUNK pixels, at most _MOST_CHUNKS.
+_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000
 _SLAB = 1 << 26  # number of bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
-# Offset of a copy's first pixel in the larger copy, and width there of each of its pixels.
+# Along an axis: begin of a copy's first pixel, and width of each pixel, in the larger copy.
 Line = tuple[float, float]
 
 
@@ -184,7 +184,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         check_piece(label, page)
         return window(number, slice(None), slice(None))
 
-    with damage_refused(label):  # making the image writes text of the file
+    with damage_refused(label):  # `make_image` writes texts of the file as XML, which may fail
         return make_image(
             label,
             "zarr",
@@ -203,7 +203,7 @@ def _opened(folder: Path, path: str, mode: Any) -> Any:
 
 
 def _packing(array: Any) -> tuple[str, int]:
-    """Return an array's compression codec, and the checksum bytes after the compressed data.
+    """Return an array's compression codec, and the number of checksum bytes after the data.
 
     Raises ValueError for unknown codecs and for more than one compression, as numcodecs would
     accept any codec, including Python pickles.

@@ -25,11 +25,10 @@ from kpca_apps.images.photographs.lossless import stated_size
 from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 
 QUALITY = 95
-# Number of channels and the decoder's name, by Pillow's mode.
+# Number of channels, and the decoder's name for the colours, by Pillow's mode.
 _COLOURS = {"L": (1, "GRAY"), "RGB": (3, "RGB"), "CMYK": (4, "CMYK")}
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
-# A block of 8 x 8 pixels takes at least one bit of the file.
-PIXELS_PER_BYTE = 8 * 64
+PIXELS_PER_BYTE = 8 * 64  # a block of 8 x 8 pixels takes at least one bit of the file
 # The decoder processes the whole image for each scan; progressive files have about ten scans.
 _MAX_SCANS = 100
 _SCAN_END = re.compile(rb"\xff(?=[^\0\xd0-\xd7\xff])")
@@ -53,7 +52,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
     channels, colours = _COLOURS[picture.mode]
     page = Page(picture.height, picture.width, channels, np.dtype(np.uint8))
     ratio = PIXELS_PER_BYTE * channels
-    # In a progressive file, the first scan covers each block, and libjpeg allocates all blocks.
+    # Check the first scan: even in a progressive file, that scan covers all blocks.
     end = _SCAN_END.search(data, scan)
     packed = (end.start() if end else len(data)) - scan
     check_size(label, (page.height, page.width), channels, packed, ratio)
@@ -141,7 +140,7 @@ def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
 
 
 def _carried(segments: Iterable[tuple[int, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the segments that hold for a denoised image, with their markers."""
+    """Yield the segments that remain valid for a denoised image, with their markers."""
     for code, content in segments:
         if code == _JFIF and content.startswith(b"JFIF\0") and len(content) >= 14:
             yield bytes([code]), content[:12] + b"\0\0"  # the header without its thumbnail

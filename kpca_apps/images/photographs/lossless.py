@@ -29,16 +29,15 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.system.limits import require_memory
 
-# Ratio for formats without a bound, as an image of one colour takes a few bytes.
+# Ratio of unpacked to packed bytes for formats without a bound (one colour takes few bytes).
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Formats of which Pillow reads only the header; for WebP, Pillow allocates the whole picture.
+# Names to read headers by Pillow; not used for WebP, of which Pillow allocates all pixels.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
 _BITS = b"bits"  # key of the bits per sample, which are kept among the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
-# Boxes that hold for the denoised pixels.
-_CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
+_CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})  # boxes that remain valid
 _TYPES = frozenset({"uint8", "uint16", "float32"})
 # JPEG XL: number of bits of a side, by selector, and ratios of width to height.
 _JXL_BITS = (9, 13, 18, 30)

@@ -37,7 +37,7 @@ _GREY, _RGB, _PALETTE = 0, 2, 3
 _COLOURS = {_GREY: (1, (2, 4, 8, 16)), _RGB: (3, (8, 16)), _PALETTE: (1, (2, 4, 8))}
 _COLOURS |= {4: (2, (8, 16)), 6: (4, (8, 16))}
 _INCH = 0.0254  # metres
-# Chunks that hold for the denoised pixels, and chunks that hold only for the same colour type.
+# Chunks that remain valid for denoised pixels, and chunks valid only for the same colour type.
 _CARRIED = frozenset(b"cHRM cICP cLLI gAMA iCCP iTXt mDCV pHYs sRGB tEXt tIME zTXt eXIf".split())
 _IF_SAME = frozenset((b"bKGD", b"sBIT"))
 _MAX_PROFILE = 1 << 24

@@ -27,7 +27,7 @@ BASELINES = ("nl_means", "wavelet")
 _WINDOW = 11  # side in pixels of the window for structural similarity
 _BLOCK = 16  # side in pixels of the blocks in which detail is measured
 _SHARE = 0.1  # share of the blocks that count as edges, and of those that count as flat
-_MORE_CORRELATED = 0.1  # least excess of correlation at edges that shows removed detail
+_MORE_CORRELATED = 0.1  # detail is removed if edges are this much more correlated than flat blocks
 _CLIPPED = 0.1  # least share of extreme pixels in a block that counts as clipped
 
 
@@ -40,7 +40,7 @@ def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality
         return Quality(psnr, None)
     from skimage.metrics import structural_similarity
 
-    # Wang et al. use a Gaussian window of 1.5 pixels, and biased covariances.
+    # Wang et al. use a Gaussian window of deviation 1.5 pixels, and biased covariances.
     ssim = structural_similarity(
         image.astype(np.float32),
         clean.astype(np.float32),
@@ -70,7 +70,7 @@ def compare(
 
 
 def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray[Any]:
-    """Run a baseline; round and clip its result, like results of ours when stored."""
+    """Return a baseline's result, rounded and clipped as stored results are."""
     from skimage.restoration import denoise_nl_means, denoise_wavelet
 
     scaled = noisy.astype(np.float64) / span
@@ -151,7 +151,7 @@ def _ratio(
 
 
 def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
-    """Open the clean image of an input, and check that both have the same pages."""
+    """Open the clean image of an input; refuse pages of other sizes than the input's pages."""
     if path is None:
         return None
     label = f"{name}: its reference {path.name}"

@@ -10,10 +10,10 @@ from kpca_apps.denoise.estimate.law import DARK_SHARES
 from kpca_apps.denoise.noise.choose import FAINT
 from kpca_apps.denoise.result import Evidence, NoiseLaw
 
-DIGITS = 6  # digits stored of a law's terms, which nearly cancel if black is a large number
-POINT_DIGITS = 4  # digits stored of measured points
+DIGITS = 6  # significant digits stored of gain and constant, which nearly cancel if black is large
+POINT_DIGITS = 4  # significant digits stored of measured points
 ROUNDING = 1 / 255 / 12**0.5  # deviation of rounding to 8 bits, as a share of the range
-LEAST_ODDS = 1e-12  # lower limit of a probability
+LEAST_ODDS = 1e-12  # least probability, so that its logarithm is finite
 FLAT, WHITE = "noise as strong everywhere", "white noise"
 RISING = "noise that grows with brightness"
 
@@ -79,7 +79,7 @@ def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
         faint = info.sigma <= FAINT * info.data_range
         return f"{'is too faint to distinguish from' if faint else 'may be'} fine texture"
     if requested != "auto":
-        # A dictionary has one model only.
+        # A dictionary has no choice of noise models to explain.
         return "it was requested" if info.n_components is None else ""
     if info.noise == "camera":
         return "neighbouring pixels share it, as in photographs that a camera saved"
@@ -104,7 +104,8 @@ def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
 def _option(info: DenoiseInfo, laws: tuple[NoiseLaw, ...]) -> str:
     """Return the option that denoises an image which was left unchanged.
 
-    Empty if its pattern is not noise, such as a screen, or is weaker than rounding to 8 bits.
+    Return an empty string if the image has a pattern such as a halftone screen, or its noise is
+    weaker than rounding to 8 bits.
     """
     if info.established or not info.sigma or info.noise != "gaussian":
         return ""

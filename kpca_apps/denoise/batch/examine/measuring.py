@@ -55,7 +55,7 @@ class KnownNoise:
 
     kind: str
     info: DenoiseInfo
-    curves: NDArray[np.float64] | None = None  # noise curves of a raw file
+    curves: NDArray[np.float64] | None = None  # a and b of a raw file's noise variance a x + b
 
 
 def measure_file(

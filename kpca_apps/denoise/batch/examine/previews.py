@@ -18,12 +18,10 @@ VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # sides in pixels; see `ImageP
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
 _MAX_PROFILE = 8192  # largest number of bytes of a colour profile in a preview
-# Percentiles of the values drawn black and white.
-_TAILS = (0.1, 99.9)
+_TAILS = (0.1, 99.9)  # percentiles of the values drawn black and white
 # Share of the range below which the median is dark; and brightness at which a dark median is drawn.
 _DARK, _LIFTED = 0.1, 0.25
-# Least distance of a flat crop's mean from black and white, as a share of the range.
-_MARGIN = 0.08
+_MARGIN = 0.08  # least distance of a flat crop's mean from black and white, as a share of the range
 
 
 def make_previews(
@@ -130,7 +128,7 @@ def encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None)
 
 
 def _lifted(values: Any, midtone: float) -> Any:
-    """Map 0, `midtone` and 1 smoothly to 0, 0.5 and 1; symmetric in both arguments."""
+    """Map 0, `midtone` and 1 smoothly to 0, 0.5 and 1; if f(x, m) = t, then f(x, t) = m."""
     return (1 - midtone) * values / ((1 - 2 * midtone) * values + midtone)
 
 

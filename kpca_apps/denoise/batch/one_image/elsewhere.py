@@ -1,8 +1,8 @@
 """Denoise images whose input or output is in an object store or on another machine.
 
 A worker downloads an image from a store into a temporary folder and uploads the result itself, so
-any machine with access to the store can run it. A result's record is uploaded before the result, so
-an object whose hash is in no record is not a result of the batch.
+any machine with access to the store can be a worker. A result's record is uploaded before the
+result, so an object whose hash is in no record is not a result of the batch.
 
 A worker without access to the files receives the image's bytes and returns those of the result;
 only the batch writes to the output folder. An image may be a folder of files.
@@ -156,7 +156,6 @@ def done_here(task: Task, run: Run) -> Returned | None:
     if task.planned.refused or not all(map(head_of, needed)):
         return Returned(work_anywhere(task, run), task.number, {})
     try:
-        # If a file is now missing, the worker reports the error.
         with suppress(FileNotFoundError):
             require_memory(
                 sum(file.stat().st_size for one in needed for file in _files(one).values())
@@ -180,7 +179,7 @@ def work_on_sent(sent: SentTask, run: Run) -> Returned:
 
 def _work_in(folder: Path, sent: SentTask, run: Run) -> Returned:
     task, planned, reference = sent.task, sent.task.planned, sent.task.reference
-    # `work_anywhere` downloads and uploads files in a store.
+    # Leave files in a store to `work_anywhere`, which downloads and uploads them.
     if isinstance(planned.source, Path):
         source = folder / IMAGE / planned.source.name
         planned = planned._replace(source=source)

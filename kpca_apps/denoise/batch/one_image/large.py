@@ -42,7 +42,7 @@ def denoised_in_bands(
 ) -> tuple[Bands, DenoiseInfo]:
     """Return a large page as denoised bands, and its noise.
 
-    Smaller copies, first those nested in the page and then pages, are kept in files of `folder`.
+    Files in `folder` hold the smaller copies: first copies nested in the page, then other pages.
     """
     page = image.pages[number]
     if image.window is None:
@@ -78,7 +78,7 @@ def denoised_in_bands(
 
 
 class _LargePage:
-    """Windows of a large page, as stored."""
+    """Windows of a large page, read in its stored type."""
 
     def __init__(self, image: ImageFile, number: int) -> None:
         assert image.window is not None
@@ -135,7 +135,7 @@ def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
 
 
 def _range_of(large: _LargePage) -> float:
-    """Return the range of a page of floats, whose extremes may lie outside the squares."""
+    """Return the range of a whole page of floats: squares of the page may miss its extremes."""
     ends = []
     for rows in large.all_rows():
         colours, data = colours_of(rows), large.data_of(rows)

@@ -40,7 +40,7 @@ Denoised = tuple[Any, DenoiseInfo]  # pixels or bands of pixels, and noise
 
 
 def data_of(pixels: NDArray[Any]) -> Mask | None:
-    """Return which pixels are not fully transparent; None without alpha, or if all or none are."""
+    """Return which pixels have alpha above 0; None without alpha, or if all or none have."""
     if pixels.ndim == 2 or pixels.shape[2] not in (2, 4):
         return None
     opaque = pixels[..., -1] != 0
@@ -48,7 +48,7 @@ def data_of(pixels: NDArray[Any]) -> Mask | None:
 
 
 def read_mask(path: AnyPath | None, image: ImageFile) -> tuple[Mask | None, ...]:
-    """Return each page's mask, from a file of one page or one per page; 0 marks no data."""
+    """Return each page's mask, from a file with one mask or a mask per page; 0 marks no data."""
     if path is None:
         return (None,) * len(image.pages)
     with here(path) as local:
@@ -133,7 +133,8 @@ def denoised_pages(
     if isinstance(denoise, GroupDenoiser) and denoise.stack and len(image.pages) > 1:
         found = found if image.inks else _together(image, source, denoise, folder)
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
-        if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):  # the page with alpha
+        # These pixels already have the stored type, and their alpha.
+        if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):
             infos.append(info)
             yield denoised
             continue
@@ -283,7 +284,7 @@ def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) ->
     for number, info in enumerate(infos):
         colours = without_holes(colours_of(stored.page(number)))[0].astype(np.float32)
         planes = [*np.moveaxis(np.atleast_3d(colours), 2, 0)]
-        # Test quickly first, though texture may pass. The level is that of one colour.
+        # Run a quick test first, which texture may pass, too. The level is a mean over the colours.
         if info.established and np.mean([*map(diagonal_deviation, planes)]) > info.sigma:
             left = [estimate_noise(plane, info.data_range) for plane in planes]
             stronger = np.mean([one.sigma for one in left]) > info.sigma

@@ -82,7 +82,7 @@ class Run:
     board: Path  # file for the progress of each image, if progress is displayed
     baselines: tuple[str, ...]
     raw_out: str = "tiff"  # output for raw files: "tiff" for a picture, "dng" for a mosaic
-    force: bool = False  # whether to replace other files at the target
+    force: bool = False  # whether results may replace any file at their target
 
     def of(self, own: Mapping[str, Any]) -> Run:
         """Return the run with an image's own settings."""
