@@ -159,7 +159,7 @@ class RankedRow:
     explained: bool = False  #: whether all reasons were computed, not only the first
     hints: tuple[str, ...] = ()  #: sentences on what may be wrong with the row
     cells: tuple[tuple[str, str], ...] = ()  #: names and texts, as written, of the shown cells
-    rarity: TailShare | None = None  #: how rare the score is; None with p-values, or if truncated
+    rarity: TailShare | None = None  #: how rare the score is; None with p-values or "hoffmann"
     #: Group in which the row was judged, as "species Adelie"; empty for the whole table's model.
     group: str = ""
     key: str = ""  #: hash of the visible cells, which finds a marked row again
@@ -367,7 +367,7 @@ class ColumnPlane:
     """Rows by the two columns with the largest part in reasons: a sample, and all ranked rows."""
 
     x: PlaneAxis
-    y: PlaneAxis | None  #: None if only one column can be drawn, beside the score
+    y: PlaneAxis | None  #: None if only one column can be drawn (against the score)
     scores: FloatArray  #: (p,)
     rank: IntArray  #: (p,), rank of the row; 0 if the row is not in the ranked list
     flagged: BoolArray  #: (p,)
@@ -401,7 +401,7 @@ class ScoreDistribution:
     n_beyond: int  #: number of rows above the last bin
     logarithmic: bool  #: whether each bin is wider than the bin before by a constant factor
     flagged_scores: FloatArray  #: scores of at most 200 flagged rows, evenly chosen along the list
-    ranks: IntArray  #: (k,), 1 = most novel: all, or about 400 if there are more, mostly low
+    ranks: IntArray  #: (k,), 1 = most novel: all ranks, or about 400 of them, densest at the top
     scores: FloatArray  #: (k,), scores of the rows at these ranks, decreasing
     n_above: IntArray  #: (k,), number of rows with a higher score than each
 
@@ -499,8 +499,8 @@ class DuplicateRows:
     #: rounding. Groups that chance explains, or that differ in a `common` column, do not count.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  #: the first 20 of these groups
-    #: Columns, and the number of rows that differ in this column only: so many that the table is
-    #: made that way.
+    #: Columns, and the number of rows that differ in this column only, if so many rows do that this
+    #: is normal in the table.
     common: tuple[tuple[str, int], ...] = ()
     n_compared: int = 0  #: number of rows compared in search of near repeats: all, or a sample
     statement: str = ""  #: summary in a few plain sentences; empty if no row repeats another
@@ -539,7 +539,7 @@ class RowScores:
 
     scores: FloatArray  #: (n,), higher = more novel
     p_values: FloatArray | None  #: (n,), calibrated; None without a reference
-    rarities: FloatArray | None  #: (n,), `TailShare.share`; None with a reference or if truncated
+    rarities: FloatArray | None  #: (n,), `TailShare.share`; None with p-values or "hoffmann"
     #: (n,), 1 = most novel, by score and by evidence against single cells; ranks are unique, and
     #: accepted rows rank last.
     ranks: IntArray
@@ -560,7 +560,7 @@ class RowLists:
     id_column: str | None = None  #: the column that identifies rows
     #: Ids of the rows shown among odd cells and repeated rows, by row number from 1.
     ids: Mapping[int, str] = field(default_factory=dict)
-    files: Mapping[int, str] = field(default_factory=dict)  #: files of these rows, if several
+    files: Mapping[int, str] = field(default_factory=dict)  #: file of each, if several
     keys: Mapping[int, str] = field(default_factory=dict)  #: hashes to find these rows again
 
 
@@ -656,7 +656,7 @@ class ScreeningResult:
             kind = pattern_of.get(row.row, row.kind_of_reason or str(row.rank))
             of_kind.setdefault((row.rank <= self.n_listed, kind), []).append(row)
         kinds = [tuple(rows) for rows in of_kind.values()]
-        # Two rows may be odd in the same way by chance: they are not larger than one.
+        # Two rows may be odd in the same way by chance, so two count like one.
         largest = sorted(
             kinds[1:], key=lambda rows: (rows[0].rank > self.n_listed, -max(len(rows), 2))
         )
@@ -771,7 +771,7 @@ class ListedRow:
     in_both: bool  #: whether a row on one list only is in both tables
     reason: str  #: why the row is or was listed: columns with actual and expected values
     changed: tuple[tuple[str, str, str], ...] = ()  #: changed columns, with values before and now
-    accepted: bool = False  #: whether the row is missing from the other list as accepted
+    accepted: bool = False  #: whether the other list lacks the row because it was accepted
 
     @property
     def elsewhere(self) -> str:

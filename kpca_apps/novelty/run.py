@@ -146,9 +146,10 @@ def rows_to_score(
     execution: Execution,
     accepted: Accepted | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Encode the rows of a table to score.
+    """Encode the rows of a table to score, and adapt the model to the table.
 
-    The returned model also hides the columns of the options, and shifts dates that have moved.
+    The returned model also hides the columns that `options` hide. If most dates of a column lie
+    outside the training range, the model shifts them onto this range.
     """
     label, id, hide = options.columns.label, options.columns.id, options.columns.hide
     if label in {spec.name for spec in model.encoder.plan.used}:

@@ -87,7 +87,7 @@ def write_tables(
 
 
 def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
-    """Return the style of the input if a text file with a common delimiter, else the default."""
+    """Return the style of the input if it is text with a common delimiter, else the default."""
     cut = source.delimiter
     if cut is None or not cut.isascii() or cut == ONE_COLUMN:
         return PLAIN

@@ -30,7 +30,8 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
 RARE_SHARE = 0.001  # largest share of cells of a rare level; or RARE_CELLS, if that is more
-# Least ratio of counts between levels that differ in case and spaces only, and for rare codes.
+# Least ratio of the counts of a common level and its misspelling, if they differ in case and spaces
+# only, or if the misspelling is a rare code.
 TIMES_RARER_FOLDED = 5
 # Least number of cells, and of characters, of a suggested code.
 LEAST_OF_CODE, MIN_CODE_LETTERS = 10, 3

@@ -22,8 +22,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 # Shares of the typical density: a row is sparse below the first, dense above the second, and counts
 # in part in between.
 AS_DENSE = (0.6, 0.8)
-# If at most the first share of the rows is about as dense as the densest half, keep half of all
-# rows; from the second share on, keep that share; in between, interpolate.
+# If at most the first share of the rows is about as dense as the densest half, half of all rows are
+# kept. If the share is at least the second, that share is kept. In between, interpolate.
 EVEN = (0.7, 0.9, 1.0)
 
 

@@ -294,9 +294,9 @@ class Features(NamedTuple):
 
 
 class ViewedRows:
-    """The views of the rows of a source that are in use (n,), all by default: a `RowSource`.
+    """A `RowSource` of views: of the rows of another source marked in `in_use`, by default all.
 
-    `sample_index` are positions in that source, including rows that are not in use.
+    `sample_index` are positions in the other source, which also counts the rows not in use.
     """
 
     def __init__(
@@ -381,7 +381,7 @@ class ColumnScales(Uncached):
 
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
-        """Learn from the training subset (r, d); learn a column constant in it from all rows."""
+        """Learn from the training subset (r, d); learn columns constant there from all rows."""
         most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
         scales, bent = _scales(used, size)

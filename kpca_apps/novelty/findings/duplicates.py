@@ -7,8 +7,8 @@ of all pairs. Case, spaces and digits beyond single precision do not count.
 Repeats that occur naturally are counted, not listed. If columns were independent, n times the
 product of the cells' shares would be the expected number of rows with these cells. Repeats are
 listed if less than a thousandth of a row is expected, unless chance explains over half of the
-repeated rows. If more than 1 % of the rows differ from others in one column alone, the table is
-made that way (a row for each visit, hour or size).
+repeated rows. If more than 1 % of the rows differ from others in one column alone, such rows are
+normal in the table (a row for each visit, hour or size).
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
-# Largest number of groups listed, of rows or columns named in each, of equal groups examined.
+# Largest numbers of groups listed, of rows or columns named in a group, and of groups of equal rows
+# examined.
 MAX_GROUPS = 20
 MAX_PLACES = 8
 _MAX_LOOKED_AT = 2_000
 # List repeats only if fewer rows than this are expected to hold the same cells by chance.
 _BY_CHANCE = 1e-3
-# If at least this share and number of rows differ from others in one column only, the table is made
-# that way.
+# If at least this share and number of rows differ from others in one column only, such rows are
+# normal (a row for each visit).
 _COMMON_SHARE, _COMMON_ROWS = 0.01, 10
 
 

@@ -81,8 +81,8 @@ class UsualValues:
 class Supposed:
     """Consequences of assuming one column wrong in r rows that break a rule."""
 
-    corrected: FloatArray | None  # (r,), the rule's value for the column; None without one
-    misfit: FloatArray  # (r,), how unusual the rule's other values are then; inf: impossible
+    corrected: FloatArray | None  # (r,), the column's value by the rule; None if not computable
+    misfit: FloatArray  # (r,), how unusual the rule's values are with it; inf: impossible
 
 
 def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> dict[str, Supposed]:

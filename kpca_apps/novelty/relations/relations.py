@@ -1,7 +1,7 @@
 """Relations between the columns of a table: levels that predict each other, and rules.
 
-They are learned when a table is encoded. They contribute to the scores of rows, and name the cells
-that other cells of the row contradict.
+Relations are learned when a table is encoded. They contribute to the scores of rows, and find the
+cells that other cells of the row contradict.
 """
 
 from __future__ import annotations

@@ -359,9 +359,9 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     """Return the log p-value of the oddest cell of each row, (n,); 0 if no cell is odd.
 
     A number beyond all others is as rare as the tail of its column says; a level seen once is as
-    rare as new levels are. For other evidence, the rate in correct rows is not known well enough,
-    nor for numbers no farther from the reference's range than its width: a few correct numbers may
-    be fifty times the rest.
+    rare as new levels are. Other evidence does not count, as its rate in correct rows is not known
+    well enough; nor do numbers within one width of the reference's range, as a few correct numbers
+    may be fifty times the rest.
     """
     beyond = pl.col("kind").is_in(BEYOND) & (pl.col("clearness") > WITHOUT_TAIL)
     found = rows.faults.odd.filter(beyond)

@@ -160,6 +160,6 @@ def _deviation(values: FloatArray) -> float:
 
 
 def _vuong(gain: FloatArray) -> float:
-    """Vuong's statistic of differences of log densities (n,); standard normal if there are none."""
+    """Return Vuong's statistic of log density differences (n,): normal if their mean is 0."""
     scatter = gain.std()
     return float(gain.mean() / scatter * np.sqrt(len(gain))) if scatter > 0 else 0.0

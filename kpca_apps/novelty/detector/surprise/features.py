@@ -29,9 +29,9 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 DEGREE = 3  # highest degree of the polynomials of a number
 # In a wide table, with more columns of numbers than this and more polynomials than this share of
 # its rows, a number contributes its scaled value alone: regressions on more features than rows fit
-# chance. Few columns gain from polynomials even if rows are few.
+# chance. A table of few columns gains from polynomials even if its rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
-# Least share of rows with a value for the value to be a state of its own, not a point on a scale.
+# A value is frequent, and gets an indicator instead of a scale, if this share of the rows has it.
 FREQUENT = 0.25
 FEWEST = 20  # at least this many values, other than frequent ones, are needed to estimate a scale
 # Polynomials use values clipped to the bulk of their column, slightly widened, or the cube of one

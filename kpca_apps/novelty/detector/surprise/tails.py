@@ -12,12 +12,12 @@ from msgspec import Meta
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Share of the values on its side that are nearer to the median than each knot. Beyond the last
-# knot, a Pareto tail goes through the knot and the value that 3 % of the side exceed.
+# Knots are quantiles of the values on each side of the median. Beyond the last knot, a Pareto tail
+# goes through the knot and the value that 3 % of the side exceed.
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
-FLOOR = 0.05  # added to distances (in standard deviations of a column) before the division
+FLOOR = 0.05  # added to the last knot's distance from the median, by which others are divided
 # Largest Pareto exponent, for columns that end sharply: a value twice as far out is 2^16 times as
 # rare.
 LARGEST_EXPONENT = 16.0
@@ -28,10 +28,10 @@ LARGEST_EXPONENT = 16.0
 # .16 to .21, and residuals of normal columns .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
 EXTREME_KNOTS, KNOTS = 64, 512  # number of values that represent a curve: the most extreme, and all
-# Quantiles that define an exponential tail; its least excess, in logarithms, over the counted tail
-# to replace it, so that ordinary tails stay as counted.
+# Quantiles that define an exponential tail; excess of this tail, in logarithms, over the counted
+# tail from which it replaces the count, so that ordinary tails stay as counted.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
-# Least distance of both quantiles, below which rounding would dominate: all rows score alike.
+# Least distance between the two quantiles: if all rows score alike, only rounding separates them.
 LEAST_REACH = 1e-3
 # Largest surprise (-log of a share), as shares are counted among fewer than e^50 rows.
 LARGEST_SURPRISE = 50.0

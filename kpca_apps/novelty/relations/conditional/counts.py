@@ -41,7 +41,7 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
 # Least gain of a predictor: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # largest number of predictors of a column
-MOST_TRIED = 50_000  # largest number of column pairs: of nearby columns, if there are over 316
+MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, only nearby ones
 ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to values found twice
 MOST_BY_RIGHT = 0.1  # share of correct values among those that occur once; if less, all are errors
 AGREEING = 0.75  # least share of similar rows that must agree on another value
@@ -233,8 +233,8 @@ class Judgement(NamedTuple):
 
     has_given: BoolArray  # whether the row has the predicting value
     log_p: FloatArray  # log probability of values at most as likely; 0 without other rows
-    # Whether the cell counts in `log_other`: a value is expected, the group has the cell's value,
-    # or the predicting value is unseen.
+    # Whether the cell counts in `log_other`: if a value is expected, if the group has the cell's
+    # value, or if the predicting value is unseen.
     decides: BoolArray
     log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
     log_right: FloatArray  # log probability of a correct cell with a value other than expected

@@ -5,13 +5,14 @@ well each column predicts in general, so one wrong cell does not make the others
 count as missing, as all values of a row may be new.
 
 A cell spelt like the expected value is a misspelling (`writing.py`): its probability is multiplied
-by the share of other values spelt as closely. Counts are repeated without misspellings.
+by the share of values at least as close to the expected one. Misspellings are then left out of the
+counts.
 
 A cell is wrong if most similar rows agree on another value, at a false discovery rate learned with
 the counts (Benjamini and Hochberg 1995). Wrong cells among the training rows make it an upper
 bound. Rarity counts for misspellings only, because new values are rare whether right or wrong. If
 cells contradict each other, the one with most contradictions is wrong, and its own evidence is
-discarded. A column that is odd in most rows with a level of another is an exception, not an error.
+discarded. A column that is odd in most rows with a level of another column is no error there.
 
 References
 ----------
@@ -66,8 +67,8 @@ SEVERAL = 2  # least number of columns against a cell where exceptions to one co
 # wrong if its probability is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 LEAST_BY_RULE = 3  # least number of rows of an exception, which must also be most rows of the level
-# A cell is always wrong if unexpected values have a smaller probability than this: filled cells,
-# missing cells. Largest share of missing cells in a column where missing cells may be wrong.
+# Probabilities of unexpected values below which a filled cell, or a missing cell, is always wrong.
+# Largest share of missing cells in a column where missing cells may be wrong.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Largest difference of contradictions (nats) of tied cells; the less probable cell is then wrong.
 TIE = 1e-3
@@ -212,7 +213,8 @@ class _Odd(NamedTuple):
     row: IntArray
     target: IntArray
     log_p: FloatArray  # log probability, multiplied by the factor of the spelling
-    likeness: FloatArray  # log share of values spelt as close to the expected value
+    # Log share of values spelt at least as close to the expected value as this cell; 0 if far off.
+    likeness: FloatArray
     expects: BoolArray  # whether similar rows agree on another value
     recurs: BoolArray  # whether a misspelling is too frequent for a typing error
 

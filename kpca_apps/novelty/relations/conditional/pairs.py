@@ -26,7 +26,7 @@ from kpca_apps.tables.table import Table
 
 # Least rank correlation, number of rows to compute it from, largest number of predictors.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
-NEARER = 0.5  # largest median distance, relative to that from the column's median
+NEARER = 0.5  # largest median distance from predictions, relative to that from the column's median
 MOST_NUMBERS = 200  # largest number of columns; pairs of more would fill half the model file
 INTERVALS, LEAST_ROWS = 40, 25  # largest number of intervals, least number of rows in each
 # Least usual distance in an interval, relative to that of all rows and to the column's spread (for

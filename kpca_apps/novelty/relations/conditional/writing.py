@@ -1,9 +1,9 @@
-"""Whether two values of a column are spelt alike, and how few other values are spelt as close.
+"""Whether two values of a column are spelt alike, and how few other values are as close.
 
 The distance is that of optimal string alignment: letters left out, added, replaced, or exchanged
-with a neighbour. Codes often differ by one or two letters, names do not, so the number of values as
-close matters. Counts of letters give a fast lower bound of distances. If a value has a letter that
-no other value has, only values with such a letter are counted.
+with a neighbour. Codes often differ by one or two letters, names do not, so the number of equally
+close values matters. Counts of letters give a fast lower bound of distances. If a value has a
+letter that no other value has, only values with such a letter are counted.
 """
 
 from __future__ import annotations

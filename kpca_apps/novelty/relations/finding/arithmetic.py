@@ -507,7 +507,7 @@ def _simplest(
 ) -> _Made | None:
     """Make a rule with the smallest tolerance that holds, and the shortest constants.
 
-    A larger tolerance is used only if many more rows satisfy it, as those rows differ by rounding.
+    A larger tolerance is used only if it explains many more rows: so many differ by rounding only.
     """
     found, broken = None, 1.0 - NEARLY
     for tolerance in tolerances:
