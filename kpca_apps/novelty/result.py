@@ -23,7 +23,7 @@ MAX_TICKS = 200  # largest number of flagged rows with stored scores
 MAX_STEPS = 400  # approximate number of ranks with stored scores
 WIDE = 30.0  # least ratio of highest to median score for a logarithmic axis
 REACH = 2.0  # histogram range above the threshold, in distances of the threshold from the median
-N_KINDS = 5  # number of kinds of reasons that come first
+N_KINDS = 5  # number of kinds of reasons listed before all others
 # Kinds of odd cells: contradicted by other cells of the row, misspelt, a new level.
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
@@ -410,8 +410,7 @@ class ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Include the rank of the first unflagged row if half as many, or twice as many, rows were
-        # flagged.
+        # Include the rank of the first unflagged row if half, or twice, as many rows were flagged.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
@@ -427,8 +426,7 @@ class ScoreDistribution:
             if 0 < n_flagged < n:
                 # The lowest score among flagged rows marks the threshold.
                 least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
-                # Otherwise, most rows are flagged, or no score is between the median and the
-                # threshold.
+                # Else most rows are flagged, or no score is between the median and the threshold.
                 if least - middle > 1e-9 * (scale(high) - middle):
                     high = min(high, float(back(least + REACH * (least - middle))))
             edges = back(np.linspace(scale(low), scale(high), BINS + 1))
@@ -726,7 +724,7 @@ class RunSummary:
 class ScreenedTable:
     """One of several tables, screened by itself (`kpca novelty screen --each`)."""
 
-    name: str  #: of the table
+    name: str  #: name of the table
     folder: str  #: name of the result folder beside the index; empty after an error
     n_rows: int = 0
     n_flagged: int = 0

@@ -1,7 +1,6 @@
 """Write the scored table, the flagged rows and the odd cells.
 
-The file of flagged rows includes rows with an odd cell. Odd cells have their own file, or a second
-sheet.
+The file of flagged rows includes rows with an odd cell. Odd cells have their own file or sheet.
 """
 
 from __future__ import annotations

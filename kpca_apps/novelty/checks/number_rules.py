@@ -54,7 +54,7 @@ CODES = frozenset(
 # Negative codes of two or more digits have no other meaning.
 SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
-# If other numbers are negative, too, a code in SURE_CODES lies this many ranges of them below all.
+# Least distance of a code in SURE_CODES below other negative numbers, in ranges of the others.
 CODE_WIDTHS = 3.0
 # Largest number, or share if that is more, of cells beyond a limit: more would be normal values.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
@@ -62,7 +62,7 @@ MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
 SMALLEST_COUNT = 5  # in a column of counts, 0 is ordinary if the smallest count is below this
-# If few values are distinct, the limit lies WIDTHS ranges of the repeated values beyond the range.
+# Few distinct values: least number of cells; gap from repeated values to the limit, in their range.
 MIN_FEW, WIDTHS = 100, 2.0
 # Least gap between logarithms, half a decimal place: tails of narrow columns start heavier.
 SLIP = 0.5 * math.log(10.0)
@@ -154,8 +154,7 @@ class SignRule:
                 continue
             nearest, middle = float(kept.min()), float(np.median(kept))
             low, high = np.quantile(sizes, [0.1, 0.999])
-            # Values of the other sign near 0 may be ordinary; values that lost their sign lie far
-            # from 0.
+            # Ordinary values of the other sign lie near 0, values that lost their sign far from 0.
             gap = 0.5 * (middle - nearest) - nearest
             return cls(sign, max(float(low), gap), float(high))
         return None

@@ -148,8 +148,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
     rows = np.asarray(sample)
     is_matrix = rows.dtype == np.float64 and rows.ndim == 2 and rows.shape[0] >= 3
     if not (is_matrix and rows.shape[1] and np.isfinite(rows).all()):
-        # Imported here, only for its clear errors: the import takes as long as fitting a small
-        # table.
+        # Imported here for its clear errors: the import takes as long as fitting a small table.
         from sklearn.utils import check_array
 
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
@@ -342,7 +341,7 @@ class _Fitting:
         B, whitened = basis.transform, tikhonov.whitened(errors.precision)
         alone, mahalanobis = without_direction(
             B,
-            # Row of B times z per landmark: the diagonal of B B'K = (K + jI)^-1 K, jitter j.
+            # Row of B times row of z per landmark: diagonal of B B'K = (K + jI)^-1 K, jitter j.
             1.0 - basis.jitter * squared_lengths(B),
             np.maximum(basis.own_residuals, 0.0),
             whitened(B.astype(errors.precision)),
@@ -449,8 +448,7 @@ class _Fitting:
         if is_share:
             total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
             q = int(np.searchsorted(np.cumsum(subspace.variances), wanted * total)) + 1
-            # Leave out at least one direction, else no error remains; warnings of the fit do not
-            # apply.
+            # Leave out at least one direction, or no error remains; drop the warnings of the fit.
             subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None

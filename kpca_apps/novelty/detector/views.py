@@ -409,8 +409,7 @@ class ColumnScales(Uncached):
             of_range = factors[2] / (self.maximum - self.minimum)
             np.multiply(centred, (factors[0] / self.sd)[:, None], out=scaled[0])
             np.multiply(centred, of_range[:, None], out=scaled[2])
-            # Beyond the training rows, ranks grow linearly: otherwise all values beyond their range
-            # would look alike.
+            # Beyond the training range, ranks grow linearly, or all values there would look alike.
             inside = np.clip(lines, self.minimum[:, None], self.maximum[:, None])
             scores = self._table(inside, bent)
             if not (inside == lines).all():

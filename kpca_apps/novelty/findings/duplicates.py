@@ -28,8 +28,7 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
-# Largest numbers of groups listed, of rows or columns named in a group, and of groups of equal rows
-# examined.
+# Largest numbers: groups listed; rows or columns named in a group; groups of equal rows examined.
 MAX_GROUPS = 20
 MAX_PLACES = 8
 _MAX_LOOKED_AT = 2_000
@@ -119,9 +118,8 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
     candidates = rows.take(firsts) if len(firsts) else None
-    # For each sample row: the sum of its cells' hashes, and the log of the number of rows expected
-    # to equal it by chance. The same log for the first row of each group of equal rows
-    # (`log_firsts`).
+    # Per sample row: sum of its cells' hashes, and log of the number of rows expected to equal it
+    # by chance. The same log for the first row of each group of equal rows (`log_firsts`).
     n_rows = sample.frame.height
     hashes, logs = np.zeros(n_rows, dtype=np.uint64), np.full(n_rows, np.log(n_rows))
     log_firsts = np.full(len(firsts), np.log(n_rows))

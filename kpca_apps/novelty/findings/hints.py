@@ -40,7 +40,7 @@ from kpca_apps.tables.values import NumberFormat
 # Number of the model's rows whose distances to expected values are measured; least number of rows
 # for any hint.
 N_CALIBRATING, MIN_ROWS = 300, 50
-FARTHEST = 3.0  # largest distance of a column that counts, in standard deviations
+FARTHEST = 3.0  # a column adds at most this many standard deviations to distances
 # A value that is not odd by itself is deviant if its distance from the expected value exceeds
 # TIMES_FARTHEST times the FAR_SHARE quantile over the calibrating rows, and fewer than MAX_EXPECTED
 # of them would be as far by chance. A repaired value fits if its distance is within the
@@ -367,7 +367,7 @@ def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
 def _repaired(
     column: _Column, value: float, expected: float, meant: float | None = None
 ) -> dict[float, str]:
-    """Describe the repairs that make a cell fit, if few; if `meant` is given, those giving it."""
+    """Describe the repairs that make a cell fit, if few; with `meant`, only repairs to it."""
     fitting: dict[float, tuple[float, str]] = {}
     sign = column.rule.sign
     repairs = [*_repairs(value)]
@@ -441,8 +441,7 @@ def _quantities(name: str, unit: str) -> frozenset[str]:
     )
 
 
-# Largest number of columns of numbers: predicting more columns would take minutes, and some factor
-# would fit by chance in every row.
+# Largest number of numeric columns: more would take minutes, and some repair would fit by chance.
 MAX_COLUMNS = 300
 MAX_COMPARED = 2_500  # largest number of a table's rows with which a row is compared
 RARELY_MISSING = 0.01  # cells of a column are rarely missing if a smaller share of rows lacks one

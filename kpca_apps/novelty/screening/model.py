@@ -171,8 +171,7 @@ class NoveltyModel:
     versions: dict[str, str]  # versions of the libraries it was fitted with
     warnings: tuple[str, ...] = ()  # warnings about the training table
     groups: tuple[GroupModel, ...] = ()  # models of groups, largest first
-    # One threshold for all groups, chosen in the fit; None without groups or with a clean
-    # reference.
+    # One threshold for all groups, chosen in the fit; None without groups or with a reference.
     group_threshold: float | None = None
 
     @property

@@ -42,8 +42,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 # few rows, where no cell can be rarer than one in 150.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
-# In a wide table all distances between rows are alike, and a sum over columns hides one odd cell:
-# the score of a row follows its cells, given the others.
+# In a wide table all distances between rows are alike, and a sum over columns hides one odd cell,
+# so these weights favour the scores of single cells.
 WIDE = (0.05, 0.05, 0.2, 1.0, 3.0, 1.0, 3.0)
 LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
@@ -99,9 +99,9 @@ class CombinedScore:
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors; also score these rows, each as if left out.
 
-        Rows known to be `normal` (n,) are used whatever their errors. With rows known to be
-        `wrong`, and marked rows outside the training rows (`beside`), they show in which columns
-        odd cells are more often wrong.
+        Rows known to be `normal` (n,) are used whatever their errors. Normal rows, rows known to
+        be `wrong`, and marked rows outside the training rows (`beside`) show in which columns odd
+        cells are more often wrong.
         """
         large_groups = large_groups or LargeGroups()
         place = large_groups.places(X)

@@ -66,17 +66,15 @@ class AdditiveFeatures(Uncached):
     number: Annotated[IntArray, "v", Meta(ge=0)]  # matrix columns that have a scale
     # Index, among the features, of each number's z; the other polynomials follow.
     polynomial: Annotated[IntArray, "v", Meta(ge=0)]
-    # For each number: median and spread (IQR / 1.349) of its free values x, with t = asinh((x -
-    # median) / spread); both ends of the bulk of t; mean and deviation of t clipped to the bulk,
-    # for z.
+    # For each number: median and spread (IQR / 1.349) of its free values x; both ends of the bulk
+    # of t = asinh((x - median) / spread); mean and deviation of t clipped to the bulk.
     scale: Annotated[FloatArray, "6 v 1"]
     moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means and deviations of g polynomials
     indicator: Annotated[IntArray, "a", Meta(ge=0)]  # indices among the features
     source: Annotated[IntArray, "a", Meta(ge=0)]  # matrix column of each indicator
     # Value that each indicator stands for; NaN if the matrix column is itself an indicator.
     equals: Annotated[FloatArray, "a", "NaN too"]
-    # Number, from 0, of the set of each indicator: the levels of a category, or a number's frequent
-    # values.
+    # Index of each indicator's set: the levels of a category, or the frequent values of a number.
     state: Annotated[IntArray, "a", Meta(ge=0)]
     group: Annotated[IntArray, "p", Meta(ge=0)]  # column group of each feature, not decreasing
 
@@ -163,8 +161,7 @@ class AdditiveFeatures(Uncached):
 
     def __call__(self, X: FloatArray) -> FeatureRows:
         """Return the features of rows (n, d); each row depends on itself alone."""
-        # One line for each feature: writing columns, and arithmetic on short lines, takes several
-        # times as long.
+        # One line per feature: columns, or short lines, would take several times as long.
         lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
         if len(self.indicator):
             cells, equals = X.T[self.source], self.equals[:, None]

@@ -18,8 +18,7 @@ SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
 FLOOR = 0.05  # added to the last knot's distance from the median, by which others are divided
-# Largest Pareto exponent, for columns that end sharply: a value twice as far out is 2^16 times as
-# rare.
+# Largest Pareto exponent, for columns that end sharply: twice as far out is 2^16 times as rare.
 LARGEST_EXPONENT = 16.0
 # Few values cannot distinguish a sharp end from a long tail, and a value far out stretches the tail
 # it is measured by. The shape (1 / exponent) is therefore shrunk to 1/5, with the weight of ten

@@ -212,8 +212,7 @@ class _Groups(NamedTuple):
         n_rows = np.bincount(group, counts).astype(np.int64)
         last = np.cumsum(n_kinds) - 1
         before = np.where(n_kinds > 1, last - 1, last)
-        # Find runs of equal counts in a group, the number of rows before each run, and up to its
-        # end.
+        # Find runs of equal counts in a group; count the rows before each run and up to its end.
         changes = (np.diff(of_group) != 0) | (np.diff(ordered) != 0)
         starts = np.flatnonzero(np.r_[True, changes][: len(order)])
         ends = np.append(starts[1:], len(order)) - 1

@@ -5,8 +5,7 @@ well each column predicts in general, so one wrong cell does not make the others
 count as missing, as all values of a row may be new.
 
 A cell spelt like the expected value is a misspelling (`writing.py`): its probability is multiplied
-by the share of values at least as close to the expected one. Misspellings are then left out of the
-counts.
+by the share of values at least as close to the expected one. Misspellings are then not counted.
 
 A cell is wrong if most similar rows agree on another value, at a false discovery rate learned with
 the counts (Benjamini and Hochberg 1995). Wrong cells among the training rows make it an upper
@@ -86,8 +85,7 @@ class JudgedCells:
     numbers: tuple[Evidence, ...]  # evidence against numbers
 
 
-# (column, other column, code): as a rule, the column is odd in rows with that level of the other
-# column.
+# (column, other, code): as a rule, the column is odd in rows with that level of the other column.
 Exceptions = tuple[
     tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)]], ...
 ]
@@ -212,7 +210,7 @@ class _Odd(NamedTuple):
 
     row: IntArray
     target: IntArray
-    log_p: FloatArray  # log probability, multiplied by the factor of the spelling
+    log_p: FloatArray  # log probability of the cell plus `likeness`; `log_right` if that is 0
     # Log share of values spelt at least as close to the expected value as this cell; 0 if far off.
     likeness: FloatArray
     expects: BoolArray  # whether similar rows agree on another value
@@ -298,7 +296,7 @@ class _Rows:
             n_cells, codes = np.append(column.counts, 1), self.cells[b].codes[row[at]]
             most = np.maximum(RARE_CELLS, n_cells[expected] / TIMES_RARER)
             recurs[at] = (likeness[at] < 0) & (n_cells[codes] > most)
-            # Exceptions are wrong only if they are rare, or if several columns contradict the cell.
+            # If exceptions to a relation are common, several columns must contradict a wrong cell.
             n_against, n_for = self.n_against[row[at], b], self.n_for[row[at], b]
             is_wrong = (rare | (n_against >= SEVERAL)) & (n_for <= np.maximum(n_against, 1))
             expects[at] &= is_wrong | (likeness[at] < 0) | (codes == column.missing)
@@ -365,7 +363,7 @@ class _Rows:
         return relation.judge(self.columns, codes, self.own[rows])
 
     def _likeness(self, target: int, rows: IntArray, expected: IntArray) -> FloatArray:
-        """Return the log share (r,) of values spelt as close to the expected one as the cell."""
+        """Return the log share (r,) of values at least as close to the expected one as the cell."""
         column, cells = self.columns[target], self.cells[target]
         likeness, seen = np.zeros(len(rows)), cells.levels.codes[rows]
         is_other = (seen >= 0) & (cells.codes[rows] != expected)

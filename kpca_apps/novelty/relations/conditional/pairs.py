@@ -24,7 +24,7 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
-# Least rank correlation, number of rows to compute it from, largest number of predictors.
+# Least rank correlation; number of rows to compute it from; most predictors of a column.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
 NEARER = 0.5  # largest median distance from predictions, relative to that from the column's median
 MOST_NUMBERS = 200  # largest number of columns; pairs of more would fill half the model file

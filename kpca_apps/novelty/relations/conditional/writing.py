@@ -51,7 +51,7 @@ class Writing:
         return int(near[best]) if likeness and likeness[best] < np.log(ALIKE) else -1
 
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
-        """Return the log share of values as close to the expected one as `seen`; 0 if far off."""
+        """Return the log share of values at least as close to the expected one; 0 if far off."""
         text = self._texts[expected]
         longest = max(len(text), len(seen))
         if n_seen >= self._counts[expected] or longest > LONGEST:

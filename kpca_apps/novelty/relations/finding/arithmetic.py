@@ -157,8 +157,7 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
     for groups, signs in _summed(len(numbers.names)):
         size = len(signs)
-        # Solve for the column that is the sum of the others, or for the last column (often a
-        # total).
+        # Solve for the column that is the sum of the others, or else for the last, often a total.
         lone = [place for place, sign in enumerate(signs) if signs.count(sign) == 1]
         first = lone[0] if (size > 3 and lone) or len(lone) == 1 else size - 1
         others = [place for place in range(size) if place != first]

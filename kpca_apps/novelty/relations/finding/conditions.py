@@ -25,7 +25,7 @@ _FEW_NAMED = 3  # largest number of levels in a rule; or half of all levels, if 
 
 
 def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
-    """Find columns that are empty unless another has some levels, or any value.
+    """Find columns that are empty unless another column has certain levels, or any value.
 
     Each rule comes with the share of filled cells in the rows where it allows values.
     """

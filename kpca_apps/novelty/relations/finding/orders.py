@@ -48,7 +48,7 @@ _MIN_ROWS = 20
 def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
     """Find orders of columns: those shown by names and correlation, and those shown by values.
 
-    Only the latter need a permutation test.
+    Only orders shown by values need a permutation test.
     """
     values = numbers.values
     by_name, by_values = [], []
