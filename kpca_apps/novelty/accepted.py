@@ -41,7 +41,7 @@ class Accepted:
     is_accepted: BoolArray  # (n,), rows judged fine or known to be odd
     name: str  # name of the list
     notes: tuple[str, ...]  # notes on listed rows that match no row
-    is_known: BoolArray | None = None  # (n,), known to be odd: no training rows; None if all fine
+    is_known: BoolArray | None = None  # (n,), known to be odd, so not learned from; None if none
     is_wrong: BoolArray | None = None  # (n,), rows marked as wrong, which rank first
     marks: tuple[RowMark, ...] = ()  # marks of one list after another, each sorted by row
 

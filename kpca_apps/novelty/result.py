@@ -426,7 +426,7 @@ class ScoreDistribution:
             if 0 < n_flagged < n:
                 # The lowest score among flagged rows marks the threshold.
                 least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
-                # Else most rows are flagged, or no score is between the median and the threshold.
+                # End the bins near the threshold only if it lies above the median score.
                 if least - middle > 1e-9 * (scale(high) - middle):
                     high = min(high, float(back(least + REACH * (least - middle))))
             edges = back(np.linspace(scale(low), scale(high), BINS + 1))
@@ -497,8 +497,8 @@ class DuplicateRows:
     #: rounding. Groups that chance explains, or that differ in a `common` column, do not count.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  #: the first 20 of these groups
-    #: Columns, and the number of rows that differ in this column only, if so many rows do that this
-    #: is normal in the table.
+    #: Pairs of a column and the number of rows that differ from others in this column only; listed
+    #: if that is normal in the table.
     common: tuple[tuple[str, int], ...] = ()
     n_compared: int = 0  #: number of rows compared in search of near repeats: all, or a sample
     statement: str = ""  #: summary in a few plain sentences; empty if no row repeats another

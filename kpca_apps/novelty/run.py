@@ -55,7 +55,7 @@ def screen(
             model, rows = fit_planned(planned, execution, accepted)
             judged = rows
         else:
-            # Accepted rows that are not from the reference extend it.
+            # Add accepted rows to the reference if they come from another table.
             is_other = table.source.fingerprint != reference.source.fingerprint
             if accepted is not None and accepted.is_fine.any() and is_other:
                 formats = {spec.name: spec.format for spec in planned.plan.used}

@@ -62,9 +62,10 @@ MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
 SMALLEST_COUNT = 5  # in a column of counts, 0 is ordinary if the smallest count is below this
-# Few distinct values: least number of cells; gap from repeated values to the limit, in their range.
+# A column of few distinct values has a limit if it has MIN_FEW cells: WIDTHS times the range of
+# the repeated values beyond this range.
 MIN_FEW, WIDTHS = 100, 2.0
-# Least gap between logarithms, half a decimal place: tails of narrow columns start heavier.
+# Least gap between logarithms, half a decimal place: near their start, tails are heavier.
 SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
@@ -140,7 +141,7 @@ class SignRule:
 
     sign: int  # 1 or -1
     smallest: float  # least absolute value at which a number of the other sign is odd
-    largest: float  # largest such absolute value
+    largest: float  # largest absolute value at which such a number is odd
 
     @classmethod
     def fit(cls, values: FloatArray) -> SignRule | None:

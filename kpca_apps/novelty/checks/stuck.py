@@ -22,9 +22,9 @@ from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 STUCK = "stuck"
 MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
-# Weight of the prior: as if one of four more runs went on after its second reading.
+# Weight of the prior: four imagined runs, of which one goes on after its second reading.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # between those of a lost sign and of a code for a missing value
+CLEARNESS = 5.0  # between a lost sign and a code for a missing value (`number_rules`)
 
 
 def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:

@@ -94,7 +94,7 @@ class ValueCoder:
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected value as a cell; return its text, and a number to draw.
+        """Write an expected value as a cell; return its text and, for drawing, the number.
 
         The text has enough digits to differ from the text of `seen`, if the numbers differ.
         """
@@ -162,7 +162,7 @@ class MovedDates(ValueCoder):
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected date, shifted back to the dates of the table."""
+        """Write an expected date, undoing the shift."""
         values = values.copy()
         values[0] -= self.days
         return super().describe(values, seen)
@@ -192,7 +192,7 @@ class LevelCoder:
     levels: tuple[str, ...]  # "other" and, if has_missing, "missing" follow these
     has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
     scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # value of an indicator: sqrt(d2 / 2)
-    spellings: tuple[str, ...]  # most frequent one of each level; Boolean `levels` are lower case
+    spellings: tuple[str, ...]  # most frequent spelling of each level; `levels` may be lower case
 
     features: ClassVar[tuple[int, ...]] = ()  # none to be standardised
 
@@ -239,7 +239,7 @@ class LevelCoder:
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected level as a cell; return its text, and its name to draw."""
+        """Write an expected level as a cell; return its spelling and, for drawing, the level."""
         j = int(np.argmax(values))
         if j < len(self.levels):
             return self.spellings[j], self.levels[j]

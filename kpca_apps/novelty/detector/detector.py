@@ -207,7 +207,7 @@ class Detector(Uncached):
         calibration, truncates = self.parameters.calibrated_on, self.parameters.truncates
         views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
         if isinstance(views, RawColumns):
-            # A fit may subtract column means, which a user's kernel does not do.
+            # The fitted kernel may subtract column means; the user's kernel does not.
             sees_all = len(views.mean) == d and views.kernel == about_origin(self.subspace.kernel)
         else:
             used += [views.varying, views.as_is]

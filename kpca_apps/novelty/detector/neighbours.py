@@ -22,7 +22,7 @@ MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times f
 # Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
 FEW_ROWS = 1_000  # up to this many reference rows, importing numba takes longer than numpy needs
-# Special members of a set: padding; search for rows that agree in most groups; no set at all.
+# Codes in place of a group: padding; search for rows that agree in most groups; no set.
 NONE, AGREEING, NO_SET = -1, -2, -3
 # In the search for rows that agree in most groups, a group counts at most one standard deviation.
 MOST_APART = 1.0
@@ -116,7 +116,7 @@ class Expected:
 class Surroundings:
     """Neighbour search around rows, which are compared in groups of columns.
 
-    A column counts at most `most` standard deviations.
+    A column adds at most `most` standard deviations to a distance.
     """
 
     def __init__(

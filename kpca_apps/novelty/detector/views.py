@@ -294,7 +294,7 @@ class Features(NamedTuple):
 
 
 class ViewedRows:
-    """A `RowSource` of views: of the rows of another source marked in `in_use`, by default all.
+    """A `RowSource` of the views of rows: those of another source that are `in_use`, or all.
 
     `sample_index` are positions in the other source, which also counts the rows not in use.
     """

@@ -171,7 +171,7 @@ def _keys(column: Column, spec: ColumnSpec) -> HashArray:
 def _single(values: FloatArray) -> FloatArray:
     """Round to single precision at any magnitude; keep integers, turn -0 into 0."""
     mantissas, exponents = np.frexp(values)
-    # The largest floats may round to infinity, which is harmless, as integers are kept as they are.
+    # The largest floats may round to infinity. They are integers, which are kept anyway.
     with np.errstate(over="ignore"):
         single = np.ldexp(mantissas.astype(np.float32).astype(np.float64), exponents)
     return np.asarray(np.where(values == np.rint(values), values, single) + 0.0)

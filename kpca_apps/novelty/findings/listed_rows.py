@@ -51,7 +51,7 @@ MIN_LISTED = 100  # least number of rows that a report lists, explained or not
 # Number of flagged rows always explained in full, which takes seconds; largest number of rows
 # ranked with their first reason, as many as a page lists.
 MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
-N_NEAREST = 2  # number of usual rows shown beside each row
+N_NEAREST = 2  # number of unflagged rows shown beside each row
 MAX_DRAWN = 1_500  # number of rows drawn in a picture
 MAX_TEXT = 200  # largest number of characters of a cell in the reason of a flagged row
 SHARE_DIGITS = 4
@@ -524,7 +524,7 @@ class OddCells:
         # Whether relations between columns make each cell odd.
         related = [bool(cell.given) or cell.kind == NEW for cell in cells]
         n_given = sum(related)
-        # These cells share the part of the score that is due to relations.
+        # The related cells share the part of the score that is due to relations.
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}

@@ -55,7 +55,7 @@ APART = 0.01
 # if no row has odd cells, as on a circle, the fitted tail is too steep.
 MORE = 2.0
 SCORE_BITS = 32  # number of bits kept of a score: nearly ten digits
-# -log of one row in 150, and the quantiles of the rows' oddest cells that define the tail.
+# -log of 1 / 150, and the quantiles of the rows' oddest cells that define the tail.
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 

@@ -161,7 +161,7 @@ class AdditiveFeatures(Uncached):
 
     def __call__(self, X: FloatArray) -> FeatureRows:
         """Return the features of rows (n, d); each row depends on itself alone."""
-        # One line per feature: columns, or short lines, would take several times as long.
+        # One line per feature: writing columns or short lines would take several times as long.
         lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
         if len(self.indicator):
             cells, equals = X.T[self.source], self.equals[:, None]

@@ -45,7 +45,7 @@ MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, on
 ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to values found twice
 MOST_BY_RIGHT = 0.1  # share of correct values among those that occur once; if less, all are errors
 AGREEING = 0.75  # least share of similar rows that must agree on another value
-LEAST_AGREEING, UNDECIDED = 5, 0.1  # to expect a value: least number of rows, largest P(others)
+LEAST_AGREEING, UNDECIDED = 5, 0.1  # least rows, and largest P(other), of an expected value
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
 DENSE = 8  # largest ratio of possible pairs to rows for which counts fill a dense array
@@ -183,7 +183,7 @@ def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
 
 
 def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
-    """Return the levels' texts, each with its number ("value") or else its key word ("word")."""
+    """Return texts of levels, their numbers ("value") and, where these are null, keys ("word")."""
     numbers = np.full(len(levels.texts), np.nan)
     if spec.format is not None:
         numbers = levels.read(spec.format).values

@@ -43,7 +43,7 @@ class Ratios(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """How rare a predictor's ratios of distance to usual distance are."""
+    """Tail of a predictor's ratios (distance over usual distance), which gives p-values."""
 
     tail: UpperTail  # tail of the log ratios
     limit: Annotated[float, Meta(ge=-1e3, le=0)]  # log p-value up to which numbers are called wrong

@@ -65,7 +65,7 @@ SEVERAL = 2  # least number of columns against a cell where exceptions to one co
 # A cell with SUSPECT times the contradictions of any candidate is itself suspect, and is called
 # wrong if its probability is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # least number of rows of an exception, which must also be most rows of the level
+LEAST_BY_RULE = 3  # least number of rows of an exception; it must also cover most rows of the level
 # Probabilities of unexpected values below which a filled cell, or a missing cell, is always wrong.
 # Largest share of missing cells in a column where missing cells may be wrong.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
@@ -175,7 +175,7 @@ class LevelRelations:
         named = {(of.row, of.column) for of in found}
         place = {of.name: number for number, of in enumerate(columns)}
         at = np.array([of.row for of in flags], dtype=np.int64)
-        # Drop flags of cells that are already called wrong, or that a wrong cell contradicts.
+        # Drop evidence of `flags` against cells called wrong, or that a wrong cell contradicts.
         found += (
             of
             for of, is_exception in zip(flags, rows.are_exceptions(at), strict=True)

@@ -41,7 +41,7 @@ class Paired:
 
     spec: ColumnSpec  # column of the predicted number
     other: ColumnSpec  # column that predicts it
-    by_logs: bool  # whether logarithms of both are compared
+    by_logs: bool  # whether logarithms of both columns are compared
     slope: Annotated[float, FINITE]
     at: Annotated[FloatArray, "b", FINITE]  # medians of `other` in its intervals, increasing
     left: Annotated[FloatArray, "b", FINITE]  # median residuals in the intervals, in the same order

@@ -34,7 +34,7 @@ _MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _NEIGHBOURS = 0.5  # numbers are codes if at most this share of neighbours has the same value
 _CHANGES = 5  # ... or if the value changes this often, without exceptions, as numbers increase
-_FEW_NUMBERS, _DENSE = 30, 0.3  # codes: at most so many integers, or this share of their range
+_FEW_NUMBERS, _DENSE = 30, 0.3  # keys: at most this many integers, or this share of their range
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
 _SPARE = 0.005  # share of exceptions that an intermediate column may add
 _ROWS = 4_000  # number of rows on which a key is tried: all rows of some of its values
@@ -231,7 +231,7 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
-        # A pair through an intermediate column follows unless it has far fewer exceptions.
+        # Drop a pair implied through a third column, unless it has far fewer exceptions.
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first
