@@ -766,7 +766,7 @@ class ListedRow:
     name: str  #: identifier of the row, or its number
     before: int | None  #: rank in the old list; None if not listed
     now: int | None  #: rank in the new list; None if not listed
-    in_both: bool  #: whether a row on one list only is in both tables
+    in_both: bool  #: whether the row is in both tables, even if on one list only
     reason: str  #: why the row is or was listed: columns with actual and expected values
     changed: tuple[tuple[str, str, str], ...] = ()  #: changed columns, with values before and now
     accepted: bool = False  #: whether the other list lacks the row because it was accepted

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-# Reading a model file, which names its kernel, needs the engine's registered kernels.
+# A model file names its kernel; this import registers the kernels that reading needs.
 from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.rows import ArrayRows

@@ -383,7 +383,7 @@ def _names(
 
 
 def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[tuple[Reason, ...]]:
-    """Explain rows of a table in blocks, on the workers of the table."""
+    """Return the first reasons of rows of a table, found in blocks by the workers."""
     reasons: dict[int, tuple[Reason, ...]] = {}
     for piece, places, _, part in judged_by(verdict, table, positions):
         blocks = [

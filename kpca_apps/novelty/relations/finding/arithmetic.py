@@ -43,7 +43,7 @@ _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
 _MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # most columns tried
-_MOST_OF_FOUR = 40  # largest number of columns for which sums of four columns and totals of runs are tried
+_MOST_OF_FOUR = 40  # largest number of columns to try sums of four columns and totals of runs
 _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
