@@ -123,7 +123,7 @@ class Side:
         return np.where(positive, self.turn * np.log(np.where(positive, values, 1.0)), np.nan)
 
     def clearness(self, value: float) -> float:
-        """Return -log10 of the expected number of values at least as far out as a value."""
+        """Return -log10 of the number of values expected at least as far out as `value`."""
         if self.tail is None:
             return WITHOUT_TAIL
         expected = float(self.tail.expected(self.turned(np.array([value])))[0])

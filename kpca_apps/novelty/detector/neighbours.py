@@ -14,8 +14,8 @@ from scipy.spatial.distance import cdist
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
-# Quantile of scores and distances up to which rows are typical (a changed copy with such a score is
-# no longer odd), and number of evenly drawn rows to estimate the quantile.
+# Rows are typical up to this quantile of scores and distances: a changed copy with such a score is
+# no longer odd. Number of evenly spaced rows to estimate the quantile.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
 SOME_ROWS = 100  # number of rows from which the usual distance to the nearest rows is estimated
 MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times farther than usual

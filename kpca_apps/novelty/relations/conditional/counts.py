@@ -45,7 +45,9 @@ MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, on
 ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to values found twice
 MOST_BY_RIGHT = 0.1  # share of correct values among those that occur once; if less, all are errors
 AGREEING = 0.75  # least share of similar rows that must agree on another value
-LEAST_AGREEING, UNDECIDED = 5, 0.1  # least rows, and largest P(other), of an expected value
+# A value is expected if at least this many similar rows have it, and if the probability of all
+# other values is below UNDECIDED.
+LEAST_AGREEING, UNDECIDED = 5, 0.1
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
 DENSE = 8  # largest ratio of possible pairs to rows for which counts fill a dense array

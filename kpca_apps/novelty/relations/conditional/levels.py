@@ -62,12 +62,13 @@ MOST_DISTINCT = 0.9  # largest share of distinct values; with more, too few valu
 FALSE_DISCOVERIES = 0.2  # largest rate of false discoveries among cells of a column called wrong
 LEAST_ODD = 0.25  # probability above which cells are not examined
 SEVERAL = 2  # least number of columns against a cell where exceptions to one column are common
-# A cell with SUSPECT times the contradictions of any candidate is itself suspect, and is called
-# wrong if its probability is below CLEARLY_WRONG.
+# A cell with over SUSPECT times the contradictions of each odd cell of its row is examined in
+# their place, and called wrong if its probability given another column is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 LEAST_BY_RULE = 3  # least number of rows of an exception; it must also cover most rows of the level
-# Probabilities of unexpected values below which a filled cell, or a missing cell, is always wrong.
-# Largest share of missing cells in a column where missing cells may be wrong.
+# Probabilities of values other than the expected one up to which a filled cell, or a missing cell,
+# is odd even if its own value is probable; a missing cell only if its column has at most the share
+# MOST_MISSING of missing cells.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Largest difference of contradictions (nats) of tied cells; the less probable cell is then wrong.
 TIE = 1e-3
@@ -307,7 +308,7 @@ class _Rows:
 
     @cached_property
     def sure(self) -> FloatArray:
-        """Log probability of other values below which each cell is always wrong, (n, columns)."""
+        """Log probability of other values up to which each cell is odd, (n, columns)."""
         gaps, sure = [], np.full((len(self.cells), len(self.own)), np.log(SURE))
         for column in self.columns:
             is_full = column.counts[-1] <= MOST_MISSING * column.counts.sum()

@@ -139,7 +139,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
         if n_values < NEARLY * n_known:
             continue
         alike = [float(np.sum((levels.counts[name] / n) ** 2)) for name in pair]
-        # Expected number of rows equal to another in both columns, if these are independent.
+        # Number of rows expected to equal another row in both columns if these are independent.
         n_expected = n * (1 - np.exp(-n * alike[0] * alike[1]))
         if tail(0, n_expected) > LEVEL / n_tried:
             continue
