@@ -41,9 +41,9 @@ class Accepted:
     is_accepted: BoolArray  # (n,), rows judged fine or known to be odd
     name: str  # name of the list
     notes: tuple[str, ...]  # notes on listed rows that match no row
-    is_known: BoolArray | None = None  # (n,), known to be odd: no training rows; None if all fine
+    is_known: BoolArray | None = None  # (n,), known to be odd, so not learned from; None if none
     is_wrong: BoolArray | None = None  # (n,), rows marked as wrong, which rank first
-    marks: tuple[RowMark, ...] = ()  # in each list, sorted by row
+    marks: tuple[RowMark, ...] = ()  # marks of one list after another, each sorted by row
 
     @property
     def is_fine(self) -> BoolArray:
@@ -175,8 +175,7 @@ def find_accepted(
 def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], list[str]]:
     """Return the columns of `accept` by their names in the table, and the columns the table lacks.
 
-    Guarding apostrophes are removed. Columns with the name of an added column were written with an
-    ending.
+    Guarding apostrophes are removed. A column named like one of `OURS` has an ending ("_input").
     """
     columns = accept.frame.columns
     given = dict(zip(as_written(pl.Series(columns, dtype=pl.String)), columns, strict=True))

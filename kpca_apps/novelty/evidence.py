@@ -1,9 +1,9 @@
 """The table of evidence: one line for each cell that a detector finds odd.
 
 Detectors judge each row independently, so the evidence of the parts of a table adds up to that of
-the whole. P-values are corrected for the number of columns, pairs or rules tested in a row. For far
-numbers and new levels they are uniform, or larger, among rows without errors; for contradictions
-they only rank cells, and are too small where valid exceptions exist.
+the whole. P-values are corrected for the number of columns, pairs or rules tested in a row. Among
+rows without errors, p-values of far numbers and new levels are uniform, or larger. P-values of
+contradictions only rank cells, and are too small where valid exceptions exist.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ MAX_TICKS = 200  # largest number of flagged rows with stored scores
 MAX_STEPS = 400  # approximate number of ranks with stored scores
 WIDE = 30.0  # least ratio of highest to median score for a logarithmic axis
 REACH = 2.0  # histogram range above the threshold, in distances of the threshold from the median
-N_KINDS = 5  # number of kinds of reasons that come first
+N_KINDS = 5  # number of kinds of reasons listed before all others
 # Kinds of odd cells: contradicted by other cells of the row, misspelt, a new level.
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
@@ -159,7 +159,7 @@ class RankedRow:
     explained: bool = False  #: whether all reasons were computed, not only the first
     hints: tuple[str, ...] = ()  #: sentences on what may be wrong with the row
     cells: tuple[tuple[str, str], ...] = ()  #: names and texts, as written, of the shown cells
-    rarity: TailShare | None = None  #: how rare the score is; None with p-values, or if truncated
+    rarity: TailShare | None = None  #: how rare the score is; None with p-values or "hoffmann"
     #: Group in which the row was judged, as "species Adelie"; empty for the whole table's model.
     group: str = ""
     key: str = ""  #: hash of the visible cells, which finds a marked row again
@@ -367,7 +367,7 @@ class ColumnPlane:
     """Rows by the two columns with the largest part in reasons: a sample, and all ranked rows."""
 
     x: PlaneAxis
-    y: PlaneAxis | None  #: None if only one column can be drawn, beside the score
+    y: PlaneAxis | None  #: None if only one column can be drawn (against the score)
     scores: FloatArray  #: (p,)
     rank: IntArray  #: (p,), rank of the row; 0 if the row is not in the ranked list
     flagged: BoolArray  #: (p,)
@@ -401,7 +401,7 @@ class ScoreDistribution:
     n_beyond: int  #: number of rows above the last bin
     logarithmic: bool  #: whether each bin is wider than the bin before by a constant factor
     flagged_scores: FloatArray  #: scores of at most 200 flagged rows, evenly chosen along the list
-    ranks: IntArray  #: (k,), 1 = most novel: all, or about 400 if there are more, mostly low
+    ranks: IntArray  #: (k,), 1 = most novel: all ranks, or about 400 of them, densest at the top
     scores: FloatArray  #: (k,), scores of the rows at these ranks, decreasing
     n_above: IntArray  #: (k,), number of rows with a higher score than each
 
@@ -410,8 +410,7 @@ class ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Include the rank of the first unflagged row if half as many, or twice as many, rows were
-        # flagged.
+        # Include the rank of the first unflagged row if half, or twice, as many rows were flagged.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
@@ -427,8 +426,7 @@ class ScoreDistribution:
             if 0 < n_flagged < n:
                 # The lowest score among flagged rows marks the threshold.
                 least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
-                # Otherwise, most rows are flagged, or no score is between the median and the
-                # threshold.
+                # End the bins near the threshold only if it lies above the median score.
                 if least - middle > 1e-9 * (scale(high) - middle):
                     high = min(high, float(back(least + REACH * (least - middle))))
             edges = back(np.linspace(scale(low), scale(high), BINS + 1))
@@ -499,8 +497,8 @@ class DuplicateRows:
     #: rounding. Groups that chance explains, or that differ in a `common` column, do not count.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  #: the first 20 of these groups
-    #: Columns, and the number of rows that differ in this column only: so many that the table is
-    #: made that way.
+    #: Pairs of a column and the number of rows that differ from others in this column only; listed
+    #: if that is normal in the table.
     common: tuple[tuple[str, int], ...] = ()
     n_compared: int = 0  #: number of rows compared in search of near repeats: all, or a sample
     statement: str = ""  #: summary in a few plain sentences; empty if no row repeats another
@@ -539,7 +537,7 @@ class RowScores:
 
     scores: FloatArray  #: (n,), higher = more novel
     p_values: FloatArray | None  #: (n,), calibrated; None without a reference
-    rarities: FloatArray | None  #: (n,), `TailShare.share`; None with a reference or if truncated
+    rarities: FloatArray | None  #: (n,), `TailShare.share`; None with p-values or "hoffmann"
     #: (n,), 1 = most novel, by score and by evidence against single cells; ranks are unique, and
     #: accepted rows rank last.
     ranks: IntArray
@@ -560,7 +558,7 @@ class RowLists:
     id_column: str | None = None  #: the column that identifies rows
     #: Ids of the rows shown among odd cells and repeated rows, by row number from 1.
     ids: Mapping[int, str] = field(default_factory=dict)
-    files: Mapping[int, str] = field(default_factory=dict)  #: files of these rows, if several
+    files: Mapping[int, str] = field(default_factory=dict)  #: file of each, if several
     keys: Mapping[int, str] = field(default_factory=dict)  #: hashes to find these rows again
 
 
@@ -656,7 +654,7 @@ class ScreeningResult:
             kind = pattern_of.get(row.row, row.kind_of_reason or str(row.rank))
             of_kind.setdefault((row.rank <= self.n_listed, kind), []).append(row)
         kinds = [tuple(rows) for rows in of_kind.values()]
-        # Two rows may be odd in the same way by chance: they are not larger than one.
+        # Two rows may be odd in the same way by chance, so two count like one.
         largest = sorted(
             kinds[1:], key=lambda rows: (rows[0].rank > self.n_listed, -max(len(rows), 2))
         )
@@ -726,7 +724,7 @@ class RunSummary:
 class ScreenedTable:
     """One of several tables, screened by itself (`kpca novelty screen --each`)."""
 
-    name: str  #: of the table
+    name: str  #: name of the table
     folder: str  #: name of the result folder beside the index; empty after an error
     n_rows: int = 0
     n_flagged: int = 0
@@ -768,10 +766,10 @@ class ListedRow:
     name: str  #: identifier of the row, or its number
     before: int | None  #: rank in the old list; None if not listed
     now: int | None  #: rank in the new list; None if not listed
-    in_both: bool  #: whether a row on one list only is in both tables
+    in_both: bool  #: whether the row is in both tables, even if on one list only
     reason: str  #: why the row is or was listed: columns with actual and expected values
     changed: tuple[tuple[str, str, str], ...] = ()  #: changed columns, with values before and now
-    accepted: bool = False  #: whether the row is missing from the other list as accepted
+    accepted: bool = False  #: whether the other list lacks the row because it was accepted
 
     @property
     def elsewhere(self) -> str:

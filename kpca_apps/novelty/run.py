@@ -55,7 +55,7 @@ def screen(
             model, rows = fit_planned(planned, execution, accepted)
             judged = rows
         else:
-            # Accepted rows that are not from the reference extend it.
+            # Add accepted rows to the reference if they come from another table.
             is_other = table.source.fingerprint != reference.source.fingerprint
             if accepted is not None and accepted.is_fine.any() and is_other:
                 formats = {spec.name: spec.format for spec in planned.plan.used}
@@ -146,9 +146,10 @@ def rows_to_score(
     execution: Execution,
     accepted: Accepted | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Encode the rows of a table to score.
+    """Encode the rows of a table to score, and adapt the model to the table.
 
-    The returned model also hides the columns of the options, and shifts dates that have moved.
+    The returned model also hides the columns that `options` hide. If most dates of a column lie
+    outside the training range, the model shifts them onto this range.
     """
     label, id, hide = options.columns.label, options.columns.id, options.columns.hide
     if label in {spec.name for spec in model.encoder.plan.used}:

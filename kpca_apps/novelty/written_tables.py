@@ -1,7 +1,6 @@
 """Write the scored table, the flagged rows and the odd cells.
 
-The file of flagged rows includes rows with an odd cell. Odd cells have their own file, or a second
-sheet.
+The file of flagged rows includes rows with an odd cell. Odd cells have their own file or sheet.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def write_tables(
 
 
 def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
-    """Return the style of the input if a text file with a common delimiter, else the default."""
+    """Return the style of the input if it is text with a common delimiter, else the default."""
     cut = source.delimiter
     if cut is None or not cut.isascii() or cut == ONE_COLUMN:
         return PLAIN

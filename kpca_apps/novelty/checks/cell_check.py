@@ -18,7 +18,7 @@ class FoundValue(NamedTuple):
 
     kind: str  # see `OddCell`
     seen: str  # the text of the cell
-    clearness: float  # rarity in decimal digits, by the value and its column alone
+    clearness: float  # -log10 of the number of such values expected in the column
     cells: IntArray  # positions in the part, increasing
     value: float = np.nan  # the number that was read, if any
 
@@ -33,7 +33,7 @@ class OddValue(NamedTuple):
 
 
 class CellCheck(Protocol):
-    """What a check learned from a column: sent to workers, so without the table."""
+    """What a check learned from a column, without the table: workers receive it."""
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterable[FoundValue]:
         """Yield each odd value of a column, or of a part of it, once."""

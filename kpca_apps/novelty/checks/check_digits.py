@@ -20,10 +20,10 @@ from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# One wrong code in ten has a valid check digit by chance, so codes of a rare length are wrong, too.
-# An IBAN of a rare length is not: its length depends on the country.
+# Largest share of codes with a rare length. Such codes are reported, because one wrong code in ten
+# has a valid check digit by chance. IBANs are exempt: their length depends on the country.
 RARE_LENGTH = 0.005
-ODD_CODE, CLEARNESS = "code", 6.0  # as for a cell that is not a number
+ODD_CODE, CLEARNESS = "code", 6.0  # the clearness of an unreadable number
 AS_FLOAT = r"^[0-9](?:[.,][0-9]+)?[eE]\+?[0-9]+$"
 
 

@@ -21,7 +21,8 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import date_text
 
 RATE = 0.01  # rate of false reports between tables that do not differ
-# Least change to report: Kolmogorov-Smirnov or total variation distance; share of missing cells.
+# Least Kolmogorov-Smirnov or total variation distance, and least change in the share of missing
+# cells, to report.
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
 MIN_CELLS = 30  # least number of cells in each table
 EXPECTED = 5.0  # least expected count of a level for the chi-squared approximation
@@ -127,7 +128,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
 def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
     """Return the Kolmogorov-Smirnov distance of two columns' quantiles, and its p-value.
 
-    The distance is tested less the largest error of the quantiles.
+    The p-value is that of the distance minus the largest error of the quantiles.
     """
     places = np.union1d(old.quantiles, new.quantiles)
     below = [

@@ -1,9 +1,9 @@
 """Find texts that lack what nearly all other texts of their column have.
 
-Examples: a URL without its prefix, an e-mail address without "@", a digit or "tbd" among words. A
-form is punctuation that nearly all texts contain equally often, letters, or a few shapes if nearly
-all texts contain digits. Frequent digits count as letters: among film titles, "1941" is as valid as
-"2001: A Space Odyssey". At most one cell in 300 may lack the form.
+Examples: a URL without its prefix, an e-mail address without "@", a digit or "tbd" among words.
+Nearly all texts may have in common: a punctuation mark that occurs equally often, a letter, or, if
+they contain digits, one of a few shapes such as "AA-99". Among texts with letters, a text of digits
+is odd unless digits are frequent ("1941" is a film title). At most one cell in 300 may be odd.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from kpca_apps.tables.values import DIGIT, LETTER, Column, shapes_of
 RARE = 300  # at most one cell in this many may be odd; columns with fewer cells are not checked
 N_SAMPLED = 100  # number of distinct texts whose punctuation is tested
 ALL = 0.98  # least share of cells with digits for which shapes are tested
-USUAL = 0.02  # least share of the column's cells for a usual shape
-WORD = 4.0  # least mean length of texts with placeholders; in shorter texts, x and n are codes
+USUAL = 0.02  # a shape is usual if at least this share of the cells has it
+WORD = 4.0  # least mean length of texts with placeholders; in shorter texts, "x" is a code
 # Texts typed for "not known yet" that are not read as missing values.
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
 )
-CLEARNESS = 3.0  # below a lost sign
+CLEARNESS = 3.0  # lower than for a number that lost its sign
 FORM, STAND_IN = "form", "placeholder"
 
 

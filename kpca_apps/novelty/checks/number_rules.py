@@ -1,10 +1,10 @@
 """Find numbers and dates that are odd for their column, whatever the rest of the row.
 
-- Far above or below: beyond the tail of the column's own values, so far that fewer than 1 of 100
-  such tables would have such a value, and isolated.
-- Sign: an ordinary size with the unusual sign.
+- Far above or below: an isolated value beyond the tail of the other values, so far out that fewer
+than 1 of 100 such columns would have one.
+- Sign: a number of ordinary size with the unusual sign.
 - Code for a missing value: a number such as 999 or -1 in several cells, beyond the tail of the
-  rest. One cell with -99 or -999 is enough, also in a small column above 0.
+others. A single -99 or -999 is enough.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder", "unread
 _ABOVE, _BELOW, _ZERO, _SIGN, _CODE, _UNREADABLE = range(1, 7)
 UNREADABLE = ODDITIES[_UNREADABLE]
 BEYOND = ("far above", "far below", "date")  # kinds of values beyond a limit
-# Clearness (decimal digits of rarity) of some kinds; other kinds have it from the distance.
+# Clearness (decimal digits of rarity) of some kinds; for other kinds, it depends on the distance.
 CLEARNESS = {"placeholder": 8.0, UNREADABLE: 6.0, "sign": 4.0, "zero": 4.0}
 WITHOUT_TAIL = 2.0  # clearness if no tail is fitted, below that of all fitted tails
 _LIMIT = "|".join(pattern for pattern, _ in MARKS["a comparison sign"])
@@ -54,18 +54,18 @@ CODES = frozenset(
 # Negative codes of two or more digits have no other meaning.
 SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
-# Among negative numbers, a sure code is below all others by this many times their range.
+# Least distance of a code in SURE_CODES below other negative numbers, in ranges of the others.
 CODE_WIDTHS = 3.0
-# More cells, or a larger share of cells, beyond a limit are normal values of the column.
+# Largest number, or share if that is more, of cells beyond a limit: more would be normal values.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 # Largest number of cells that may have lost their sign, or largest share if that is more.
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
 SMALLEST_COUNT = 5  # in a column of counts, 0 is ordinary if the smallest count is below this
-# For few distinct values, the limit is WIDTHS ranges beyond the values that occur repeatedly.
+# A column of few distinct values has a limit if it has MIN_FEW cells: WIDTHS times the range of
+# the repeated values beyond this range.
 MIN_FEW, WIDTHS = 100, 2.0
-# Least gap between logarithms, half a decimal place, as tails of narrow columns are heavier at
-# first.
+# Least gap between logarithms, half a decimal place: near their start, tails are heavier.
 SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
@@ -91,7 +91,7 @@ class Side:
     turn: int  # 1: upper end; -1: lower end, where values are compared with opposite signs
     logs: bool  # whether logarithms of positive values are compared
     ordinary: float  # farthest ordinary value
-    limit: float  # largest value (turned) that is not odd
+    limit: float  # largest value that is not odd, transformed by `turned`
     tail: Tail | None  # None if the column has few distinct values
     of_reference: bool = False  # whether this side was learned from a reference
 
@@ -123,7 +123,7 @@ class Side:
         return np.where(positive, self.turn * np.log(np.where(positive, values, 1.0)), np.nan)
 
     def clearness(self, value: float) -> float:
-        """Return -log10 of the expected number of values at least as far out as a value."""
+        """Return -log10 of the number of values expected at least as far out as `value`."""
         if self.tail is None:
             return WITHOUT_TAIL
         expected = float(self.tail.expected(self.turned(np.array([value])))[0])
@@ -141,7 +141,7 @@ class SignRule:
 
     sign: int  # 1 or -1
     smallest: float  # least absolute value at which a number of the other sign is odd
-    largest: float  # largest such absolute value
+    largest: float  # largest absolute value at which such a number is odd
 
     @classmethod
     def fit(cls, values: FloatArray) -> SignRule | None:
@@ -155,8 +155,7 @@ class SignRule:
                 continue
             nearest, middle = float(kept.min()), float(np.median(kept))
             low, high = np.quantile(sizes, [0.1, 0.999])
-            # Values of the other sign near 0 may be ordinary; values that lost their sign lie far
-            # from 0.
+            # Ordinary values of the other sign lie near 0, values that lost their sign far from 0.
             gap = 0.5 * (middle - nearest) - nearest
             return cls(sign, max(float(low), gap), float(high))
         return None
@@ -291,8 +290,9 @@ class NumberRule:
     def meant(self, value: float) -> float | None:
         """Return the suggested value of a far number; ``None`` if there is none or several.
 
-        Candidates for a year are a century, then one wrong digit away; for other numbers a shifted
-        decimal point or a digit typed once instead of twice. They must be usual in the column.
+        Candidates for a year are the same year of other centuries, then years with one digit
+        changed. For other numbers, the decimal point is shifted or a repeated digit removed.
+        Candidates must be usual in the column.
         """
         low, high = self.middle
         if self.is_date:
@@ -318,7 +318,7 @@ _Bounded = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 class KnownNumbers:
     """What a reference shows about a column of numbers."""
 
-    ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]  # turn, last ordinary value, limit
+    ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]  # (turn, ordinary, limit) of sides
     sign: SignRule | None
     middle: tuple[_Bounded, _Bounded]
     whole: bool
@@ -396,7 +396,7 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
 
 
 def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
-    """Return the farthest value on one side that occurs in several cells or is a sure code."""
+    """Return the farthest value on one side that is repeated or in `SURE_CODES`."""
     farthest = np.sort(turn * values)[::-1].tolist()
     # A few values that occur once may lie beyond the repeated value.
     for value, following in pairwise(farthest[: MAX_FAR_CELLS + 2]):

@@ -1,7 +1,7 @@
 """Collect odd and unreadable cells of a table, part by part.
 
 Each check learns what a column allows (`CHECKS`). The clearness of a cell depends on no other row,
-so the parts of a table add up to the whole.
+so the results of parts can be merged.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def checked(plan: ColumnPlan, table: Table) -> tuple[ColumnSpec, ...]:
     return (*plan.used, *naming)
 
 
-# Schema of the odd values of the checked columns; row and line list the first or all cells.
+# Schema of the odd values of the checked columns; row and line list the cells, at most MAX_CELLS.
 ODD: dict[str, Any] = {
     **dict.fromkeys(("column", "check"), pl.Int64),  # index of the column and of its check
     **dict.fromkeys(("kind", "seen"), pl.String),
@@ -90,7 +90,7 @@ NONE_ODD = pl.DataFrame(schema=ODD)
 def _merged(odd: pl.DataFrame) -> pl.DataFrame:
     """Merge equal odd values, given in table order, and keep the clearest cells of each column.
 
-    Values are sorted without regard to their rows, whose order would differ among parts.
+    Rows play no part in the sort order, because a part knows only its own rows.
     """
     if odd.is_empty():  # polars 1.39 would lose the types of its columns
         return odd
@@ -115,8 +115,8 @@ def table_of_evidence(
     """Return the evidence against cells as findings, strongest first, and the number of odd cells.
 
     `columns` holds spec, checks and notation of each checked column; the table has `n_rows`. A text
-    in place of several numbers ("n.b.") means that they are missing, as do several partial dates
-    (years, "XX/05/2024"). Equal odd cells of a column are one finding with all their rows; its
+    that replaces several numbers ("n.b.") or partial dates ("XX/05/2024") in several cells stand
+    for missing values. Equal odd cells of a column are one finding with all their rows, whose
     `n_cells` includes cells that are not listed.
     """
     if not (len(faults.odd) or len(faults.contradicted)):
@@ -147,8 +147,8 @@ def table_of_evidence(
     schema = SCHEMA | {"line": pl.Int64, "n_cells": pl.Int64, "has_levels": pl.Boolean}
     own = pl.DataFrame(lines, schema=schema | each, orient="row").explode(*each)
     at = ["column", "row"]
-    # For each contradicted cell, keep the strongest evidence, preferably with a suggestion, and a
-    # rule.
+    # For each contradicted cell, keep the strongest evidence, preferably with a suggestion. Add a
+    # rule if any evidence names one.
     other = faults.contradicted.with_columns(
         n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False), rule=pl.col("rule").max().over(at)
     ).sort(pl.col("suggestion") == "", "log_p", "row", maintain_order=True)

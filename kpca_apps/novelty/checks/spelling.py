@@ -1,9 +1,9 @@
 """Find rare levels of a category that are misspellings of a common level.
 
 A misspelling is one edit away (a letter deleted, inserted or replaced, or two adjacent letters
-exchanged), or differs in case and spaces only. Edits of digits, of short words, and in columns of
-codes that differ by one edit (A1, A2) are ignored. In codes, letters typed for similar digits, lost
-leading zeros and a lost decimal point are misspellings.
+exchanged), or differs in case and spaces only. Ignored are edits of digits, edits of short words,
+and all edits if the common levels differ by one edit (A1, A2). In codes, letters typed for similar
+digits, lost leading zeros and a lost decimal point are misspellings.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-RARE_SHARE = 0.001  # largest share of cells of a rare level; or RARE_CELLS, if that is more
-# Least ratio of counts between levels that differ in case and spaces only, and for rare codes.
+RARE_SHARE = 0.001  # a level is rare up to this share of cells, or RARE_CELLS if that is more
+# Least ratio of the counts of a common level and its misspelling, if they differ in case and spaces
+# only, or if the misspelling is a rare code.
 TIMES_RARER_FOLDED = 5
 # Least number of cells, and of characters, of a suggested code.
 LEAST_OF_CODE, MIN_CODE_LETTERS = 10, 3
@@ -155,7 +156,7 @@ def _matches(
 def code_key(level: str) -> str:
     """Replace a code's letters by similar digits, strip leading zeros; empty if it is no code.
 
-    Some letters may begin a code.
+    First letters other than O, o, l and | are unchanged.
 
     >>> [code_key(level) for level in ("I1O", "I10", "25O.00", "038.9", "38.9", "Oslo")]
     ['I10', 'I10', '250.00', '38.9', '38.9', '']

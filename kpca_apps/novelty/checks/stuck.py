@@ -22,9 +22,9 @@ from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 STUCK = "stuck"
 MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
-# Weight of the prior for columns with few runs: of four runs of two readings, one continues.
+# Weight of the prior: four imagined runs, of which one goes on after its second reading.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # between a lost sign and a code for a missing value
+CLEARNESS = 5.0  # between a lost sign and a code for a missing value (`number_rules`)
 
 
 def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
@@ -119,7 +119,7 @@ class StuckRule:
 
 
 def _chance(others: IntArray, length: int) -> float:
-    """Return the number of runs at least this long that the other runs lead to expect."""
+    """Return the expected number of runs at least this long, estimated from the other runs."""
     n_longer = float(np.sum(others - 2))
     # A run of length m continues m - 2 times and ends once.
     p_continues = (n_longer + 1.0) / (n_longer + len(others) + PRIOR_RUNS)

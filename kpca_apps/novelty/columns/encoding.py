@@ -39,7 +39,7 @@ class ValueCoder:
     """
 
     spec: ColumnSpec
-    features: tuple[int, ...]  # indices of the features used, among those of the kind of column
+    features: tuple[int, ...]  # indices of the used features, among all of the column's kind
     gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
     repeats: bool = False  # whether only periodic features are kept
@@ -94,7 +94,7 @@ class ValueCoder:
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected value as a cell; return its text, and a number to draw.
+        """Write an expected value as a cell; return its text and, for drawing, the number.
 
         The text has enough digits to differ from the text of `seen`, if the numbers differ.
         """
@@ -109,7 +109,7 @@ class ValueCoder:
             value = float(values[0]) * kind.unit
             beside = seen if isinstance(seen, float) else None
             if self.steps:
-                # Of two equally near steps, choose the one that differs from the cell.
+                # Of two equally near values, choose the one that differs from the cell.
                 value = min(self.steps, key=lambda step: (abs(step - value), step == beside))
             return self.notation.write(value, format, beside), value
         return kind.describe(features) if kind.describe else "", None
@@ -119,8 +119,8 @@ class ValueCoder:
 class MovedDates(ValueCoder):
     """Encoder of dates that shifts those of a later or earlier table onto the training range.
 
-    Dates outside that range are no evidence against a row; their differences are. Periodic
-    features are not shifted. Model files do not contain this encoder.
+    A date outside that range is no evidence against its row; unusual differences between dates
+    are. Periodic features are not shifted. Model files do not contain this encoder.
     """
 
     days: float = 0.0  # number of days added to each date
@@ -133,8 +133,8 @@ class MovedDates(ValueCoder):
     ) -> MovedDates | None:
         """Find the shift; ``None`` unless most dates lie outside the training range.
 
-        The shift is a number of whole weeks, to keep weekdays, and equals a shift of `others` if
-        that fits, to keep differences between columns.
+        To keep differences between columns, the shift of another column (`others`, in days) is
+        taken if it fits, else the least number of whole weeks, to keep weekdays.
         """
         if not (then.is_date and then.quantiles and now.quantiles) or coder.repeats:
             return None
@@ -162,7 +162,7 @@ class MovedDates(ValueCoder):
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected date in the range of the table."""
+        """Write an expected date, undoing the shift."""
         values = values.copy()
         values[0] -= self.days
         return super().describe(values, seen)
@@ -192,7 +192,7 @@ class LevelCoder:
     levels: tuple[str, ...]  # "other" and, if has_missing, "missing" follow these
     has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
     scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # value of an indicator: sqrt(d2 / 2)
-    spellings: tuple[str, ...]  # the most frequent per level; Boolean `levels` are lower case
+    spellings: tuple[str, ...]  # most frequent spelling of each level; `levels` may be lower case
 
     features: ClassVar[tuple[int, ...]] = ()  # none to be standardised
 
@@ -239,7 +239,7 @@ class LevelCoder:
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected level as a cell; return its text, and its name to draw."""
+        """Write an expected level as a cell; return its spelling and, for drawing, the level."""
         j = int(np.argmax(values))
         if j < len(self.levels):
             return self.spellings[j], self.levels[j]

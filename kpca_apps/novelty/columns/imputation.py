@@ -22,7 +22,7 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 _CLIP = 4.0  # limits the influence of outliers on filled values
-# The range leaves out 1 of 200 values at each end, at least 1 from 20 values on.
+# A column's range leaves out 1 of 200 values at each end, and at least 1 if it has 20 values.
 _CUT, _FEWEST_TO_CUT = 200, 20
 _EXTREME = 10.0
 _SHRINK = 0.05
@@ -53,7 +53,7 @@ class LowRankPrecision:
         np.linalg.cholesky(np.eye(len(self.factor)) / self.rest - self.factor @ self.factor.T)
 
     def missing(self, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
-        """Return the conditional means of m cells `where` (k, m) of k rows, 0 in `filled` (k, d).
+        """Return the means (k, m) of missing cells: columns `where` (k, m), 0 in `filled` (k, d).
 
         With v = `rest`, and columns M of the factor for missing cells and O for others,
         ``(I / v - M' M) z_m = M' O z_o``. Equivalently, ``z_m = v M' (I - v M M')^-1 O z_o``. The
@@ -134,7 +134,7 @@ class ConditionalMeanImputer:
 
 
 def _without_extreme(x: FloatArray) -> FloatArray:
-    """Clip values over ten ranges outside their column's range (n, d): one could set its scale."""
+    """Clip values (n, d) ten ranges outside their column's range, which could set its scale."""
     ordered, n_seen = np.sort(x, axis=0), (~np.isnan(x)).sum(axis=0)
     cut = np.where(n_seen >= _FEWEST_TO_CUT, np.maximum(n_seen // _CUT, 1), 0)
     low = np.take_along_axis(ordered, cut[None], axis=0)

@@ -43,7 +43,8 @@ _UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:
 _DAY = 86400.0  # seconds
 # A column of integers has at least this many cells, and at least this share of integers.
 _MIN_WHOLE, _WHOLE = 20, 0.99
-# A column of steps has few distinct values, each in many cells; almost none occurs once.
+# A column of few values (`steps_of`) has on average this many cells per repeated value, and at most
+# this number, or this share, of values that occur once.
 _CELLS_A_STEP, _ONCE, _ONCE_SHARE = 20, 2, 0.005
 MOST_DIGITS = 12  # number of digits in which numbers may differ; later digits are rounding
 ALL_DIGITS = 15  # number of digits that every float keeps
@@ -162,8 +163,7 @@ class Notation:
         gap = 0.0 if beside is None else abs(value - beside)
         if gap <= 10**-MOST_DIGITS * abs(value):
             return digits
-        # Rounding may move the value by a tenth of the difference, an integer by the whole
-        # difference.
+        # Rounding may move a value by a tenth of its difference from `beside`, an integer by all.
         rounding = abs(float(digits) - abs(value)) * (1 if self.whole else 10)
         if rounding <= gap and math.copysign(float(digits), value) != beside:
             return digits

@@ -41,9 +41,9 @@ def resolve_columns(
 ) -> ColumnOptions:
     """Return options with the column names of a table; a second call changes nothing.
 
-    With a `reference`, columns of the model may be in that table only, and groups must be in both.
-    Names in `also_hidden` need not match. ConfigError for a name that matches no column, or
-    several, and for two uses of a column.
+    With a `reference`, options may name columns that only the reference has, but `by` must be in
+    both tables. Names in `also_hidden` need not match. ConfigError for a name that matches no
+    column, or several, and for two uses of a column.
     """
     where, own = table.source.name, _keys_of(table)
     every, both = own, own

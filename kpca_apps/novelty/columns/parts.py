@@ -246,7 +246,7 @@ def take_rows(
         return table.take(positions)
     inside, back = np.unique(positions, return_inverse=True)
     pieces = list(each_part(some_rows(table, inside), what, _itself, execution))
-    pieces = pieces or [table.parts[0].read().take(inside)]  # no row is wanted, only columns
+    pieces = pieces or [table.parts[0].read().take(inside)]  # no rows: return the columns alone
     return joined_rows(pieces, back, table.source)
 
 

@@ -4,9 +4,9 @@ Rules for a column without a declaration, in order:
 
 1. no value: *empty*; a single value: *constant*;
 2. integers that were assigned rather than measured (`why_identifier`): *identifier*, not used;
-3. at least 90 % of the cells are numbers, apart from marks and a few texts for missing values:
-   *numeric*; or dates, apart from a few words: *datetime*. Other cells of such a column are typing
-   errors, which count as missing and are reported;
+3. at least 90 % of the cells are numbers, apart from marks ("<5") and a few texts for missing
+values: *numeric*; or dates, apart from a few words: *datetime*. Other cells of such a column are
+typing errors, which count as missing and are reported;
 4. yes and no in some spelling: *boolean*;
 5. half of the cells hold a text that occurs at least 5 times: *categorical*;
 6. other text: *text* if it has several words; *identifier* if it rarely repeats, has one shape, or
@@ -74,8 +74,8 @@ _DATES = {
 _MOST_OTHERS = 0.4  # largest share of words and partial dates in a column of dates
 _MOST_DAYS = 130 * 366  # largest range (days) of dates written as numbers: a long human life
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
-_MOST_UNITS = 5  # in a note
-_OF_ONE_CENTURY = 15 * 365.25 * 86_400  # largest range of dates (s) that rarely mix centuries
+_MOST_UNITS = 5  # more different words behind the numbers of a column are no units
+_OF_ONE_CENTURY = 15 * 365.25 * 86_400  # range (s) above which two-digit years may mix centuries
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def infer_plan(
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
     if for_model and not any(spec.used for spec in specs):
-        # Identifiers with letters or signs have a form, which can be checked.
+        # Use identifiers with letters or signs as text: their form can be checked.
         n_formed = [(column.texts.str.contains(r"[^\d\s-]|\d-").sum() or 0) for column in columns]
         specs = [
             replace(spec, role="text", why=ALONE)
@@ -430,7 +430,7 @@ def _as_numbers(
 
 def _mixed_units(column: Column) -> tuple[str, ...]:
     words = unit_words(column.levels.texts, column.levels.counts)
-    lower = [word for word in words if word != word.upper()]  # capital letters may be code: 1A, 2B
+    lower = [word for word in words if word != word.upper()]  # capitals may be codes: 1A, 2B
     if not 1 < len(lower) == len(words) <= _MOST_UNITS:
         return ()
     # The letters a, b, c behind numbers are school classes or houses (7a, 7b), not units.
@@ -444,7 +444,7 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
 
 
 def least_level_count(n_cells: int) -> int:
-    """Return the least count of a level that gets an indicator: 5, or if less, 5 % but at least 2.
+    """Return the least count of a level that gets an indicator: 5 % of the cells, but 2 to 5.
 
     >>> least_level_count(10_000), least_level_count(60), least_level_count(4)
     (5, 3, 2)
@@ -460,7 +460,7 @@ def _valued(
     why: str,
     declared: bool = False,
 ) -> ColumnSpec:
-    """Specify a column read as numbers or dates; may turn out constant, empty or an identifier."""
+    """Specify a column read as numbers or dates; it may be constant, empty or an identifier."""
     name, values = column.name, readings.ordered
     distinct, n_distinct = np.unique(values), column.n_distinct(format)
     if described := format.describe():
@@ -574,10 +574,10 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
 # 2. they are written as codes: zero-padded to one width, with more digits than a measurement, or
 #    with valid check digits;
 # 3. the name denotes an identifier (``PID``, ``customer id``);
-# 4. chance would have repeated some. Of values drawn from a smooth distribution, half as many pairs
-#    are equal as lie one step apart (or two, three, four steps): the birthday argument with the
-#    density that the column shows, so that a few huge values do not matter. If ten times as many
-#    repeats are expected as observed, repeats were avoided.
+# 4. values drawn at random would repeat. In a sample of a smooth distribution, the expected number
+#    of equal pairs is half the number of pairs one step apart (or two, three, four): a birthday
+#    problem with the density of the column, in which a few huge values do not matter. If ten times
+#    as many repeats are expected as observed, repeats were avoided.
 # Times and ranks rarely repeat but describe their row: rule 4 does not apply to them.
 
 
@@ -589,7 +589,7 @@ PADDED = "written with leading zeros"
 
 _NEARLY = 0.95  # least share of cells, or of steps between values, that must follow a rule
 _MIN_NUMBERS = 10  # least number of integers; fewer are consecutive by chance
-_STEPS = 4  # largest distance, in steps, of the pairs that estimate the density
+_STEPS = 4  # pairs of values at most this many steps apart give the number of chance repeats
 _FEWER = 10.0  # least ratio of expected to observed repeats in an identifier
 _LONG = 16  # least number of digits of a code: more than measurements have and floats keep
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
@@ -691,7 +691,7 @@ def _is_padded(texts: pl.Series) -> bool:
 
 
 def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
-    """Return why integers identify rows: chance would repeat more. Empty if chance would not."""
+    """Return why integers identify rows (random ones would repeat more), or an empty text."""
     steps = np.diff(distinct).astype(np.int64)
     unit = float(np.gcd.reduce(steps))
     ordered = np.sort(values - distinct[0]) / unit

@@ -31,8 +31,8 @@ class Baseline:
 
     name: str
     settings: str  # parameters of the method in words
-    # ``scores(fit_rows, scored_rows, seed)``: higher = more novel. If both rows are the same
-    # object, they are scored as training rows.
+    # ``scores(fit_rows, scored_rows, seed)``: higher = more novel. If both arrays are the same
+    # object, its rows are scored as training rows.
     scores: Callable[[FloatArray, FloatArray, int], FloatArray]
     quadratic: bool = True  # whether the cost is quadratic in the number of training rows
 

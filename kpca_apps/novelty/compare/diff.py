@@ -125,7 +125,7 @@ def diff_runs(
 
 
 def _read(folder: Path) -> _Run:
-    """Read the folder of a finished run; InputError if it is none."""
+    """Read the folder of a finished run; InputError for another folder."""
     label, path = one_line(str(folder), 200), folder / "result.json"
     again = "screen the table again."
     if not folder.is_dir():
@@ -171,7 +171,7 @@ def _read(folder: Path) -> _Run:
 
 
 def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
-    """Return the names of input columns in the scored table, except of columns that it lacks.
+    """Return the names of input columns in the scored table; leave out columns it lacks.
 
     Input columns come first, in order. Writing may add an apostrophe or endings; reading strips
     spaces and numbers equal names.
@@ -197,7 +197,7 @@ def _identifier(
     shared: Sequence[str],
     n_rows: Sequence[int],
 ) -> str | None:
-    """Return the id, or an identifier, that occurs only once in each table."""
+    """Return a column of role "id", or else "identifier", without repeats in either table."""
     for role in ("id", "identifier"):
         for name in shared:
             if all(

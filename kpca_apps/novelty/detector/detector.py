@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-# Reading a model file, which names its kernel, needs the engine's registered kernels.
+# A model file names its kernel; this import registers the kernels that reading needs.
 from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.rows import ArrayRows
@@ -53,7 +53,7 @@ class Parameters:
 
     @property
     def calibrated_on(self) -> Literal["leave-one-out", "split"] | None:
-        """What the threshold is calibrated on; ``None`` if it is a choice."""
+        """What the threshold is calibrated on; ``None`` if it flags the given `share` of rows."""
         if self.contaminated:
             return None
         if self.calibration == "auto":
@@ -74,8 +74,8 @@ class StoredRows:
 class Detector(Uncached):
     """A fitted detector, without the scores of its training rows.
 
-    It and its model file hold reference rows, from which expected values are computed. Landmarks
-    are stored unscaled, since all views of them are several times as large.
+    The detector and its model file hold reference rows, from which expected values are computed.
+    Landmarks are stored unscaled: their scaled copies, one per view, are several times as large.
     """
 
     stored_as: ClassVar[str] = "DetectorState"  # name of the class in model files
@@ -89,11 +89,11 @@ class Detector(Uncached):
     ridge: Annotated[float, Meta(ge=0)] | None  # rho of a Tikhonov filter
     precision: Literal["float32", "float64"]
     warnings: tuple[str, ...]
-    groups: tuple[tuple[int, ...], ...]  # of columns
+    groups: tuple[tuple[int, ...], ...]  # columns of each group
     views: ViewScales | RawColumns | StandardisedColumns
     neighbours: StoredRows
     landmarks: Annotated[IntArray, "l", Meta(ge=0)]  # positions among the training rows
-    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if the threshold is no rate
+    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if contaminated
     combined: CombinedScore | None
     rarity: Rarity | None
     subspace: KernelSubspace  # with unscaled rows as points
@@ -105,7 +105,7 @@ class Detector(Uncached):
 
     @cached_property
     def viewed(self) -> KernelSubspace:
-        """The subspace as the kernel sees it: with its points in all views of the columns."""
+        """The subspace with its points scaled by all views, as the kernel needs them."""
         return replace(self.subspace, points=self.views.transform(self.subspace.points))
 
     @cached_property
@@ -207,7 +207,7 @@ class Detector(Uncached):
         calibration, truncates = self.parameters.calibrated_on, self.parameters.truncates
         views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
         if isinstance(views, RawColumns):
-            # A fit may subtract column means, which a user's kernel does not do.
+            # The fitted kernel may subtract column means; the user's kernel does not.
             sees_all = len(views.mean) == d and views.kernel == about_origin(self.subspace.kernel)
         else:
             used += [views.varying, views.as_is]

@@ -104,8 +104,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         flagged. Infinite if too few rows can calibrate `alpha`.
     offset_ : float
         Minus `threshold_`, as in scikit-learn. If that is infinite, minus a score that no row
-        exceeds, so that `decision_function` is finite and ordered as the scores. (Scores of errors
-        alone: only rows longer in feature space than the landmarks may exceed it.)
+        exceeds, so that `decision_function` is finite and ordered as the scores. (If scores are
+        errors alone, rows longer in feature space than all landmarks may exceed that score.)
     calibration_ : str or None
         ``"leave-one-out"``, ``"split"``, or ``None`` where the threshold is a choice.
     calibration_scores_ : (c,) array
@@ -119,8 +119,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     combined_ : CombinedScore or None
         Combines errors and cells into a score; ``None`` if the score is the error alone.
     precision_ : {"float64", "float32"}
-        Of kernel values when rows are scored: float32 for more than 2,000 training rows if it
-        reproduces the scores of some of them to 1e-3.
+        Precision of kernel values when rows are scored: float32 for more than 2,000 training rows
+        if the scores of some of them agree with those in float64 to 1e-3.
     warnings_ : tuple of str
         What a reader of the scores must know.
     n_samples_fit_, n_features_in_ : int
@@ -503,7 +503,7 @@ def largest_score(detector: Detector) -> float:
     """Return an upper bound of the scores.
 
     An error is at most the squared distance of phi(x) to the mean in feature space, hence at most
-    the squared sum of both lengths.
+    the square of the sum of their lengths.
     """
     if detector.combined is not None:
         return LARGEST

@@ -58,16 +58,16 @@ Views = ViewScales | RawColumns
 OwnKernel = Kernel | Callable[..., Any]
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
-# Density is smooth: fewer landmarks suffice to tell the dense half of many rows from the sparse
-# one, and some of the rows to scale columns by.
+# Density is smooth: in a table of many rows, fewer landmarks suffice to find the dense half, and a
+# sample of the rows suffices to scale the columns.
 DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
-# Largest number of rows from which expected values come, and of their cells: model files hold them.
+# Largest numbers of rows and of their cells from which expected values come: model files hold them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, excluded from expected values
+LEAST_LEFT_OUT = 0.05  # least share of the rows to exclude from expected values: the oddest
 _NEARLY_EQUAL = "Most rows are nearly equal: small differences between their scores mean little."
 # Limits on rows and cells from which the scores of cells are learned. Most tables have fewer rows,
-# and so many rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
+# and 10,000 rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 
 
@@ -84,8 +84,8 @@ class Fit:
     def among(self, index: IntArray, scores: FloatArray, calibrating: IntArray) -> Fit:
         """Return the fit for a table of n rows, of which only those at `index` are training rows.
 
-        `scores` (n,) are scores as new rows; training rows get their own scores. Split conformal
-        calibration uses the rows at `calibrating`, which are no training rows.
+        `scores` (n,) score all rows as new ones; training rows get the scores of this fit instead.
+        Split conformal calibration uses the rows at `calibrating`, which are no training rows.
         """
         scores[index] = self.scores
         detector, in_use = self.detector, np.zeros(len(scores), dtype=bool)
@@ -119,10 +119,10 @@ def fit_detector(
     """Fit a detector to finite rows, n >= 3; arguments as for `KernelPCANovelty`.
 
     Rows of `large_groups` are too many to be odd, although they lie apart: they are training rows
-    like others, and are ranked within their group. `surprise` (n,), as -log p, is evidence from
-    outside the numbers that is added to the scores. Rows known to be `wrong` (n,), together with
-    normal ones, weight the parts of the score; `unsampled` holds the marked rows outside the
-    source's sample.
+    like others, and are ranked within their group. `surprise` (n,) is evidence from relations
+    between columns, -log of a p-value, to add to the scores. Rows known to be `wrong` (n,),
+    together with normal ones, weight the parts of the score; `unsampled` holds the marked rows
+    outside the source's sample.
     """
     rng = seeded_generator(random_state)
     _check(source.sample, parameters, kernel)
@@ -149,8 +149,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
     rows = np.asarray(sample)
     is_matrix = rows.dtype == np.float64 and rows.ndim == 2 and rows.shape[0] >= 3
     if not (is_matrix and rows.shape[1] and np.isfinite(rows).all()):
-        # Imported here, only for its clear errors: the import takes as long as fitting a small
-        # table.
+        # Imported here for its clear errors: the import takes as long as fitting a small table.
         from sklearn.utils import check_array
 
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
@@ -256,7 +255,7 @@ class _Fitting:
         return Fit(detector, scores, in_use)
 
     def _dense_rows(self) -> BoolArray:
-        """Mark the dense rows (n,), which scales are learned from; `is_normal` plays no part."""
+        """Mark the dense rows (n,), from which scales are learned; `is_normal` has no effect."""
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
@@ -343,7 +342,7 @@ class _Fitting:
         B, whitened = basis.transform, tikhonov.whitened(errors.precision)
         alone, mahalanobis = without_direction(
             B,
-            # A landmark's row of B times its z: the diagonal of B B'K = (K + jI)^-1 K, jitter j.
+            # Row of B times row of z per landmark: diagonal of B B'K = (K + jI)^-1 K, jitter j.
             1.0 - basis.jitter * squared_lengths(B),
             np.maximum(basis.own_residuals, 0.0),
             whitened(B.astype(errors.precision)),
@@ -448,8 +447,7 @@ class _Fitting:
         if is_share:
             total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
             q = int(np.searchsorted(np.cumsum(subspace.variances), wanted * total)) + 1
-            # Leave out at least one direction, else no error remains; warnings of the fit do not
-            # apply.
+            # Leave out at least one direction, or no error remains; drop the warnings of the fit.
             subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None

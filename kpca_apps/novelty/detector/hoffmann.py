@@ -26,16 +26,15 @@ from kpca_apps.system.arrays import FloatArray
 NAME = "Kernel PCA (Hoffmann 2007)"
 # Share of the variance in feature space that is kept. With more, an isolated row gets its own
 # component. In eight tables (development half of tests/benchmarks/real_tables.py, two seeds), the
-# first 2 % of the rows held .50 of the faults at .8, .43 at .9 and .19 at .95.
+# first 2 % of the rows held 50 % of the faults with a share of .8, 43 % with .9 and 19 % with .95.
 MOST_VARIANCE = 0.8
-# Up to this many rows, all eigenvalues are computed to find a share: 1.3 s for 2,000 rows, 4 s for
-# 3,000.
+# Up to this many rows, all eigenvalues are computed to find a share: 1.3 s (4 s for 3,000 rows).
 MOST_EIGENVALUES = 2_000
 
 
 @dataclass(frozen=True)
 class StandardisedColumns(RawColumns):
-    """One view: standardised columns, except indicators."""
+    """A single view of rows: standardised columns and unscaled indicators."""
 
     @classmethod
     def of(

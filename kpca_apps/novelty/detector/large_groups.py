@@ -23,8 +23,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 HEADS, FEWEST_IN_HEAD = (0.01, 0.02, 0.04), 20
 # Least share of rows in a large group; the user may be looking for a smaller one.
 LEAST_SHARE = 0.05
-# A group fills a head of the list if it holds most of its rows, at odds this many times those in
-# the table: 1 in 13 rows of the table and half of the head, or half and 12 in 13.
+# A group fills a head of the list if it holds at least this share of the head's rows, and its odds
+# there are this many times its odds in the table: 1 in 2 there if it has 1 in 13 rows of the table.
 LEADING, TIMES_THE_ODDS = 0.5, 12.0
 
 

@@ -1,4 +1,4 @@
-"""Find the rows nearest to a row, leaving out groups of columns, for many sets of groups.
+"""Find the rows nearest to a row in the columns outside a set of groups, for many sets.
 
 The distance without a set is summed over the groups before, between and after its members. It is
 not a difference of sums, in which a huge part would drown small ones.
@@ -21,12 +21,11 @@ def nearest_without(
 ) -> None:  # fmt: skip
     """Find rows nearest in all column groups outside each set, and their mean squared distance.
 
-    `rows` (r, d) are the rows, at the positions `own` (r,) of the s reference rows or -1; `sets`
-    (r, e, w) are the groups to leave out, in order. Group g is the column `column_of[g]` with
-    values `lines[line_of[g]]` (s,); if that is -1 - j, the group has the squared distances
-    `of_levels` (r, .) to the levels `level_of[j]` (s,) of the reference. The square of a single
-    column counts at most `largest`. The results are written to `nearest` (r, e, k) and `radius` (r,
-    e).
+    `own` (r,) are the positions of `rows` (r, d) among the s reference rows, or -1; `sets` (r, e,
+    w) are the groups to leave out, in order. Group g is the column `column_of[g]` with reference
+    values `lines[line_of[g]]` (s,); if ``line_of[g]`` is -1 - j, the group has the squared
+    distances `of_levels` (r, .) to the levels `level_of[j]` (s,). The square of a single column
+    counts at most `largest`. Results are written to `nearest` (r, e, k) and `radius` (r, e).
     """
     n_groups, n_rows, k = len(line_of), level_of.shape[1], nearest.shape[2]
     parts = np.empty((n_groups, n_rows))

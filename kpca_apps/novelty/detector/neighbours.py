@@ -14,15 +14,15 @@ from scipy.spatial.distance import cdist
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
-# Quantile of scores and distances up to which rows are typical (a changed copy with such a score is
-# no longer odd), and number of evenly drawn rows to estimate the quantile.
+# Rows are typical up to this quantile of scores and distances: a changed copy with such a score is
+# no longer odd. Number of evenly spaced rows to estimate the quantile.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
 SOME_ROWS = 100  # number of rows from which the usual distance to the nearest rows is estimated
 MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times farther than usual
 # Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
 FEW_ROWS = 1_000  # up to this many reference rows, importing numba takes longer than numpy needs
-# Placeholders in a set: no group; use rows that agree in most groups; no set at all.
+# Codes in place of a group: padding; search for rows that agree in most groups; no set.
 NONE, AGREEING, NO_SET = -1, -2, -3
 # In the search for rows that agree in most groups, a group counts at most one standard deviation.
 MOST_APART = 1.0
@@ -35,7 +35,7 @@ class NeighbourRows:
 
     rows: Annotated[FloatArray, "s d"]  # unscaled columns
     standardised: Annotated[FloatArray, "s d"]  # the same rows, scaled for distances
-    # Indicator columns; a group of such columns only holds one category.
+    # Indicator columns; a group of several columns, all indicators, is a category.
     as_is: Annotated[IntArray, "a", Meta(ge=0)]
     index: Annotated[IntArray, "s"]  # positions of these rows among the training rows
 
@@ -50,7 +50,7 @@ def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: i
     """Return the positions of rows without the `n_novel` most novel, except rare kinds of rows.
 
     A novel row stays if most of its 10 nearest rows are novel, too, and not much farther away than
-    usual. A rare kind of row is not wrong, and only its own rows show what is usual in it.
+    usual. A rare kind of row is not wrong, and only rows of that kind show its usual values.
     """
     novel = np.zeros(len(scores), dtype=bool)
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
@@ -71,9 +71,9 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
 
 
 def nearest_rows(distances: FloatArray) -> IntArray:
-    """Return the indices of the ten least distances in each line (e, s); if fewer, all but one.
+    """Return the indices of the 10 least of s distances in each line (e, s), at most s - 1.
 
-    They are in the order of rows. Among equally near rows, the first are chosen.
+    Indices increase. Among equally near rows, the first are chosen.
     """
     k = min(N_NEIGHBOURS, distances.shape[1] - 1)
     tenth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
@@ -116,7 +116,7 @@ class Expected:
 class Surroundings:
     """Neighbour search around rows, which are compared in groups of columns.
 
-    A column counts at most `most` standard deviations.
+    A column adds at most `most` standard deviations to a distance.
     """
 
     def __init__(

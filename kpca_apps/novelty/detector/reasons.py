@@ -6,8 +6,8 @@ to the column that is cheapest to move, z-scores to the widest; neither finds a 
 only in combination with the others.
 
 If no single column explains the row, pairs and triples are replaced together, by the values of the
-rows nearest in the columns outside the set. For example, a diamond whose length, width and depth
-all read 0 is near to no row in any two of them: one at a time, its price looks wrong instead.
+rows nearest in the columns outside the set. For example, if length, width and depth of a diamond
+all read 0, replacing one of them leaves a row unlike any other, and its price would look wrong.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Attribution:
         """Choose column groups to replace one at a time: numbers (r, a), increasing in each row.
 
         If there are very many, choose those farthest from the rows that agree in most groups, since
-        each trial is slow; also return how far all are, (r, g).
+        each trial is slow; also return the distances (r, g) of all groups.
         """
         r, n, a = len(self.X), len(self.around.groups), self._n_tried
         if a == n:
@@ -176,7 +176,7 @@ class Attribution:
         return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
     def _distances(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
-        """Return how far each of a row's g groups is from rows that agree in most, (r, g)."""
+        """Return distances (r, g) of the groups of rows from the rows that agree in most groups."""
         r, n = len(rows), len(self.around.groups)
         of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
@@ -185,8 +185,8 @@ class Attribution:
     def _expect_alone(self, candidates: IntArray) -> tuple[Expected, Nearest]:
         """Return the expected value of each group, by the rows nearest in all other groups.
 
-        Also return the nearest rows: without each group, then in all groups, and last those that
-        agree in most.
+        Also return the nearest rows: in all groups but one, for each group; in all groups; and
+        those that agree in most groups.
         """
         r, a = candidates.shape
         sets = np.full((r, a + 2, 1), NONE)
@@ -201,8 +201,8 @@ class Attribution:
     def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
         """Score copies of rows (t,) in which expected values replace cells.
 
-        `entries` (t, w) are the expected values of each copy, -1 for none. The score is infinite if
-        a replacement equals the cell.
+        `entries` (t, w) are indices of the expected values in each copy, -1 for none. The score is
+        infinite if a replacement equals the cell.
         """
         scores = np.full(len(row), np.inf)
         copy, at = np.nonzero(entries >= 0)
@@ -228,9 +228,9 @@ class Attribution:
     ) -> FloatArray:
         """Return the share (u, t) of each of u rows' oddness that remains after each trial.
 
-        Half of the oddness is the `excess` (u,) of the score over a typical one, half the excess of
-        the distance to the nearest rows. A score may drop although the row is like no other. The
-        distances are `radii` (u, t) without a trial's groups, and `radius` (u,) with all groups.
+        Half of the oddness is the `excess` (u,) of the score over a typical one. Half is the excess
+        of the distance to the nearest rows, as a score may drop although the row is like no other.
+        Distances are `radii` (u, t) without a trial's groups, and `radius` (u,) with all groups.
         """
         typical, excess = self.around.neighbours.typical_distance, excess[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -328,8 +328,8 @@ class Attribution:
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
     """Choose the smallest set that explains each of u rows, by what each trial leaves.
 
-    Trials are single groups (u, a), of which `highest` (u,) drops the most, then six pairs and four
-    triples. Positions count through all trials.
+    Trials are a single groups, of which `highest` (u,) lowers the score most, then six pairs and
+    four triples; results are positions in this order.
     """
     rows, n, n_pairs = np.arange(len(left)), left.shape[1], comb(MAX_SUSPECTS, 2)
     smallest, remaining = highest.copy(), left[rows, highest]

@@ -1,9 +1,9 @@
 """The rule that flags rows: the threshold above which scores are flagged.
 
-The threshold is calibrated on rows known to be normal, or called a choice. A quantile of in-sample
-scores is no rate: a nominal 5 % then flags 29 % of new normal rows on average. Instead,
-leave-one-out scores calibrate it (approximately), or rows held back (split conformal, guaranteed
-for exchangeable rows: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World, 2005).
+The threshold is calibrated on rows known to be normal; without such rows, the user chooses how many
+rows to flag. A quantile of in-sample scores would give no rate: a nominal 5 % flags 29 % of new
+normal rows on average. Instead, leave-one-out scores calibrate it (approximately), or rows held
+back (split conformal, guaranteed for exchangeable rows: Vovk, Gammerman & Shafer 2005).
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
 
 
 def discovery_limit(log_p: FloatArray, n_looked: int, rate: float) -> float:
-    """Largest log p-value that keeps the false discoveries below the given share.
+    """Return the largest log p-value that keeps false discoveries below the share `rate`.
 
-    Without discoveries, the log p-value that a single one would need. Benjamini & Hochberg, Journal
-    of the Royal Statistical Society B 57, 1995, equation 1.
+    If nothing is discovered, return the log p-value that a single discovery would need. Benjamini &
+    Hochberg, Journal of the Royal Statistical Society B 57, 1995, equation 1.
     """
     ordered = np.sort(log_p)
     allowed = np.log(rate * np.arange(1, len(ordered) + 2) / max(n_looked, 1))

@@ -22,14 +22,14 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 # Shares of the typical density: a row is sparse below the first, dense above the second, and counts
 # in part in between.
 AS_DENSE = (0.6, 0.8)
-# If at most the first share of the rows is about as dense as the densest half, keep half of all
-# rows; from the second share on, keep that share; in between, interpolate.
+# If at most the first share of the rows is about as dense as the densest half, half of all rows are
+# kept. If the share is at least the second, that share is kept. In between, interpolate.
 EVEN = (0.7, 0.9, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class KernelDensity:
-    """Kernel density of each row, weights' k_Z(x); training rows are treated like all others."""
+    """Kernel density w' k_Z(x) of each row x, by weights w; training rows count like others."""
 
     kernel: Kernel
     points: FloatArray  # (m, d), Z
@@ -105,8 +105,7 @@ def densest(density: FloatArray) -> BoolArray:
     >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()
     np.int64(19)
     """
-    # The number of rows kept changes gradually with the number of dense rows, so that a single row
-    # never decides.
+    # The number kept changes gradually with the number of dense rows: no single row decides it.
     n, half = len(density), (len(density) + 1) // 2
     ordered = np.sort(density)
     typical = float(ordered[n - half :].sum()) / half

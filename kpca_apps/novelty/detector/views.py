@@ -294,9 +294,9 @@ class Features(NamedTuple):
 
 
 class ViewedRows:
-    """The views of the rows of a source that are in use (n,), all by default: a `RowSource`.
+    """A `RowSource` of the views of rows: those of another source that are `in_use`, or all.
 
-    `sample_index` are positions in that source, including rows that are not in use.
+    `sample_index` are positions in the other source, which also counts the rows not in use.
     """
 
     def __init__(
@@ -381,7 +381,7 @@ class ColumnScales(Uncached):
 
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
-        """Learn from the training subset (r, d); learn a column constant in it from all rows."""
+        """Learn from the training subset (r, d); learn columns constant there from all rows."""
         most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
         scales, bent = _scales(used, size)
@@ -409,8 +409,7 @@ class ColumnScales(Uncached):
             of_range = factors[2] / (self.maximum - self.minimum)
             np.multiply(centred, (factors[0] / self.sd)[:, None], out=scaled[0])
             np.multiply(centred, of_range[:, None], out=scaled[2])
-            # Beyond the training rows, ranks grow linearly: otherwise all values beyond their range
-            # would look alike.
+            # Beyond the training range, ranks grow linearly, or all values there would look alike.
             inside = np.clip(lines, self.minimum[:, None], self.maximum[:, None])
             scores = self._table(inside, bent)
             if not (inside == lines).all():

@@ -7,8 +7,8 @@ of all pairs. Case, spaces and digits beyond single precision do not count.
 Repeats that occur naturally are counted, not listed. If columns were independent, n times the
 product of the cells' shares would be the expected number of rows with these cells. Repeats are
 listed if less than a thousandth of a row is expected, unless chance explains over half of the
-repeated rows. If more than 1 % of the rows differ from others in one column alone, the table is
-made that way (a row for each visit, hour or size).
+repeated rows. If more than 1 % of the rows differ from others in one column alone, such rows are
+normal in the table (a row for each visit, hour or size).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
-# Largest number of groups listed, of rows or columns named in each, of equal groups examined.
+# Largest numbers: groups listed; rows or columns named in a group; groups of equal rows examined.
 MAX_GROUPS = 20
 MAX_PLACES = 8
 _MAX_LOOKED_AT = 2_000
 # List repeats only if fewer rows than this are expected to hold the same cells by chance.
 _BY_CHANCE = 1e-3
-# If at least this share and number of rows differ from others in one column only, the table is made
-# that way.
+# If at least this share and number of rows differ from others in one column only, such rows are
+# normal (a row for each visit).
 _COMMON_SHARE, _COMMON_ROWS = 0.01, 10
 
 
@@ -118,9 +118,8 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
     candidates = rows.take(firsts) if len(firsts) else None
-    # For each sample row: the sum of its cells' hashes, and the log of the number of rows expected
-    # to equal it by chance. The same log for the first row of each group of equal rows
-    # (`log_firsts`).
+    # Per sample row: sum of its cells' hashes, and log of the number of rows expected to equal it
+    # by chance. The same log for the first row of each group of equal rows (`log_firsts`).
     n_rows = sample.frame.height
     hashes, logs = np.zeros(n_rows, dtype=np.uint64), np.full(n_rows, np.log(n_rows))
     log_firsts = np.full(len(firsts), np.log(n_rows))
@@ -172,7 +171,7 @@ def _keys(column: Column, spec: ColumnSpec) -> HashArray:
 def _single(values: FloatArray) -> FloatArray:
     """Round to single precision at any magnitude; keep integers, turn -0 into 0."""
     mantissas, exponents = np.frexp(values)
-    # The largest floats may round to infinity, which is harmless, as integers are kept as they are.
+    # The largest floats may round to infinity. They are integers, which are kept anyway.
     with np.errstate(over="ignore"):
         single = np.ldexp(mantissas.astype(np.float32).astype(np.float64), exponents)
     return np.asarray(np.where(values == np.rint(values), values, single) + 0.0)

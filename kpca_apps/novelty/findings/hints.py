@@ -40,11 +40,12 @@ from kpca_apps.tables.values import NumberFormat
 # Number of the model's rows whose distances to expected values are measured; least number of rows
 # for any hint.
 N_CALIBRATING, MIN_ROWS = 300, 50
-FARTHEST = 3.0  # largest distance of a column that counts, in standard deviations
+FARTHEST = 3.0  # a column adds at most this many standard deviations to distances
 # A value that is not odd by itself is deviant if its distance from the expected value exceeds
 # TIMES_FARTHEST times the FAR_SHARE quantile over the calibrating rows, and fewer than MAX_EXPECTED
 # of them would be as far by chance. A repaired value fits if its distance is within the
-# FITTING_SHARE quantile, and at most PART_OF_WAY of its move (of an exchange: of its old distance).
+# FITTING_SHARE quantile and at most PART_OF_WAY times the distance that the repair moved it. (For
+# an exchange: at most PART_OF_WAY times its distance before.)
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 # Wider quantile for repairs without alternatives (an exchange, a sign), and for values that are odd
@@ -139,7 +140,7 @@ class _Column:
         return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
 
     def holds(self, value: float) -> bool:
-        """Whether a value is possible: in the range, and an integer or step if all values are."""
+        """Whether a value is possible: among `steps`, or in range and as whole as the others."""
         if self.steps.size:
             return bool(np.isclose(self.steps, value, rtol=1e-9, atol=0.0).any())
         return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
@@ -199,8 +200,8 @@ class Hints(NamedTuple):
 class HintFinder:
     """Finds likely errors in rows by comparing them with ordinary rows.
 
-    `groups` are the matrix columns of each table column; `names` are those that hold numbers, and
-    `units` the words written with some. The whole table may have more rows: `n_rows`.
+    `groups` are the matrix columns of each table column. `names` maps the indices of columns of
+    numbers to their names; `units` maps some of these names to units. The table has `n_rows`.
     """
 
     def __init__(
@@ -268,8 +269,7 @@ class HintFinder:
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
         hints = [self._hints(*one) for one in each]
-        # If several rows have such a cell, the column has drifted or has a long tail: none is
-        # alone.
+        # If several rows are far off in one column, it has drifted or has a long tail: drop all.
         n_alone, few = Counter(name for of in hints for name in of.alone), most_beyond(len(rows))
         return [
             of._replace(alone={name: of.alone[name] for name in of.alone if n_alone[name] <= few})
@@ -347,13 +347,13 @@ class HintFinder:
         return None if best is None else best[1]
 
     def _expect(self, column: _Column, other: _Column, standardised: FloatArray, own: int) -> float:
-        """Predict a column from the rows nearest in all columns but it and one more."""
+        """Predict a column from the rows nearest in all columns except it and `other`."""
         groups = np.array([[sorted((column.group, other.group))]])
         return float(self._middle([column], standardised[None], np.array([own]), groups)[0, 0])
 
 
 def _is_of_sizes(values: FloatArray) -> bool:
-    """Whether the logarithms of nearly positive values have no long lower tail."""
+    """Whether the logarithms of mostly positive values have no long lower tail."""
     low, middle, high = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
     return 0 < low and math.log(middle / low) <= TIMES_LONGER * math.log(high / middle)
 
@@ -367,7 +367,7 @@ def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
 def _repaired(
     column: _Column, value: float, expected: float, meant: float | None = None
 ) -> dict[float, str]:
-    """Describe the repairs of one cell that make it fit, if few; only those that give `meant`."""
+    """Describe the repairs that make a cell fit, if few; with `meant`, only repairs to it."""
     fitting: dict[float, tuple[float, str]] = {}
     sign = column.rule.sign
     repairs = [*_repairs(value)]
@@ -441,8 +441,7 @@ def _quantities(name: str, unit: str) -> frozenset[str]:
     )
 
 
-# Largest number of columns of numbers: predicting more columns would take minutes, and some factor
-# would fit by chance in every row.
+# Largest number of numeric columns: more would take minutes, and some repair would fit by chance.
 MAX_COLUMNS = 300
 MAX_COMPARED = 2_500  # largest number of a table's rows with which a row is compared
 RARELY_MISSING = 0.01  # cells of a column are rarely missing if a smaller share of rows lacks one

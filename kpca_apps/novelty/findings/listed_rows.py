@@ -39,8 +39,8 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, ValueFormat
 
 MIN_SHARE = 0.05  # least share of a reason to be shown, unless the row has no larger one
-# Largest number of cells of a listed row besides those in its reasons: the scored table has all
-# cells, so this keeps reports of wide tables small.
+# Largest number of cells shown of a listed row, apart from those in its reasons. The limit keeps
+# reports of wide tables small; the scored table has all cells.
 MAX_CELLS = 60
 # Limits on the flagged rows listed with their first reason: at most MOST_CELLS cells, but at least
 # FEWEST_ROWS and at most MOST_ROWS rows. One row of 20 columns takes half a millisecond.
@@ -51,10 +51,9 @@ MIN_LISTED = 100  # least number of rows that a report lists, explained or not
 # Number of flagged rows always explained in full, which takes seconds; largest number of rows
 # ranked with their first reason, as many as a page lists.
 MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
-N_NEAREST = 2  # number of usual rows shown beside each row
+N_NEAREST = 2  # number of unflagged rows shown beside each row
 MAX_DRAWN = 1_500  # number of rows drawn in a picture
-# Largest number of characters of a text outside its own cell.
-MAX_TEXT = 200
+MAX_TEXT = 200  # largest number of characters of a cell in the reason of a flagged row
 SHARE_DIGITS = 4
 
 
@@ -134,8 +133,8 @@ def _differs(reason: Reason) -> bool:
 def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
     """Drop reasons whose cells read as expected; put reasons for missing values last.
 
-    Missing values are filled with differing numbers, which a reader does not see; and if no
-    replacement lowers the score of a row, its farthest column is given as a reason.
+    Such reasons arise if a missing value was filled with another number than the expected one, or
+    if no replacement lowers the score of a row, so that its farthest column is the reason.
     """
     differing = [reason for reason in reasons if _differs(reason)]
     differing.sort(key=lambda reason: reason.seen == MISSING and not reason.together)
@@ -172,7 +171,7 @@ class Words:
 
 
 def list_table(verdict: Verdict, explain: int, id_column: str | None) -> Lists:
-    """Describe the first rows: those listed, or the number of rows to `explain`."""
+    """Describe the first rows by rank: at least those listed, and at least `explain` rows."""
     rows, n_all, n_explained = verdict.rows, verdict.n_listed, 0
     if explain:
         n_explained = min(max(explain, min(n_all, MAX_FLAGGED_EXPLAINED)), rows.n_judged)
@@ -279,8 +278,7 @@ def _compare(
         for start in range(0, len(part.own), ROWS_A_BLOCK):
             block = slice(start, start + ROWS_A_BLOCK)
             distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
-            # Usual rows include ranked rows that are not flagged: keep these from being their own
-            # neighbours.
+            # Usual rows include ranked rows that are not flagged: no row may be its own neighbour.
             own = rows.sample_index[among] == positions[places[block], None]
             distances[own] = np.inf
             closest = np.argsort(distances, axis=1, kind="stable")[:, :N_NEAREST]
@@ -385,7 +383,7 @@ def _names(
 
 
 def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[tuple[Reason, ...]]:
-    """Explain rows of a table in blocks, on the workers of the table."""
+    """Return the first reasons of rows of a table, found in blocks by the workers."""
     reasons: dict[int, tuple[Reason, ...]] = {}
     for piece, places, _, part in judged_by(verdict, table, positions):
         blocks = [
@@ -494,7 +492,7 @@ class OddCells:
         alone: Mapping[str, AloneCell],
         notations: Mapping[str, Notation],
     ) -> Iterator[OddCell]:
-        """Yield the cell that is a row's first reason, if it is alone in its column."""
+        """Yield the cell that is a row's first reason, if no other in its column is as far off."""
         for one in reasons[:1]:
             known = self.of_row.get(row, ())
             is_known = any(cell.given or cell.column == one.column for cell in known)
@@ -519,19 +517,18 @@ class OddCells:
     def reasons(self, row: int, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
         """Return the reasons of a row, with the values suggested for its cells.
 
-        Cells that are rarer evidence than the row's score come first, with the part of the score
-        that is due to them; others come last, unless they are among the reasons.
+        Odd cells that are rarer than the row's score come first, with the part of the score that is
+        due to them. Other odd cells come last, unless they are among the reasons.
         """
         cells = self.of_row.get(row, [])
         # Whether relations between columns make each cell odd.
         related = [bool(cell.given) or cell.kind == NEW for cell in cells]
         n_given = sum(related)
-        # The part of the score due to relations is split among these cells.
+        # The related cells share the part of the score that is due to relations.
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # A cell comes first if the number of rows with such a cell by chance is at most the rank by
-        # score.
+        # A cell comes first if at most `rank_by_score` rows are expected to have such a cell.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):
@@ -540,7 +537,7 @@ class OddCells:
                 of_cell = self._reason(cell, by_score.get(cell.column), share)
                 (first if is_first else last).append(of_cell)
         names = {one.column for one in first}
-        # Odd cells in columns that are also odd together form one reason.
+        # If all columns of a set that is odd only together are in `first`, they stay one set.
         together = {one.column: one.together for one in reasons if {*one.together} <= names}
         first = [replace(one, together=together.get(one.column, ())) for one in first]
         rest = [_without(one, names) for one in reasons if one.column not in names]
@@ -562,7 +559,7 @@ class OddCells:
         return (*of_row, *others, *(text for text, c, named in both if not (c.given or named)))
 
     def _reason(self, cell: OddCell, known: Reason | None, share: float) -> Reason:
-        """Turn an odd cell into a reason, merged with the reason its neighbours give, if any."""
+        """Turn an odd cell into a reason, merged with the reason already `known` for it, if any."""
         instead = cell.expected or INSTEAD.get(cell.kind, "")
         value = self._value(cell.column, cell.seen)
         reason = known or Reason(cell.column, 0.0, cell.seen, instead, value)

@@ -120,7 +120,7 @@ def _values(column: Column, spec: ColumnSpec, levels: tuple[str, ...]) -> FloatA
 def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
     """Return scores on a grid over two columns; None unless the table uses two numeric ones.
 
-    A sample of the rows is drawn, and those of the `first` by rank that are flagged.
+    Drawn are a sample of the rows, and the flagged rows among `first`.
     """
     model = verdict.model
     used = model.encoder.plan.used

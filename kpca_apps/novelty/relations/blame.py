@@ -40,7 +40,7 @@ class UsualValues:
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for 97 % of the numbers; or -1
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for 97 % of numbers, or -1
     notation: Notation
 
     @classmethod
@@ -81,8 +81,8 @@ class UsualValues:
 class Supposed:
     """Consequences of assuming one column wrong in r rows that break a rule."""
 
-    corrected: FloatArray | None  # (r,), the rule's value for the column; None without one
-    misfit: FloatArray  # (r,), how unusual the rule's other values are then; inf: impossible
+    corrected: FloatArray | None  # (r,), the column's value by the rule; None if not computable
+    misfit: FloatArray  # (r,), largest distance of other and corrected values; inf: impossible
 
 
 def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> dict[str, Supposed]:

@@ -30,7 +30,7 @@ class Cells:
     table: Table
     formats: Mapping[str, ValueFormat | None]  # format by column; None for text
     replaced: Mapping[str, FloatArray] = field(default_factory=dict)  # new numbers (n,) by column
-    shuffled: Mapping[str, IntArray] = field(default_factory=dict)  # order of the rows by column
+    shuffled: Mapping[str, IntArray] = field(default_factory=dict)  # row order by column
 
     @classmethod
     def of(cls, table: Table, plan: ColumnPlan) -> Cells:

@@ -1,7 +1,7 @@
 """Relations between the columns of a table: levels that predict each other, and rules.
 
-They are learned when a table is encoded. They contribute to the scores of rows, and name the cells
-that other cells of the row contradict.
+Relations are learned when a table is encoded. They contribute to the scores of rows, and find the
+cells that other cells of the row contradict.
 """
 
 from __future__ import annotations
@@ -120,8 +120,7 @@ class Relations:
             for name in of.held.rule.columns
         }
         numbers = (of for of in judged.numbers if (of.row, of.column) not in ruled)
-        # A formula that holds confirms its cells, except that equal cells may be copies of one
-        # error.
+        # A formula that holds confirms its cells, but equal cells may be copies of one error.
         found = [
             of
             for of in (*judged.cells, *numbers)
@@ -176,8 +175,7 @@ class Relations:
         for row, left in sorted(of_row.items()):
             holding = [rule.columns for rule, holds in formulas if holds[row]]
             while left:
-                # For each column, count broken rules and evidence of levels, then formulas that
-                # hold.
+                # Per column, count broken rules and evidence of levels, then formulas that hold.
                 counts = {
                     name: (
                         sum(name in of.held.rule.columns for of, _ in left)

@@ -20,7 +20,7 @@ def revealed_notes(
 ) -> tuple[str, ...]:
     """Return notes on columns that reveal a hidden column, without values and formulas.
 
-    `held` rules lack columns outside the model; with such columns, rules are found again.
+    `held` rules lack columns outside the model; if there are any, rules are found again with them.
     """
     specs = plan.specs
     hidden = [spec.name for spec in specs if spec.hidden and spec.name in table.columns]
@@ -50,8 +50,8 @@ def ways_to_reveal(
 ) -> dict[str, list[tuple[str, ...]]]:
     """Find sets of visible columns that determine a hidden column.
 
-    Each set still does if the last column of every set before it is hidden, too. If the last
-    columns of all sets are hidden, no set remains.
+    Each set still determines the column if the last column of every earlier set is hidden, too.
+    If the last columns of all sets are hidden, no set remains.
     """
     visible = [name for name in names if name not in hidden]
     found: dict[str, list[tuple[str, ...]]] = {}

@@ -17,7 +17,7 @@ _NAME = 40  # largest number of characters shown of a name or value
 _VALUES = 3  # largest number of values quoted in a sentence
 _WORD = re.compile(r"\w+")
 _DAY = 86400.0
-# Seconds in each unit of time; below, the units for durations added to dates.
+# Seconds in each unit of time, and the units of durations that are added to dates.
 _SPANS = {
     "year": 365.25 * _DAY, "month": 365.25 * _DAY / 12, "week": 7 * _DAY, "day": _DAY,
     "hour": 3600.0, "minute": 60.0, "second": 1.0,

@@ -274,7 +274,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 
 
 def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
-    """Score all rows by a detector fitted to some of them; these keep their own scores."""
+    """Score all rows by a detector fitted to some, which keep the scores of the fit."""
     calibrating = np.setdiff1d(rows.sample_index, rows.learned)
     fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
     release_pages(fitted.scores)

@@ -113,9 +113,8 @@ class Verdict:
 def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verdict:
     """Score, rank and flag the rows of a table; the training table has leave-one-out scores.
 
-    The rule of the options flags the rows, or else that of the model; it applies to rows that are
-    not accepted. Accepted rows are never flagged, and rank last. Rows known to be wrong are always
-    flagged, and rank first.
+    The rule of the options, or else of the model, flags the rows that are not accepted. Accepted
+    rows rank last. Rows known to be wrong are always flagged, and rank first.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     in_training, detector = rows.is_own, model.detector
@@ -359,9 +358,9 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     """Return the log p-value of the oddest cell of each row, (n,); 0 if no cell is odd.
 
     A number beyond all others is as rare as the tail of its column says; a level seen once is as
-    rare as new levels are. For other evidence, the rate in correct rows is not known well enough,
-    nor for numbers no farther from the reference's range than its width: a few correct numbers may
-    be fifty times the rest.
+    rare as new levels are. Other evidence does not count: its rate in correct rows is not known
+    well enough. Nor do numbers within one width of the reference's range, as a few correct numbers
+    may be fifty times the rest.
     """
     beyond = pl.col("kind").is_in(BEYOND) & (pl.col("clearness") > WITHOUT_TAIL)
     found = rows.faults.odd.filter(beyond)
@@ -381,8 +380,7 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
 def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
     """Rank rows with evidence against a cell by evidence and score; other rows keep their order.
 
-    Rows known to be wrong stay first; rows that are neither flagged nor have such evidence come
-    last.
+    Rows known to be wrong stay first; rows neither flagged nor with such evidence come last.
     """
     if evidence.is_empty():
         return

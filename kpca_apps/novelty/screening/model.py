@@ -36,9 +36,9 @@ from kpca_apps.tables.source_info import SourceInfo
 
 KIND = "novelty"
 MAX_GROUPS = 100  # largest number of groups with models of their own
-# From this many rows on, a group's own model found more planted faults than the whole table's with
-# the group as a category: at 50 to 200 rows, not at 30, on average over groups that differ in how
-# their columns depend on each other, in location only, or in curvature.
+# From this many rows on, a group's own model finds more planted faults than one model of the table
+# with the group as a category. Measured: at 50 to 200 rows, not at 30, on average over groups that
+# differ in how their columns depend on each other, in location only, or in curvature.
 MIN_ROWS = 50
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 DEFAULT_SHARE = 0.01
@@ -138,7 +138,7 @@ class GroupModel:
     is_whole: ClassVar[bool] = False
 
     values: GroupKey  # texts that the group's rows share in the grouping columns
-    n_rows: Annotated[int, Meta(ge=3)]  # number of rows it was fitted on
+    n_rows: Annotated[int, Meta(ge=3)]  # number of training rows
     encoder: LearnedEncoder  # column plan, and encoding of the columns
     detector: Detector  # detector fitted on the encoded rows; holds some of them
     # Leave-one-out scores of the training rows; not saved for more than 100,000 rows, and then
@@ -157,7 +157,7 @@ class GroupModel:
 
 @dataclass(frozen=True)
 class NoveltyModel:
-    """All that scoring and flagging need: the whole table's model, and one for each group."""
+    """All that scoring and flagging need: the models of the whole table and of each group."""
 
     stored_as: ClassVar[str] = "StoredModel"  # name of the class in model files
     is_whole: ClassVar[bool] = True
@@ -168,11 +168,10 @@ class NoveltyModel:
     rule: Rule  # rule that flags rows unless another is requested
     options: ScreeningOptions  # options of the fit
     source: SourceInfo  # the training table
-    versions: dict[str, str]  # versions of the libraries it was fitted with
+    versions: dict[str, str]  # versions of the libraries in the fit
     warnings: tuple[str, ...] = ()  # warnings about the training table
     groups: tuple[GroupModel, ...] = ()  # models of groups, largest first
-    # One threshold for all groups, chosen in the fit; None without groups or with a clean
-    # reference.
+    # One threshold for all groups, chosen in the fit; None without groups or with a reference.
     group_threshold: float | None = None
 
     @property

@@ -42,8 +42,8 @@ class RowSurprise:
     mean: FloatArray  # mean over columns of each column's largest surprise
     oddest: FloatArray  # log of the mean over cells of exp(surprise): dominated by the oddest cell
     scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
-    # (c, n), part of each column in the oddness of a row: in the sum over columns of 1 / (share of
-    # cells that are as odd). None unless requested.
+    # (c, n), part of each column in the oddness of a row: in the sum over columns of 1 / p, with p
+    # the share of cells that are as odd. None unless requested.
     parts: FloatArray | None = None
 
 

@@ -8,10 +8,10 @@ raised to a power, if it is rarer than the oddest cell of one row in 150. The sc
 
     s = log(h + w (1/(150 p_c))^c) + .01 log h    with h = e/p_k + a/p_g + b/p_l + o/p_c
 
-with p_c by an exponential tail, so that s has no upper bound. The last term orders rows that share
-one absurd cell. Evidence from the relations between columns is one more term, of weight f
-(`with_surprise`). Rows marked by a reader show in which columns odd cells are wrong more or less
-often than elsewhere (`marked`).
+with weights e, a, b, o and w, a power c, and p_c by an exponential tail, so that s has no upper
+bound. The last term orders rows that share one absurd cell. Evidence from the relations between
+columns is one more term, of weight f (`with_surprise`). Rows marked by a reader show in which
+columns odd cells are wrong more or less often than elsewhere (`marked`).
 
 References
 ----------
@@ -35,15 +35,15 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-# The weights e, a, b, o, c, w and f. Absurd cells are the more frequent target without a clean
-# reference. A reference shows the range of its columns, and rows outside this range differ only in
-# the error and the oddest cell. f weights cells that contradict each other: numbers alone do not
-# show them, and users look for them more often than for extreme rows. o weights the oddest cell
-# also in tables of few rows, where no cell can be rarer than one in 150.
+# The weights e, a, b, o, c, w and f. Without a clean reference, users mostly look for absurd cells.
+# A reference shows the range of its columns; rows outside it differ only in the error and the
+# oddest cell. f weights cells that contradict each other: scores of numbers do not show them, and
+# users look for them more often than for extreme rows. o weights the oddest cell even in tables of
+# few rows, where no cell can be rarer than one in 150.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
-# In a wide table all distances between rows are alike, and a sum over columns hides one odd cell:
-# the score of a row follows its cells, given the others.
+# In a wide table all distances between rows are alike, and a sum over columns hides one odd cell,
+# so these weights favour the scores of single cells.
 WIDE = (0.05, 0.05, 0.2, 1.0, 3.0, 1.0, 3.0)
 LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
@@ -55,7 +55,7 @@ APART = 0.01
 # if no row has odd cells, as on a circle, the fitted tail is too steep.
 MORE = 2.0
 SCORE_BITS = 32  # number of bits kept of a score: nearly ten digits
-# -log of one row in 150, and the quantiles of the rows' oddest cells that define the tail.
+# -log of 1 / 150, and the quantiles of the rows' oddest cells that define the tail.
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 
@@ -99,9 +99,9 @@ class CombinedScore:
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors; also score these rows, each as if left out.
 
-        Rows known to be `normal` (n,) are used whatever their errors. With rows known to be
-        `wrong`, and marked rows outside the training rows (`beside`), they show in which columns
-        odd cells are more often wrong.
+        Rows known to be `normal` (n,) are used whatever their errors. Normal rows, rows known to
+        be `wrong`, and marked rows outside the training rows (`beside`) show in which columns odd
+        cells are more often wrong.
         """
         large_groups = large_groups or LargeGroups()
         place = large_groups.places(X)
@@ -145,14 +145,14 @@ class CombinedScore:
         return model, model(X, errors, rows)
 
     def with_surprise(self, scores: FloatArray, surprise: FloatArray) -> FloatArray:
-        """Add other evidence r = -log p_r against each row to the scores of rows (n,).
+        """Add evidence r = -log p_r from relations between columns to the scores of rows (n,).
 
-        This is one more term of the harmonic mean, f (1/p_r - 1): 0 for a row without evidence.
+        The added term of the harmonic mean is f (1/p_r - 1), which is 0 without evidence.
         """
         return rounded(np.logaddexp(scores, self._evidence_term(surprise)), SCORE_BITS)
 
     def part_of_surprise(self, score: float, surprise: float) -> float:
-        """Part (0..1) of a row's score that is due to other evidence."""
+        """Return the part (0..1) of a row's score that is due to `surprise` (see above)."""
         return float(np.exp(min(float(self._evidence_term(np.array(surprise))) - score, 0.0)))
 
     def _evidence_term(self, surprise: FloatArray) -> FloatArray:
@@ -195,5 +195,5 @@ class CombinedScore:
         scores: FloatArray = np.logaddexp(whole, by_oddest) + APART * whole
         if is_marked and rows.parts is not None:
             scores += sums_of_lines(rows.parts * self.by_marks[:, None])
-        # For new rows, the fit and a later call differ by rounding.
+        # Drop the last bits, which differ between the fit and a later call.
         return rounded(scores, SCORE_BITS)

@@ -76,8 +76,7 @@ class CommonCurve:
             own = log_density(residual, of, least_log) - slope
             gain = own - best
             z = np.array([_vuong(line[cells]) for line, cells in zip(gain, of, strict=True)])
-            # Divide the level by the number of columns (Bonferroni), else chance rejects some
-            # columns.
+            # Bonferroni: divide the level by the number of columns, or chance rejects some.
             worse = z < ndtri(LEVEL / len(place))
             if not worse.any():
                 rival = others[others.sum(axis=(1, 2)).argmax()]
@@ -160,6 +159,6 @@ def _deviation(values: FloatArray) -> float:
 
 
 def _vuong(gain: FloatArray) -> float:
-    """Vuong's statistic of differences of log densities (n,); standard normal if there are none."""
+    """Return Vuong's statistic of log density differences (n,), standard normal for mean 0."""
     scatter = gain.std()
     return float(gain.mean() / scatter * np.sqrt(len(gain))) if scatter > 0 else 0.0

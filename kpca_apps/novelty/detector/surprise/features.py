@@ -29,9 +29,9 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 DEGREE = 3  # highest degree of the polynomials of a number
 # In a wide table, with more columns of numbers than this and more polynomials than this share of
 # its rows, a number contributes its scaled value alone: regressions on more features than rows fit
-# chance. Few columns gain from polynomials even if rows are few.
+# chance. A table of few columns gains from polynomials even if its rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
-# Least share of rows with a value for the value to be a state of its own, not a point on a scale.
+# A value is frequent, and gets an indicator instead of a scale, if this share of the rows has it.
 FREQUENT = 0.25
 FEWEST = 20  # at least this many values, other than frequent ones, are needed to estimate a scale
 # Polynomials use values clipped to the bulk of their column, slightly widened, or the cube of one
@@ -66,17 +66,15 @@ class AdditiveFeatures(Uncached):
     number: Annotated[IntArray, "v", Meta(ge=0)]  # matrix columns that have a scale
     # Index, among the features, of each number's z; the other polynomials follow.
     polynomial: Annotated[IntArray, "v", Meta(ge=0)]
-    # For each number: median and spread (IQR / 1.349) of its free values x, with t = asinh((x -
-    # median) / spread); both ends of the bulk of t; mean and deviation of t clipped to the bulk,
-    # for z.
+    # For each number: median and spread (IQR / 1.349) of its free values x; both ends of the bulk
+    # of t = asinh((x - median) / spread); mean and deviation of t clipped to the bulk.
     scale: Annotated[FloatArray, "6 v 1"]
     moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means and deviations of g polynomials
     indicator: Annotated[IntArray, "a", Meta(ge=0)]  # indices among the features
     source: Annotated[IntArray, "a", Meta(ge=0)]  # matrix column of each indicator
     # Value that each indicator stands for; NaN if the matrix column is itself an indicator.
     equals: Annotated[FloatArray, "a", "NaN too"]
-    # Number, from 0, of the set of each indicator: the levels of a category, or a number's frequent
-    # values.
+    # Index of each indicator's set: the levels of a category, or the frequent values of a number.
     state: Annotated[IntArray, "a", Meta(ge=0)]
     group: Annotated[IntArray, "p", Meta(ge=0)]  # column group of each feature, not decreasing
 
@@ -163,8 +161,7 @@ class AdditiveFeatures(Uncached):
 
     def __call__(self, X: FloatArray) -> FeatureRows:
         """Return the features of rows (n, d); each row depends on itself alone."""
-        # One line for each feature: writing columns, and arithmetic on short lines, takes several
-        # times as long.
+        # One line per feature: writing columns or short lines would take several times as long.
         lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
         if len(self.indicator):
             cells, equals = X.T[self.source], self.equals[:, None]

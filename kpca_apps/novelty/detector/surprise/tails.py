@@ -12,14 +12,13 @@ from msgspec import Meta
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Share of the values on its side that are nearer to the median than each knot. Beyond the last
-# knot, a Pareto tail goes through the knot and the value that 3 % of the side exceed.
+# Knots are quantiles of the values on each side of the median. Beyond the last knot, a Pareto tail
+# goes through the knot and the value that 3 % of the side exceed.
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
-FLOOR = 0.05  # added to distances (in standard deviations of a column) before the division
-# Largest Pareto exponent, for columns that end sharply: a value twice as far out is 2^16 times as
-# rare.
+FLOOR = 0.05  # added to the distance from median to last knot before distances are divided by it
+# Largest Pareto exponent, for columns that end sharply: twice as far out is 2^16 times as rare.
 LARGEST_EXPONENT = 16.0
 # Few values cannot distinguish a sharp end from a long tail, and a value far out stretches the tail
 # it is measured by. The shape (1 / exponent) is therefore shrunk to 1/5, with the weight of ten
@@ -28,10 +27,10 @@ LARGEST_EXPONENT = 16.0
 # .16 to .21, and residuals of normal columns .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
 EXTREME_KNOTS, KNOTS = 64, 512  # number of values that represent a curve: the most extreme, and all
-# Quantiles that define an exponential tail; its least excess, in logarithms, over the counted tail
-# to replace it, so that ordinary tails stay as counted.
+# Quantiles that define an exponential tail, and the logarithm subtracted from this tail before the
+# larger of it and the counted tail is taken, so that ordinary tails stay as counted.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
-# Least distance of both quantiles, below which rounding would dominate: all rows score alike.
+# Least distance between the two quantiles: if all rows score alike, only rounding separates them.
 LEAST_REACH = 1e-3
 # Largest surprise (-log of a share), as shares are counted among fewer than e^50 rows.
 LARGEST_SURPRISE = 50.0
@@ -88,7 +87,7 @@ class TwoTails:
         return cls(knots.copy(), exponents * (n_seen > 0), of_logs)
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Return -log of the share of the side's values that are at least as far out, (v, n)."""
+        """Return -log of the share of values on the same side at least as far out, (v, n)."""
         middle, n = len(SHARES) - 1, values.shape[1]
         # A value equal to several knots counts as the knot nearest to the median.
         passed, beyond = np.zeros(values.shape, dtype=np.int8), np.empty(values.shape, dtype=bool)

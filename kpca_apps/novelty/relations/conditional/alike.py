@@ -23,7 +23,7 @@ class RowsAlike(NamedTuple):
 def contradicted(
     row: int, column: str, seen: str, expected: str, log_p: float, alike: RowsAlike
 ) -> Evidence:
-    """Return evidence against a cell; `expected` is empty if the others are empty or disagree."""
+    """Return evidence against a cell; `expected` is empty if similar rows are empty or disagree."""
     names = defaultdict[str, list[str]](list)
     for name, text in alike.shared:
         names[text].append(quoted(name))

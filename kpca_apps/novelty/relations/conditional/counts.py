@@ -41,11 +41,13 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
 # Least gain of a predictor: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # largest number of predictors of a column
-MOST_TRIED = 50_000  # largest number of column pairs: of nearby columns, if there are over 316
+MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, only nearby ones
 ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to values found twice
 MOST_BY_RIGHT = 0.1  # share of correct values among those that occur once; if less, all are errors
 AGREEING = 0.75  # least share of similar rows that must agree on another value
-LEAST_AGREEING, UNDECIDED = 5, 0.1  # to expect a value: least number of rows, largest P(others)
+# A value is expected if at least this many similar rows have it, and if the probability of all
+# other values is below UNDECIDED.
+LEAST_AGREEING, UNDECIDED = 5, 0.1
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
 DENSE = 8  # largest ratio of possible pairs to rows for which counts fill a dense array
@@ -183,7 +185,7 @@ def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
 
 
 def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
-    """Return the levels' texts, each with its number ("value") or else its key word ("word")."""
+    """Return texts of levels, their numbers ("value") and, where these are null, keys ("word")."""
     numbers = np.full(len(levels.texts), np.nan)
     if spec.format is not None:
         numbers = levels.read(spec.format).values
@@ -212,8 +214,7 @@ class _Groups(NamedTuple):
         n_rows = np.bincount(group, counts).astype(np.int64)
         last = np.cumsum(n_kinds) - 1
         before = np.where(n_kinds > 1, last - 1, last)
-        # Find runs of equal counts in a group, the number of rows before each run, and up to its
-        # end.
+        # Find runs of equal counts in a group; count the rows before each run and up to its end.
         changes = (np.diff(of_group) != 0) | (np.diff(ordered) != 0)
         starts = np.flatnonzero(np.r_[True, changes][: len(order)])
         ends = np.append(starts[1:], len(order)) - 1
@@ -233,8 +234,8 @@ class Judgement(NamedTuple):
 
     has_given: BoolArray  # whether the row has the predicting value
     log_p: FloatArray  # log probability of values at most as likely; 0 without other rows
-    # Whether the cell counts in `log_other`: a value is expected, the group has the cell's value,
-    # or the predicting value is unseen.
+    # Whether the cell counts in `log_other`: if a value is expected, if the group has the cell's
+    # value, or if the predicting value is unseen.
     decides: BoolArray
     log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
     log_right: FloatArray  # log probability of a correct cell with a value other than expected

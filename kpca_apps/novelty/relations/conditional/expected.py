@@ -1,8 +1,8 @@
 """How far numbers are from their expected values, and how rare such distances are.
 
-A predictor gives each row an expected number and a ratio: the distance from that number over the
-usual distance. The ratios have a Pareto tail through two of their quantiles. A number is called
-wrong if its p-value keeps the false discovery rate (Benjamini and Hochberg 1995).
+A predictor gives each row an expected number and a ratio: the distance from that number divided by
+the usual distance. The ratios have a Pareto tail through two of their quantiles. Numbers are called
+wrong up to the p-value that keeps the false discovery rate (Benjamini and Hochberg 1995).
 
 References
 ----------
@@ -43,7 +43,7 @@ class Ratios(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """How rare a predictor's ratios of distance to usual distance are."""
+    """Tail of a predictor's ratios (distance over usual distance), which gives p-values."""
 
     tail: UpperTail  # tail of the log ratios
     limit: Annotated[float, Meta(ge=-1e3, le=0)]  # log p-value up to which numbers are called wrong

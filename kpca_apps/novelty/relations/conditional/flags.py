@@ -26,8 +26,8 @@ MOST_VALUES = 10  # largest number of values of a column judged here
 LEAST_ALIKE = 50  # least number of rows that agree in all other columns
 LEAST_NATS = 20.0  # least mutual information of two related columns, over all rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
-# Largest ratio of a value's share among similar rows to its share among all rows: to count, to be
-# evidence. Least share of similar rows that must agree on another value.
+# A value counts if its share of similar rows is below CONTRADICTED times its share of all rows. It
+# is evidence against its cell if below CLEARLY times, and if AGREEING of the similar rows agree.
 CONTRADICTED, CLEARLY, AGREEING = 0.2, 0.05, 0.95
 UNSEEN = 3  # rule of three: at most 3 / n of all rows hold a value unseen in n rows
 
@@ -80,7 +80,7 @@ class _Judged(NamedTuple):
     share: FloatArray  # share of the value; 1 if it is not contradicted
     clear: BoolArray  # whether the value is clearly wrong
     place: IntArray  # index of the combination in `keys`
-    n_rows: IntArray  # number of other rows that agree
+    n_rows: IntArray  # number of other rows that agree in the other columns
 
 
 @dataclass(frozen=True, eq=False)

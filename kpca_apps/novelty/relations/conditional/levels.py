@@ -5,13 +5,13 @@ well each column predicts in general, so one wrong cell does not make the others
 count as missing, as all values of a row may be new.
 
 A cell spelt like the expected value is a misspelling (`writing.py`): its probability is multiplied
-by the share of other values spelt as closely. Counts are repeated without misspellings.
+by the share of values at least as close to the expected one. Misspellings are then not counted.
 
 A cell is wrong if most similar rows agree on another value, at a false discovery rate learned with
 the counts (Benjamini and Hochberg 1995). Wrong cells among the training rows make it an upper
 bound. Rarity counts for misspellings only, because new values are rare whether right or wrong. If
 cells contradict each other, the one with most contradictions is wrong, and its own evidence is
-discarded. A column that is odd in most rows with a level of another is an exception, not an error.
+discarded. A column that is odd in most rows with a level of another column is no error there.
 
 References
 ----------
@@ -62,12 +62,13 @@ MOST_DISTINCT = 0.9  # largest share of distinct values; with more, too few valu
 FALSE_DISCOVERIES = 0.2  # largest rate of false discoveries among cells of a column called wrong
 LEAST_ODD = 0.25  # probability above which cells are not examined
 SEVERAL = 2  # least number of columns against a cell where exceptions to one column are common
-# A cell with SUSPECT times the contradictions of any candidate is itself suspect, and is called
-# wrong if its probability is below CLEARLY_WRONG.
+# A cell with over SUSPECT times the contradictions of each odd cell of its row is examined in
+# their place, and called wrong if its probability given another column is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # least number of rows of an exception, which must also be most rows of the level
-# A cell is always wrong if unexpected values have a smaller probability than this: filled cells,
-# missing cells. Largest share of missing cells in a column where missing cells may be wrong.
+LEAST_BY_RULE = 3  # least number of rows of an exception; it must also cover most rows of the level
+# Probabilities of values other than the expected one up to which a filled cell, or a missing cell,
+# is odd even if its own value is probable; a missing cell only if its column has at most the share
+# MOST_MISSING of missing cells.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Largest difference of contradictions (nats) of tied cells; the less probable cell is then wrong.
 TIE = 1e-3
@@ -85,8 +86,7 @@ class JudgedCells:
     numbers: tuple[Evidence, ...]  # evidence against numbers
 
 
-# (column, other column, code): as a rule, the column is odd in rows with that level of the other
-# column.
+# (column, other, code): as a rule, the column is odd in rows with that level of the other column.
 Exceptions = tuple[
     tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)]], ...
 ]
@@ -176,7 +176,7 @@ class LevelRelations:
         named = {(of.row, of.column) for of in found}
         place = {of.name: number for number, of in enumerate(columns)}
         at = np.array([of.row for of in flags], dtype=np.int64)
-        # Drop flags of cells that are already called wrong, or that a wrong cell contradicts.
+        # Drop evidence of `flags` against cells called wrong, or that a wrong cell contradicts.
         found += (
             of
             for of, is_exception in zip(flags, rows.are_exceptions(at), strict=True)
@@ -211,8 +211,9 @@ class _Odd(NamedTuple):
 
     row: IntArray
     target: IntArray
-    log_p: FloatArray  # log probability, multiplied by the factor of the spelling
-    likeness: FloatArray  # log share of values spelt as close to the expected value
+    log_p: FloatArray  # log probability of the cell plus `likeness`; `log_right` if that is 0
+    # Log share of values spelt at least as close to the expected value as this cell; 0 if far off.
+    likeness: FloatArray
     expects: BoolArray  # whether similar rows agree on another value
     recurs: BoolArray  # whether a misspelling is too frequent for a typing error
 
@@ -296,7 +297,7 @@ class _Rows:
             n_cells, codes = np.append(column.counts, 1), self.cells[b].codes[row[at]]
             most = np.maximum(RARE_CELLS, n_cells[expected] / TIMES_RARER)
             recurs[at] = (likeness[at] < 0) & (n_cells[codes] > most)
-            # Exceptions are wrong only if they are rare, or if several columns contradict the cell.
+            # If exceptions to a relation are common, several columns must contradict a wrong cell.
             n_against, n_for = self.n_against[row[at], b], self.n_for[row[at], b]
             is_wrong = (rare | (n_against >= SEVERAL)) & (n_for <= np.maximum(n_against, 1))
             expects[at] &= is_wrong | (likeness[at] < 0) | (codes == column.missing)
@@ -307,7 +308,7 @@ class _Rows:
 
     @cached_property
     def sure(self) -> FloatArray:
-        """Log probability of other values below which each cell is always wrong, (n, columns)."""
+        """Log probability of other values up to which each cell is odd, (n, columns)."""
         gaps, sure = [], np.full((len(self.cells), len(self.own)), np.log(SURE))
         for column in self.columns:
             is_full = column.counts[-1] <= MOST_MISSING * column.counts.sum()
@@ -363,7 +364,7 @@ class _Rows:
         return relation.judge(self.columns, codes, self.own[rows])
 
     def _likeness(self, target: int, rows: IntArray, expected: IntArray) -> FloatArray:
-        """Return the log share (r,) of values spelt as close to the expected one as the cell."""
+        """Return the log share (r,) of values at least as close to the expected one as the cell."""
         column, cells = self.columns[target], self.cells[target]
         likeness, seen = np.zeros(len(rows)), cells.levels.codes[rows]
         is_other = (seen >= 0) & (cells.codes[rows] != expected)

@@ -22,7 +22,7 @@ from kpca_apps.novelty.relations.conditional.writing import Writing
 from kpca_apps.novelty.result import NEW
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-ODD = 0.01  # largest probability of a new level for new levels to be odd
+ODD = 0.01  # new levels are odd in a column where their probability is below this
 
 
 def find_new_levels(

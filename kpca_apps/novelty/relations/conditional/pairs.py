@@ -24,9 +24,9 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
-# Least rank correlation, number of rows to compute it from, largest number of predictors.
+# Least rank correlation; number of rows to compute it from; most predictors of a column.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
-NEARER = 0.5  # largest median distance, relative to that from the column's median
+NEARER = 0.5  # largest median distance from predictions, relative to that from the column's median
 MOST_NUMBERS = 200  # largest number of columns; pairs of more would fill half the model file
 INTERVALS, LEAST_ROWS = 40, 25  # largest number of intervals, least number of rows in each
 # Least usual distance in an interval, relative to that of all rows and to the column's spread (for
@@ -41,7 +41,7 @@ class Paired:
 
     spec: ColumnSpec  # column of the predicted number
     other: ColumnSpec  # column that predicts it
-    by_logs: bool  # whether logarithms of both are compared
+    by_logs: bool  # whether logarithms of both columns are compared
     slope: Annotated[float, FINITE]
     at: Annotated[FloatArray, "b", FINITE]  # medians of `other` in its intervals, increasing
     left: Annotated[FloatArray, "b", FINITE]  # median residuals in the intervals, in the same order

@@ -25,7 +25,7 @@ from kpca_apps.tables.table import Table
 # Least share of a level's rows that are in order without repetition; least mean number of rows of a
 # level; least share of rows with two neighbours.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
-NEARER = 0.5  # largest median distance from the line, relative to that from the median
+NEARER = 0.5  # largest median distance from the line, relative to that from the level's median
 NEIGHBOURS = 4  # number of rows that determine an expected number: two on each side
 ALL = -1  # index of the level column if all rows form one sequence
 

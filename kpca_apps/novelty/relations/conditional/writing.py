@@ -1,9 +1,9 @@
-"""Whether two values of a column are spelt alike, and how few other values are spelt as close.
+"""Whether two values of a column are spelt alike, and how few other values are as close.
 
 The distance is that of optimal string alignment: letters left out, added, replaced, or exchanged
-with a neighbour. Codes often differ by one or two letters, names do not, so the number of values as
-close matters. Counts of letters give a fast lower bound of distances. If a value has a letter that
-no other value has, only values with such a letter are counted.
+with a neighbour. Codes often differ by one or two letters, names do not, so the number of equally
+close values matters. Counts of letters give a fast lower bound of distances. If a value has a
+letter that no other value has, only values with such a letter are counted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MOST_EDITED = 0.25  # largest share of mistyped letters; one mistyped letter is 
 RARE_CELLS, TIMES_RARER = 2, 20  # most cells of a misspelling: 2, or 1 / 20 of the correct value's
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
 MAX_COMMON, LONGEST = 1_000, 400  # largest numbers of (most common) levels and of characters
-ALIKE = 0.1  # a value is misspelt if a smaller share of values is as close to the expected one
-CLOSE = 0.1  # pseudo-count of values that are as close
+ALIKE = 0.1  # a value is misspelt if less than this share is as close to the expected value
+CLOSE = 0.1  # pseudo-count of equally close values
 
 
 class Writing:
@@ -51,7 +51,7 @@ class Writing:
         return int(near[best]) if likeness and likeness[best] < np.log(ALIKE) else -1
 
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
-        """Return the log share of values as close to the expected one as `seen`; 0 if far off."""
+        """Return the log share of values at least as close to the expected one; 0 if far off."""
         text = self._texts[expected]
         longest = max(len(text), len(seen))
         if n_seen >= self._counts[expected] or longest > LONGEST:

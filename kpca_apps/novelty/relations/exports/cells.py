@@ -128,7 +128,7 @@ CELLS: dict[str, Callable[[Dialect, str], str]] = {
 def why_left_out(
     rule: AnyRule, columns: Mapping[str, RuleColumn], *, has_texts: bool = False
 ) -> str:
-    """Return why another program may not find the rows that break a rule; empty if it does.
+    """Return why another program may miss rows that break a rule; empty if it finds them all.
 
     The program may write numbers and dates differently as text, unless it `has_texts`: the cells of
     text files, unchanged.

@@ -1,8 +1,8 @@
 """Rules as checks for dqx of Databricks Labs: YAML that `DQEngine` applies to Spark frames.
 
 Each check is a ``sql_expression`` in Spark's SQL that is true where a row breaks the rule. Spark
-has no order of rows and no times of day; comments name the rules left out for that. Texts are
-quoted so that JSON and YAML read them alike, and no name can end one.
+has no order of rows and no times of day; comments name the rules left out for that reason. Texts
+are quoted so that JSON and YAML read them alike, and no name can end its quotes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SPARK = Dialect(
     literal=_spark_literal,
     text="STRING",
     replaced=_replaced,
-    seconds=lambda date: f"CAST(CAST({date} AS TIMESTAMP) AS DOUBLE)",  # a date has no seconds
+    seconds=lambda date: f"CAST(CAST({date} AS TIMESTAMP) AS DOUBLE)",  # DOUBLE needs a TIMESTAMP
     has_form=lambda text, form: f"{text} RLIKE " + _spark_literal(rf"\A{code_pattern(form)}\z"),
 )
 

@@ -35,7 +35,7 @@ _SLOPE = 0.03  # largest relative difference of slopes that agree
 _FEWEST_VALUES = 5  # least number of distinct values for a slope other than 1 and -1
 _FINE = 20.0  # least range of the middle 95 % of a column, in units of the tolerance
 _COARSE = 0.03  # relative rounding error above which a value does not count in products
-_MOST_COUNTED = 20.0  # largest median of a column of counts; counts are exact
+_MOST_COUNTED = 20.0  # integers with a median up to this are counts, which are exact
 _MOST_RELATIVE = 0.02  # largest relative tolerance of a product
 _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     exponents
@@ -43,7 +43,7 @@ _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
 _MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # most columns tried
-_MOST_OF_FOUR = 40  # largest number of columns for which sums of four and of runs are tried
+_MOST_OF_FOUR = 40  # largest number of columns to try sums of four columns and totals of runs
 _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
@@ -157,8 +157,7 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
     for groups, signs in _summed(len(numbers.names)):
         size = len(signs)
-        # Solve for the column that is the sum of the others, or for the last column (often a
-        # total).
+        # Solve for the column that is the sum of the others, or else for the last, often a total.
         lone = [place for place, sign in enumerate(signs) if signs.count(sign) == 1]
         first = lone[0] if (size > 3 and lone) or len(lone) == 1 else size - 1
         others = [place for place in range(size) if place != first]
@@ -507,7 +506,7 @@ def _simplest(
 ) -> _Made | None:
     """Make a rule with the smallest tolerance that holds, and the shortest constants.
 
-    A larger tolerance is used only if many more rows satisfy it, as those rows differ by rounding.
+    A larger tolerance is used only if it explains many more rows: so many differ by rounding only.
     """
     found, broken = None, 1.0 - NEARLY
     for tolerance in tolerances:

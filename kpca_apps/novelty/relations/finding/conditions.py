@@ -20,12 +20,12 @@ _FILLED = 0.5  # least share of filled cells in the rows with the rule's levels
 _CLEARLY = 0.99  # least share of the rows empty in the other column that are empty in this one
 _MOST_TOGETHER = 3  # largest number of columns that are empty in the same rows
 _ALIKE = 0.8  # least Jaccard index of these columns' empty rows
-_MORE = 1.25  # least ratio of a column's empty cells to the empty cells of its condition
+_MORE = 1.25  # least ratio of empty cells in a column to those in the column that conditions it
 _FEW_NAMED = 3  # largest number of levels in a rule; or half of all levels, if more
 
 
 def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
-    """Find columns that are empty unless another has some levels, or any value.
+    """Find columns that are empty unless another column has certain levels, or any value.
 
     Each rule comes with the share of filled cells in the rows where it allows values.
     """

@@ -1,7 +1,7 @@
 """Find the rules of a table in a sample of its rows, and check them on all rows.
 
-Only one of equal columns is used. Rules between columns must pass a permutation test
-(`evidence.py`), and rules that follow from others are removed.
+Of columns with equal values, only the first is used. Rules between columns must pass a permutation
+test (`evidence.py`), and rules that follow from others are removed.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _equations(
 ) -> list[kinds.Linear | kinds.Product]:
     """Find formulas of numbers and of times between dates.
 
-    Leave columns that identify rows (`naming`) out of lines: they rise with all others that do.
+    Columns that identify rows (`naming`) are left out of lines: any two that rise fit one.
     """
     cells, rng = sample.cells, sample.rng
     dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
@@ -157,7 +157,7 @@ def _independent(
             kept.append(rule)
             if not rule.offset:
                 proportional.add(equation)
-    # Find columns that are proportional because of the sums, such as gross, net and tax.
+    # Find columns that sums make proportional, such as gross, net and tax.
     for first, second in combinations(sorted({name for rule in kept for name in rule.columns}), 2):
         if proportional.ties(first, second):
             logs.add({first: 1.0, second: -1.0})

@@ -32,9 +32,9 @@ _REPEATS = 0.5  # least share of rows with a repeated key
 _MOST_ALIKE = 4  # largest number of equal exceptions to a key; more are a second value
 _MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
-_NEIGHBOURS = 0.5  # largest share of neighbouring numbers with one value, for codes
-_CHANGES = 5  # least number of changes of the value over increasing numbers
-_FEW_NUMBERS, _DENSE = 30, 0.3  # codes: at most so many integers, or this share of their range
+_NEIGHBOURS = 0.5  # numbers are codes if at most this share of neighbours has the same value
+_CHANGES = 5  # ... or if the value changes this often, without exceptions, as numbers increase
+_FEW_NUMBERS, _DENSE = 30, 0.3  # keys: at most this many integers, or this share of their range
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
 _SPARE = 0.005  # share of exceptions that an intermediate column may add
 _ROWS = 4_000  # number of rows on which a key is tried: all rows of some of its values
@@ -139,8 +139,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
         if n_values < NEARLY * n_known:
             continue
         alike = [float(np.sum((levels.counts[name] / n) ** 2)) for name in pair]
-        # Expected number of rows that equal another row in both columns, if the columns are
-        # independent.
+        # Number of rows expected to equal another row in both columns if these are independent.
         n_expected = n * (1 - np.exp(-n * alike[0] * alike[1]))
         if tail(0, n_expected) > LEVEL / n_tried:
             continue
@@ -232,7 +231,7 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
-        # A pair through an intermediate column follows unless it has far fewer exceptions.
+        # Drop a pair implied through a third column, unless it has far fewer exceptions.
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first

@@ -21,8 +21,8 @@ from kpca_apps.novelty.relations.rule import Order
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
-# Words in rising order: if two names differ only in two of these words, the first names the lower
-# column.
+# Groups of words in rising order: if two names differ only in two words of a group, the column with
+# the earlier word is the lower one.
 _RISING = [
     words.split()
     for words in """
@@ -35,10 +35,10 @@ _RISING = [
     .replace("\n", "|")
     .split("|")
 ]
-_CLEARLY = 0.99  # least share of rows in order, for numbers without rising names
+_CLEARLY = 0.99  # least share of rows in order, for numbers whose names show no order (`_RISING`)
 _FEW_VALUES = 5  # number of distinct values below which all rows must be in order
 _NEAR = 0.2  # largest difference that counts as near 0, relative to the median difference
-_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of differences near 0: fine scale, coarse scale
+_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of differences near 0; equal to 0 if coarse
 _FEWEST_NEAR = 10  # least number of differences near 0
 _ACROSS = 0.1  # largest ratio of rows out of order to rows in order, near 0
 _TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation: absolute, in standard errors
@@ -46,9 +46,9 @@ _MIN_ROWS = 20
 
 
 def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
-    """Find columns that are at most another, and show it by names and correlation, or by values.
+    """Find orders of columns: those shown by names and correlation, and those shown by values.
 
-    Only the orders shown by values need a permutation test.
+    Only orders shown by values need a permutation test.
     """
     values = numbers.values
     by_name, by_values = [], []

@@ -106,7 +106,7 @@ def _outgrown(form: str, known: pl.Series, forms: pl.Series) -> bool:
 
 
 def _bounds(values: FloatArray, name: str) -> tuple[float, float] | None:
-    """Return the bounds of numbers, if they are natural or a scale."""
+    """Return the bounds of numbers if these are natural (0, 1, 100) or the ends of a scale."""
     distinct, counts = np.unique(values, return_counts=True)
     if (top := _scale_top(distinct, counts)) is not None:
         return float(distinct[distinct >= 0][0]), top
