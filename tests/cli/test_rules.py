@@ -1,3 +1,5 @@
+"""Tests of kpca novelty rules."""
+
 from __future__ import annotations
 
 import json
