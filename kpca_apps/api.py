@@ -75,7 +75,7 @@ from kpca_apps.tables.write import Added
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 
-# Options that are keywords of a call, except tables and workers.
+# Names of the options that functions take as keywords, without tables and workers.
 OPTION_NAMES = {one.name for one in fields(NoveltyOptions)} - {
     *("accept", "marks", "workers", "scheduler", "work_dir")
 }
@@ -487,8 +487,8 @@ def screen_table(
     sigma, components : float, optional
         For method "hoffmann". `sigma` is the width of the kernel exp(-r^2 / (2 sigma^2)), in
         standard deviations of the columns; by default, 2 sigma^2 is the median squared distance of
-        two rows. `components` is their number, or the share of variance that they explain (default
-        0.8).
+        two rows. `components` is the number of components, or the share of variance that they
+        explain (default 0.8).
     ridge : float, optional
         For method "blocks": ridge of the Tikhonov filter, relative to the total variance.
     n_landmarks : int, optional
@@ -891,7 +891,7 @@ def _judged(
         if isinstance(given, str | Path):
             found.append(read_table(given) if name == "accept" else read_marks(given))
         elif given is not None:
-            # The index of judged rows names them only if the table's index names its rows.
+            # The index of the judged rows is used only if the table's index names the table's rows.
             table = given
             if not isinstance(given, Table):
                 table = read_frame(given, name=name, by_index=by_index, in_memory_rows=inf).table
@@ -929,7 +929,7 @@ def _names(option: str, given: Columns | None) -> tuple[str, ...]:
 def _options(
     keywords: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
 ) -> ScreeningOptions:
-    """Combine the options; columns that are categories in the frame remain so by default."""
+    """Combine the options; by default, categorical columns of a frame stay categorical."""
     names = {name: _names(name, keywords[name]) for name in LISTS}
     label = None if keywords["label"] is None else column_name(keywords["label"])
     spoken_for = {*names["exclude"], *names["numeric"], *names["categorical"], *names["by"]}
@@ -986,7 +986,7 @@ def _working(
         yield Execution(workers, finished=finished)
 
 
-_screened_in: list[int] = []  # the process that screened a table first
+_screened_in: list[int] = []  # id of the first process that screened a table
 
 
 def _refuse_forked() -> None:

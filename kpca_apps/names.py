@@ -18,9 +18,9 @@ _MAX_STEM = 50
 _MAX_NOTES = 20
 _LISTED = 5  # largest number of names quoted in one sentence
 MISSING = "(missing)"  # text shown for an empty cell
-_CELL, _BEFORE = 40, 6  # most characters of a shown cell; most shown before its first difference
+_CELL, _BEFORE = 40, 6  # largest numbers of characters of a cell, and before a difference
 _WORDS = re.compile(r'[^\W\d_]|"')
-_SHOWN, _REASON = 40, 120  # most characters of a shown invalid value; most characters of a reason
+_SHOWN, _REASON = 40, 120  # largest numbers of characters of an invalid value, and of a reason
 _OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
 
 # Categories of characters that break, reorder or vanish in a one-line message: controls,
@@ -48,7 +48,8 @@ _PASSWORD = re.compile(
     r".*[@\uff20\ufe6b]",  # urlsplit also accepts wide and small forms of @
     re.DOTALL,
 )
-# Without a user, the colon precedes a port; other text is a password whose host is missing.
+# In a PostgreSQL address without an @, digits after the colon are a port. Any other text there is
+# taken for a password whose host was forgotten.
 _NO_PORT = re.compile(
     r"\A((?:--[\w-]+=)?\s*postgres(?:ql)?:/{1,2}[^/?#@\[]*:)(?!\d*(?:[/?#,]|\Z))[^/?#@]*(?![^/?#]*@)",
     re.I,

@@ -314,7 +314,7 @@ KEYWORDS = {  # flag -> keyword of the Python functions
 
 
 _FLAG = re.compile(r"(?<![^ (])--[\w-]+(?=[).,;:]*(?: |\Z))")  # a word that looks like an option
-# A quotation; inside words it may contain quotes.
+# A quotation, which may contain quotes inside words.
 _QUOTED = re.compile(r"""((?<![^\s(\[])".*?"(?=[\s.,;:?!)\]]|$))""", re.DOTALL)
 
 

@@ -43,7 +43,7 @@ class Console:
             _write("".join(f"{line}\n" for line in wrapped(text) or [""]))
 
     def lines(self, lines: list[str]) -> None:
-        """Write lines that already have a layout to stderr."""
+        """Write lines to stderr, cut to the width of the terminal instead of wrapped."""
         if not self.quiet:
             _write("".join(f"{one_line(line, terminal_width())}\n" for line in lines))
 

@@ -15,7 +15,7 @@ from kpca_apps.system.interrupts import ENDING
 # Threshold of the garbage collector. With CPython's default (700), collecting the objects of
 # imports and figures takes a tenth of the time of a command on a small table.
 NEW_OBJECTS = 1_000_000
-# Seconds from a signal until the process is killed; seconds for its exit handlers.
+# Seconds from a signal until the process is killed; further seconds if it is already exiting.
 PATIENCE, FAREWELL = 1.2, 0.4
 
 

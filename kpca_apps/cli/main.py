@@ -121,7 +121,7 @@ def _require_encodable(word: str) -> str:
 
 
 class _InterruptError(KeyboardInterrupt):
-    """Raised at a signal. A plain KeyboardInterrupt would make Python end by SIGINT in ``exec``."""
+    """Raised at a signal. After a plain KeyboardInterrupt in ``exec``, Python ends by SIGINT."""
 
 
 @contextmanager

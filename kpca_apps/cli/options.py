@@ -77,7 +77,7 @@ class CarefulCommand(TyperCommand):
         return ["[OPTIONS]", *(str(one.metavar) for one in arguments)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse words; raise ConfigError for a missing value, as that of an unset variable."""
+        """Parse words; raise ConfigError for a missing value, such as an unset shell variable."""
         if ctx.resilient_parsing:  # shell completion of an unfinished line
             return super().parse_args(ctx, args)
         options: dict[str, Any] = {
@@ -87,7 +87,7 @@ class CarefulCommand(TyperCommand):
             if flag.startswith("-")
         }
         waiting = ""  # option whose value is the next word
-        given: dict[str, str] = {}  # flags given so far of options with an opposite
+        given: dict[str, str] = {}  # option that has a negative flag -> the flag given
         for word in args:
             flag, sign, value = word.partition("=")
             if not word or (sign and not value and flag in options):
@@ -125,7 +125,7 @@ class CarefulCommand(TyperCommand):
 
 
 def _reconcile(ctx: Any) -> None:
-    """Let a threshold on the command line replace the config file's, and add up --hide columns."""
+    """Let a threshold of the command line replace the config file's; join --hide of both."""
     config = ctx.default_map or {}
     typed = [n for n in ctx.params if ctx.get_parameter_source(n).name == "COMMANDLINE"]
     panels = {one.name: getattr(one, "rich_help_panel", None) for one in ctx.command.params}
@@ -227,7 +227,7 @@ def command(
                 one.name,
                 Parameter.KEYWORD_ONLY,
                 default=typer.Option(one.default, *flags, **more),
-                annotation=hint if len(numbers) < 2 else float | None,  # Typer lacks int | float
+                annotation=hint if len(numbers) < 2 else float | None,  # Typer refuses int | float
             )
 
         def run(**values: Any) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kpca_apps.report.result_json import Result
 
 REPORT_FILE = "report.html"
-# Details that only some commands record.
+# Details that only some commands record, and their types.
 _DETAILS: dict[str, Any] = {
     "seconds of images": dict[str, float],
     "version of the table": str,
@@ -73,7 +73,7 @@ class Clock:
 
 
 def near(path: AnyPath) -> AnyPath:
-    """Return a path relative to the working folder if it is below, else the path itself."""
+    """Return a path inside the working folder as a relative path, other paths unchanged."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 

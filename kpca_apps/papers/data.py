@@ -103,7 +103,7 @@ class PaperData:
         return train[:, 1:], numbers[0], test[:, 1:], numbers[1]
 
     def segmentation(self) -> tuple[Matrix, NDArray[np.str_], Matrix, NDArray[np.str_]]:
-        """Return attributes (n, 19) and class names of ``.data`` (210) and ``.test`` (2,100)."""
+        """Return attributes (n, 19) and classes of ``.data`` (n = 210) and ``.test`` (2,100)."""
         parts: list[NDArray[np.generic]] = []
         for file in FILES["segmentation"]:
             lines = self._bytes(file).decode("ascii").splitlines()

@@ -23,7 +23,7 @@ from kpca_apps.system.blas import one_blas_thread
 def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
     """Return images (n, height width) resampled at q x q points, ``(n, q^2)``.
 
-    Inner products keep their size as q changes; for height = width = q, they are those of pixels.
+    Inner products keep their size as q changes; for height = width = q, they are of the pixels.
     """
     # A row becomes a function f on the unit square, linear between pixel centres. The inner product
     # is the midpoint sum of the integral, and Polynomial(d) is (f_x.f_y)^d:
@@ -35,8 +35,8 @@ def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
 def smoothed(X: Matrix, height: int, width: int, sigma: float) -> Matrix:
     """Return images whose inner products x.y are sum_uv x_u c(u, v) y_v of the given images.
 
-    ``sigma`` is the standard deviation of c in pixels. To filter the images with a Gaussian of
-    width s corresponds to sigma = s sqrt(2).
+    ``sigma`` is the standard deviation of c in pixels. Filtering the images with a Gaussian
+    of width s is the case sigma = s sqrt(2).
     """
     # c is a Gaussian of the distance between pixels u and v, scaled so that the weights of a pixel
     # sum to 1 far from the border (eq. 70).
@@ -139,7 +139,7 @@ class MercerCheck:
 
     @property
     def negative_share(self) -> float:
-        """Sum of the absolute negative eigenvalues over that of all eigenvalues, in [0, 1]."""
+        """Share of the negative eigenvalues in the sum of absolute eigenvalues, in [0, 1]."""
         size = np.abs(self.eigenvalues)
         return float(size[self.eigenvalues < 0.0].sum() / size.sum())
 

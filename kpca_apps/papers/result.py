@@ -25,7 +25,7 @@ class Claim:
     tolerance: float | None  # largest difference that counts as equal; None for a statement
     verdict: Verdict
     why: str = ""  # the condition, or the reason why the claim does not hold
-    source: str = ""  # the text, such as "1996 report, B.2", if not the experiment's own paper
+    source: str = ""  # the publication, such as "1996 report, B.2", if not the experiment's
 
     def __post_init__(self) -> None:
         if self.verdict == "reproduced with a condition" and not self.why:

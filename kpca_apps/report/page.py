@@ -18,8 +18,8 @@ from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural,
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_SENTENCE = 400  # most characters of a warning or setting
-LONGEST_WORD = 20  # length of a word in a title up to which it fits on a phone
+MAX_SENTENCE = 400  # largest number of characters of a warning or setting
+LONGEST_WORD = 20  # largest number of characters of a word that fits into a title on a phone
 PART = ".kpca-screening"  # CSS class of a part in another page; the style applies only inside
 # How Jupyter, VS Code, Colab and documentation sites mark a light or dark theme.
 LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'

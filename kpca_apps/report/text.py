@@ -9,8 +9,8 @@ from kpca_apps.names import in_prose as in_prose
 from kpca_apps.names import visible
 
 ELLIPSIS = "\u2026"
-MOST_READ = 4  # characters that are read for each character shown, as white space is collapsed
-MAX_NAME = 60  # most characters of a column name or a cell in a sentence
+MOST_READ = 4  # number of characters read per character shown, as white space is collapsed
+MAX_NAME = 60  # largest number of characters of a column name or a cell in a sentence
 
 
 class Verbatim(str):

@@ -41,8 +41,7 @@ def one_blas_thread() -> Iterator[None]:
     finally:
         try:
             _leave(me)
-        # An interrupt arrived while leaving; deferring interrupts on every call would cost too
-        # much.
+        # Leave again after an interrupt: deferring interrupts on every call would cost too much.
         except BaseException:
             _leave(me)
             raise
@@ -89,5 +88,5 @@ def _let_any_thread_set() -> None:
 
 @cache
 def _linear_algebra() -> ThreadpoolController:
-    """Return the loaded libraries of numpy and scipy, whose search is slow."""
+    """Return the loaded libraries of numpy and scipy, which take long to find."""
     return ThreadpoolController()

@@ -25,7 +25,7 @@ _STEP = 0.1  # seconds between two checks for signals
 
 @contextmanager
 def interrupts_held(*, drop: bool = False) -> Iterator[None]:
-    """Defer signals that have a handler to the end of the block; with `drop`, ignore them.
+    """Until the end of the block, defer signals that have a handler; with `drop`, ignore them.
 
     Child processes started in the block ignore a terminal's signals: their parent ends them.
     """
@@ -78,8 +78,7 @@ def heard_while(
     try:
         # An interrupt may arrive as early as during start().
         worker.start()
-        # Wait in steps: after polars has set a signal handler, an unlimited wait ignores
-        # interrupts.
+        # Wait in steps, as polars sets a signal handler with which a long wait ignores interrupts.
         while not wait((call,), _STEP).done:
             if look is not None:
                 look()

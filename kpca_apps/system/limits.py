@@ -13,7 +13,7 @@ MOST_COLUMNS = 20_000
 # Limit of empty cells in JSON lines, which need memory and time (measured: .6 GB, 10 s) but no
 # bytes in the file. A million rows with 50 keys, one key in each row, stay below the limit.
 MOST_EMPTY_CELLS = 1 << 26
-LONGEST_ROW = 1 << 24  # most bytes of a row of text; a longer one is reported as an unclosed quote
+LONGEST_ROW = 1 << 24  # bytes; a longer row of text is reported as an unclosed quote
 
 # Number of copies in memory while a file is read: raw bytes, decoded bytes, masks, the frame.
 COPIES = 8

@@ -297,7 +297,7 @@ def workers_for(
 def _unpacking() -> Callable[..., Any]:
     """Return a function that unpickles and runs a task, and needs only the standard library.
 
-    If Dask itself fails to unpickle a task it waits forever, and a pool reports a lost worker.
+    If Dask itself failed to unpickle a task, it would wait forever; a pool would lose a worker.
     """
 
     def run(packed: bytes, *sent: Any) -> Any:
@@ -385,8 +385,7 @@ class Kept:
     def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
         """Return the future of a part's value, submitting it if missing or lost."""
         future, part = self._futures[number], self._parts[number]
-        # Resubmit a pending value that was submitted without its data: its worker cannot read the
-        # part.
+        # Resubmit a pending value whose part was sent without data that its worker cannot read.
         good = (
             {"finished", "pending"} if carried is None or number in self._carried else {"finished"}
         )
@@ -459,13 +458,13 @@ class _Flight(Generic[Part, Result]):
             self.sent_carried.add(number)
         try:
             if self.kept is not None:
-                # Send the part without its data, as the cached value replaces them.
+                # Send the part without its data: the cached value replaces the data.
                 beside = (self.kept.future(number, carried),)
                 return self.workers._submit(self.task, number, part, *beside, *self.sent)
             sent = part if carried is None else carried(part)
             return self.workers._submit(self.task, number, sent, *self.sent)
         except self.losses as error:
-            # A worker was just lost: this part becomes a suspect, too.
+            # A worker was just lost: let this part join `suspects`.
             future.set_exception(error)
             return future
 
@@ -501,7 +500,7 @@ class _Flight(Generic[Part, Result]):
     def _carry(self, number: int, error: UnreachableError) -> None:
         """Send parts with their data from now on; re-raise the error if this part had its data.
 
-        Suspects are resent as they were.
+        Parts that were running when a worker was lost are resent in the form they had.
         """
         is_possible = self.carried is not None and self.workers.executor == "dask"
         if not is_possible or number in self.sent_carried:

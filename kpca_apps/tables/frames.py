@@ -51,7 +51,7 @@ _AS_TEXT = {
     "nested": NESTED,
     "bytes": "Bytes read as text",
 }
-# Families of types that a column may mix, such as int and float; the first family that fits counts.
+# Types that one column may mix, such as int and float; a type belongs to the first that fits.
 _FAMILIES = {
     "booleans": bool | np.bool_,
     "numbers": int | float | np.integer | np.floating | Decimal | Fraction,
@@ -166,7 +166,7 @@ def frame_beside(frame: Any, found: Added) -> Any:
 
 
 def frame_like(data: Any, columns: Mapping[str, pl.Series]) -> Any:
-    """Return columns as a frame of the library of `data`, or of polars."""
+    """Return columns as a pandas or pyarrow frame if `data` is one, else as a polars frame."""
     frame = pl.DataFrame(columns)
     if _is_pandas(data, "DataFrame"):
         return _pandas().DataFrame({name: cells.to_list() for name, cells in columns.items()})
@@ -331,7 +331,7 @@ def _read_columns(
     """Return columns with unique names, and the original names; add notes on conversions."""
     names, name_notes, renamed = unique_names(column_name(label) for label, _ in data)
     notes += name_notes
-    read_as: dict[str, list[str]] = {}  # columns by the note on their conversion
+    read_as: dict[str, list[str]] = {}  # note on a conversion -> columns converted
     columns: list[pl.Series] = []
     for name, (_, values) in zip(names, data, strict=True):
         where, remarks = f'column "{one_line(name)}"', set[str]()

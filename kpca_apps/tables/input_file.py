@@ -77,15 +77,15 @@ class ReadOptions:
     delimiter: str | None = None  # delimiter: a character, or its name
     encoding: str | None = None
     sheet: str | int | None = None  # name of a workbook's sheet, or its number from 1
-    skip_rows: int = 0  # number of lines above the header of a text or a sheet
+    skip_rows: int = 0  # number of lines, or rows of a sheet, to skip above the header
     bad_lines: str = "refuse"  # or "skip"
     layout: str | None = None  # "auto" or "off"
     as_of: str | int | datetime | None = None  # version of a Delta table: its number, or a time
     query: str | None = None  # SELECT whose rows are read from a database
-    table_name: str | None = None  # table of a database that is read without a query
+    table_name: str | None = None  # table of a database to read, if no query is given
     timeout: float | None = None  # time limit in seconds for reading from a database
     in_memory_rows: float = inf  # largest number of rows in memory; a larger table is read in parts
-    part_rows: int | None = None  # number of rows in a part; default: by number of columns
+    part_rows: int | None = None  # number of rows in a part; default: set by the number of columns
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
@@ -155,7 +155,7 @@ class KnownFile:
     size: int  # bytes
     modified: int  # time of the last change, in nanoseconds
     packing: str = ""  # compression: "gzip", "bzip2", "xz" or "zstd"
-    member: str = ""  # name of the file in a zip archive that is read
+    member: str = ""  # name of the file to read in a zip archive; empty if not an archive
     digest: str = ""  # SHA-256 of the bytes on disk, if known
 
     @classmethod
@@ -167,7 +167,7 @@ class KnownFile:
     def check(self) -> None:
         """Raise UnreachableError if the file was changed, moved or removed.
 
-        A copy on another machine may have another time of change if its bytes are the same.
+        If the bytes are the same, as in a copy on another machine, the time of change may differ.
         """
         try:
             found = Path(self.path).stat()

@@ -241,7 +241,7 @@ def _refuse_lost_slashes(given: str | Path) -> None:
 
 
 def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    """Return the tables of paths, patterns and folders as single files, also Parquet files."""
+    """Return the files of paths, patterns and folders, including each file of Parquet folders."""
     found: list[str | Path] = []
     for file in expand(path):
         is_whole = str(file) == "-" or scheme_of(file) is not None or is_delta(Path(file))
@@ -255,7 +255,7 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 
 def _folder(folder: Path) -> list[str | Path]:
-    """Return the files of a folder, or the folder itself if it is one table or contains none."""
+    """Return the files of a folder, or the folder if it is a single table or contains no table."""
     if folder.absolute().name == LOG:
         table = one_line(str(folder.parent if folder.name else folder.absolute().parent), 200)
         raise InputError(f"this is the log of a Delta table; name {table}", folder)
@@ -357,7 +357,7 @@ def _read_characters(file: InputFile) -> Table | PartedTable:
     except NotUtf8:
         raise
     except InputError:
-        # If the text is not UTF-8, report that first, as it may be the cause.
+        # Invalid UTF-8 may be the cause of this error, so report invalid UTF-8 first.
         text.require_utf8()
         raise
 

@@ -43,7 +43,7 @@ def open_several(
 ) -> Table | PartedTable:
     """Open several files as one table; `open_one` opens each.
 
-    The `values` of each file, which its folders' names contain, become columns.
+    The `values` of each file, taken from the names of its folders, become columns.
     """
     tables: list[Table | PartedTable] = []
     n_free = options.in_memory_rows

@@ -27,7 +27,7 @@ class SourceInfo:
     encoding: str | None = None  # encoding of a text file
     delimiter: str | None = None  # delimiter of a text file
     notes: tuple[str, ...] = ()  # sentences for users, such as "Read as cp1252: ..."
-    file_column: str | None = None  # of several files: the column that names the file of each row
+    file_column: str | None = None  # column that names each row's file, if there are several
     reading: str = ""  # other options that choose the cells to read: sheet, skipped lines
     version: str = ""  # version of a Delta table
     key_columns: tuple[str, ...] = ()  # primary key of a database table

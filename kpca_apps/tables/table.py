@@ -48,7 +48,7 @@ from kpca_apps.tables.values import DECISIVE, LAST_SECOND, Column, ValueFormat
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16  # least and largest number of rows of a part
 _CELLS = 1 << 21  # number of cells of a part
-_PART_BYTES = 1000  # memory of a part that is not read, in bytes
+_PART_BYTES = 1000  # bytes of memory that a part needs even before it is read
 _LARGEST_BATCH = 1 << 30  # in bytes: Arrow stores the size of a column in 31 bits
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DIGITS_64 = 18  # all whole numbers of this many digits fit into 64 bits
@@ -81,7 +81,7 @@ class Table:
         return tuple(self.frame.columns)
 
     def tables(self) -> Iterator[Table]:
-        """Yield this table, as a table in one part."""
+        """Yield this table, which is its only part."""
         yield self
 
     def take(self, rows: IntArray) -> Table:
@@ -298,7 +298,7 @@ def require_formats(table: Table, formats: Mapping[str, ValueFormat | None], of:
 
 
 def _left_open(name: str, column: Column, known: ValueFormat, of: str) -> Iterator[str]:
-    """Yield a note if cells can be read with both decimal marks or both orders of the date."""
+    """Yield a note if cells can be read with either decimal mark, or either order of the date."""
     if (n_against := column.leaves_open(known)) is None:
         return
     why = f"no cell shows whether it has {known.order}; it is read so"
@@ -357,7 +357,8 @@ def extended(
 ) -> Table | PartedTable:
     """Return a table followed by the `marked` rows (n,) of another table.
 
-    Columns that only the first table has are empty in these rows; other columns are dropped.
+    Columns that only the first table has are empty in these rows; columns that only the other
+    table has are dropped.
     """
     names = list(table.columns)
     head = next(table.tables())
@@ -632,7 +633,6 @@ def _spooled(
     try:
         with ExitStack() as held:
             if address is None or Path(path).exists():
-                # Pass paths as bytes, as they may be invalid UTF-8.
                 file = held.enter_context(pa.OSFile(os.fsencode(path)))
             else:
                 file = held.enter_context(place_of(address).opened())

@@ -33,7 +33,7 @@ EXACT = 2.0**53  # above this, different integers may become the same float
 # If more than 500 of the first 1,000 cells differ, strip all cells before they are encoded.
 _FIRST_CELLS, _DIFFERENT = 1_000, 500
 
-# Characters of numbers in any format, also in no valid format, such as "1.2.3".
+# Matches text made of the characters of numbers, even if not a valid number ("1.2.3").
 NUMBER_LIKE = (
     "[+\\-]?[$\u20ac\u00a3\u00a5]? ?(?:[0-9][0-9.,' \u00a0\u202f]*|[.,][0-9]+)"
     "(?:[eE][+\\-]?[0-9]+)? ?[%$\u20ac\u00a3\u00a5]?"
@@ -49,7 +49,6 @@ _WORD = r"[\p{L}\x{B0}\x{B5}][\p{L}\x{B0}\x{B2}\x{B3}/.]*(?: \p{L}[\p{L}\x{B2}\x
 _ORDINAL = r"^(?:st|nd|rd|th)\b"
 _NO_UNIT = r"^(?:k|Ti?|[Mm]io|[Mm]rd|[Bb]n|[Mm]n|[Mm]illions?|[Bb]illions?|[AaPp]\.?[Mm])\.?$"
 _LETTERED = r"\d\p{Lu}$"
-# A time of day or a duration.
 CLOCK_SHAPE = (
     r"^(?P<hour>[0-9]{1,3}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:[.,][0-9]+)?))?"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?$"
@@ -88,13 +87,13 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 # A cell with one number and perhaps marks, but no free text.
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|\(\d\))?$"
-_MIN_NUMBERS = 10  # columns with fewer distinct numbers are scales; "don't know" is a level
-WITH_NUMBER = r"^[^#]*\d"  # these cells cannot be a text for a missing value; "#REF!1" can
+_MIN_NUMBERS = 10  # a column of fewer distinct numbers is a scale, with "don't know" as a level
+WITH_NUMBER = r"^[^#]*\d"  # a cell that matches cannot mean a missing value; "#REF!1" can
 MOST_TOKENS = 5  # largest number of different texts for missing values in a column of numbers
-_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # text in more cells (or share) is not a typing error
+_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # largest number/share of cells with one typing error
 _LONGEST_UNIT = 40
 READS_AS = 0.9  # least share of readable cells in a column of numbers or of dates
-DECISIVE = 2  # least number of cells that decide an order, as a single cell may be a typing error
+DECISIVE = 2  # least number of cells that decide a format; a single cell may be a typing error
 DAY = 86_400.0  # seconds
 # A day of clock times may begin later than at midnight, at the end of the widest gap between times.
 # That gap is at least this long, and this many times as long as the gap at midnight.
@@ -320,7 +319,7 @@ def _infer_tokens(
     is_known = pl.col("text").is_in(known)
     if n_read < READS_AS * n_cells and (is_scale or 3 * n_read < n_cells):
         tokens = others.filter(is_known)
-        # If there are few distinct numbers, such texts are levels: "A", "B" and "0".
+        # If there are few distinct numbers, the other texts are levels: "A" and "B" beside "0".
         return tuple(tokens["text"]) if len(tokens) < is_read.sum() else ()
     # Rare texts are typing errors, unless the column would then have too few numbers.
     for least in (most_of_a_slip(n_cells) + 1, 2):
@@ -491,7 +490,7 @@ def number_pattern(decimal: str, thousands: str) -> str:
 
 
 def thousands_mark(format: NumberFormat) -> str:
-    """Return the thousands separator of a format; by default, the one for the decimal mark."""
+    """Return the thousands separator; by default, the point or comma that is not the decimal."""
     return format.thousands or ("." if format.decimal == "," else ",")
 
 
@@ -817,8 +816,8 @@ class Column:
     def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
         """Return the order of digits that reads most cells as dates within the shortest period.
 
-        For each order, the same share of cells may be typing errors. Returns None if most cells may
-        be months (YYYYMM), as such numbers can also be read as days.
+        The period of an order covers `READS_AS` of the cells, as the rest may be typing errors.
+        Returns None if most cells may be months (YYYYMM), which can also be read as days.
         """
         is_month = self.levels.texts.str.contains(_YEAR_MONTH)
         if is_month.sum() >= READS_AS * len(is_month):
@@ -853,7 +852,7 @@ class Column:
         return (own, n_more) if n_more else (known, 0)
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
-        """Return the format of text cells, and that format with the order of the known format."""
+        """Return the format of text cells, and a copy of it with the order of the known format."""
         if self.cells.dtype != pl.String:
             return None, None
         if isinstance(known, NumberFormat):
@@ -864,7 +863,7 @@ class Column:
         return dates, dates and replace(dates, day_first=orders[0], dots_day_first=orders[1])
 
     def decided_format(self) -> ValueFormat | None:
-        """Return the format of text cells if only one order of its parts reads them; else None."""
+        """Return the format of text cells if only one decimal mark or date order fits, or None."""
         format = self.inferred_format()
         is_decided = format is not None and self.written_as(format.swapped)[1] >= DECISIVE
         return format if is_decided else None
@@ -1042,7 +1041,7 @@ def _stripped(cells: pl.Series) -> pl.Series:
 
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
-    """Return the levels of texts or, with `codes`, of cells given by positions in these texts."""
+    """Return the levels of texts or, with `codes`, of cells given as positions in the texts."""
     texts, places = _encoded(cells)
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 

@@ -83,7 +83,7 @@ def scored_part(
 ) -> Written:
     """Return rows with the `extra` columns, as CSV bytes or an Arrow table.
 
-    Columns that are None, and NaN, become empty cells. In CSV, formulas get a leading apostrophe.
+    A column that is None, and a NaN, become empty cells. In CSV, formulas get an apostrophe first.
     """
     names, _ = input_names(table.frame.columns, extra)
     columns = [column.alias(name) for column, name in zip(table.frame, names, strict=True)]

@@ -22,12 +22,12 @@ from kpca_apps.tables.values import LAST_SECOND, Column, DateFormat, ValueFormat
 
 Cell = str | int | float | bool | datetime | None
 
-MAX_COLUMNS = 16_384  # most columns of a sheet
-_MAX_DIGITS = 15  # most digits of a number; Excel replaces all further digits by zeros
+MAX_COLUMNS = 16_384  # largest number of columns of a sheet
+_MAX_DIGITS = 15  # largest number of digits of a number; Excel replaces all further digits by zeros
 # Numbers that a cell can represent as they are: no unit, leading zero or plus sign.
 _PLAIN = re.compile(r"\s*-?(?!0[0-9])[0-9.,'\u2019\s]*[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?\s*")
 _ZONED = re.compile(r":[0-9.,]+\s*(?:[AaPp]\.?[Mm]\.?)?\s*(?:Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{0,2})$")
-# Excel treats 1900 as a leap year, so that earlier days would be off by one.
+# Excel has a day 1900-02-29, so days before March 1900 would be off by one.
 _FIRST_SECOND = datetime(1900, 3, 1, tzinfo=UTC).timestamp()
 _LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307  # positive range of Excel, as specified
 # Fixed time of creation, so that workbooks with equal cells have equal bytes.
@@ -136,7 +136,7 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
             (pattern, is_odd): book.add_format({"num_format": pattern} | (odd if is_odd else {}))
             for pattern in (_GENERAL, _DAY, _TIME)
             for is_odd in (False, True)
-            if is_odd or pattern != _GENERAL  # no style: a styled empty cell takes space
+            if is_odd or pattern != _GENERAL  # plain cells: a style takes space, even if empty
         }
         heads = {
             added: book.add_format(

@@ -38,7 +38,7 @@ from kpca_apps.report.text import number, plural
 from kpca_apps.system.files.model_files import check_model_path
 from kpca_apps.system.files.output import atomic_write
 
-LARGEST_WHOLE = 128 * 128  # most pixels of whole images: larger images would need too many examples
+LARGEST_WHOLE = 128 * 128  # pixels; larger whole images would need too many examples
 MAX_NAME, LEAST_NAME = 40, 12  # largest and least number of characters of a shown name
 MAX_WHOLE = 400  # largest length of a name that is not shortened
 

@@ -11,15 +11,15 @@ from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.quiet import warnings_ignored
 
-# Bytes of memory of a worker: fixed, per value of its image, and per value of its strip.
+# Bytes of memory of a worker: fixed, per value of its image, and per value denoised at once.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
 _START_UP = 100_000  # number of values that are denoised in the time that a worker takes to start
 
 
 def processors(jobs: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
-    """Return the numbers of worker processes, and of threads for each, for image sizes."""
+    """Return how many worker processes images of these sizes need, and threads for each."""
     jobs = jobs or joblib.cpu_count()
-    # Denoise one stack at a time, as a stack needs much memory, checked when its size is known.
+    # A stack needs much memory, which is checked when the stack is opened: denoise one at a time.
     return (1, jobs) if stack else share_processors(jobs, samples, available_bytes())
 
 
@@ -46,7 +46,7 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
 
 
 def count_samples(path: Path) -> int:
-    """Return the number of values in an image by its file's header, or else the size in bytes."""
+    """Return the number of values in an image by its header; if unreadable, the file's bytes."""
     if not path.is_file():  # do not open a pipe; such an input is reported later
         return 0
     try:

@@ -400,7 +400,7 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
     for image in result.images:
         if image.status == "ok":
             dtype, data_range = np.dtype(image.dtype), image.data_range or 1.0
-            # Note a level that was probably meant as a share of the data range.
+            # Warn of a level that was probably meant as a share of the data range.
             own = image.own_settings.get("sigma", sigma)
             if doubt := doubt_level(own, image.noise, dtype, data_range):
                 notes.append(f"--{doubt}")
@@ -421,7 +421,7 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
         console.say("".join(sentence))
     changed = [image for image in result.images if image.status == "ok" and not is_left(image)]
     if result.mean_comparison is not None and changed:
-        # With clean images, the headline states the gain, not the noise.
+        # With clean images, the headline states the gain, so state the noise here.
         console.say(f"{noise_range(changed).capitalize()}.")
     n_camera = sum(
         image.noise == "camera" and "noise" not in image.own_settings for image in result.images

@@ -112,7 +112,7 @@ def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
         server = urlsplit(file.address).hostname
         raise _NoServerError(f"{file.path}: {server} cannot be reached ({root.strerror})")
     if isinstance(root, IncompleteRead) and root.expected is not None:
-        n_bytes = int(root.partial)  # a number of bytes here, unlike in the standard library
+        n_bytes = int(root.partial)  # urllib3 gives a number of bytes, unlike the standard library
         return InputError(
             f"{file.path}: stopped after {n_bytes:,} of {n_bytes + root.expected:,} bytes; try "
             "again."

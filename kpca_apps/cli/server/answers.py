@@ -28,7 +28,7 @@ from kpca_apps.report.novelty.text import diff_headline, headline
 from kpca_apps.report.text import Verbatim
 
 CELL, SENTENCE = 120, 600  # largest numbers of characters
-REASONS, FEW = 3, 5  # most reasons of a row; most items of other lists
+REASONS, FEW = 3, 5  # largest numbers of a row's reasons, and of items in other lists
 MOST_RULES = 50
 # Fields that contain names or cells rather than sentences.
 CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
@@ -51,7 +51,7 @@ Answer = dict[str, Any]
 
 
 def brief(value: Any, most: int = FEW, name: str = "") -> Any:
-    """Return the value of a field `name` for an answer, with the first `most` items of a list."""
+    """Return the value of a field `name` for an answer, with the first `most` items of lists."""
     if isinstance(value, str):
         return one_line(value, CELL if name in CELLS else SENTENCE)
     if is_dataclass(value):

@@ -13,7 +13,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import TABLE_SUFFIXES, one_line, suggest
 
 MEGABYTE = 1_000_000
-MOST_LISTED = 200  # most files that are listed of a folder
+MOST_LISTED = 200  # largest number of files listed for a folder
 _RESULT = "result.json"
 
 

@@ -50,8 +50,8 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.write import csv_bytes
 
 MODEL = "model.kpca"
-MOST_ROWS = 50  # most rows in an answer
-MOST_ACCEPTED = 1_000  # most rows accepted in one call
+MOST_ROWS = 50  # largest number of rows in an answer
+MOST_ACCEPTED = 1_000  # largest number of rows accepted in one call
 LARGEST_IMAGE = 50_000_000  # pixels
 # Time grows with the square of the number of columns. Measured for 60 rows: 19 s on one core.
 MOST_COLUMNS = 1_000

@@ -49,10 +49,10 @@ def run_clusters(data: PaperData) -> Outcome:
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    # On one random data set: share of rows nearest to the mean of their own cluster, on components
-    # 1 and 2; eigenvalue 2 over 3; within-cluster share of variance, the largest of components 1
-    # and 2 and the smallest of 3 to 8; eigenvalues 5 over 6 and 8 over 9; and angles in degrees
-    # between two draws' spaces of components 1 and 2, 3 to 5, and 3 to 8.
+    # Measure on one random data set: the share of rows nearest to the mean of their own cluster, on
+    # components 1 and 2; the ratio of eigenvalues 2 and 3; the within-cluster share of variance, at
+    # most on components 1 and 2 and at least on 3 to 8; the ratios of eigenvalues 5 and 6, 8 and 9;
+    # the angles (degrees) between the spaces of components 1-2, 3-5 and 3-8 of two data sets.
     X, labels = three_clusters(rng)
     first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
     T, v = first.project(X), first.variances
@@ -115,7 +115,7 @@ def run_half_moons(data: PaperData) -> Outcome:
 
 
 def _shape(X: Matrix) -> tuple[float, ...]:
-    """Return the variance share of two components, eigenvalue ratio 2:3, correlations with PCA."""
+    """Return two components' share of variance, lambda_2 / lambda_3, and correlations with PCA."""
     wide = components(RBF(0.01), X)
     P, W = PCA(2).fit_transform(X), wide.project(X)
     same = [abs(float(np.corrcoef(P[:, a], W[:, a])[0, 1])) for a in (0, 1)]

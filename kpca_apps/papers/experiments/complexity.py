@@ -1,8 +1,7 @@
 """Cost of kernel PCA: time and memory of a fit, time of a projection (VII; 1996 report, 4.4).
 
-If all terms grow alike (in p, m, and n with few components), an exponent is the slope between the
-first and last point of a curve. Otherwise it uses the last two points, where the fastest term
-dominates.
+The exponent of a cost is the slope of its curve on logarithmic axes, between the last two points,
+where the fastest term dominates. If all terms grow alike, it uses the first and the last point.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def _clouds(rng: np.random.Generator) -> tuple[Matrix, Labels]:
 
 
 def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
-    """Classify two clouds by the nearest class mean, with b as defined and as printed."""
+    """Classify two clouds by the nearest class mean, with offset b as defined and as printed."""
     model = class_means(Linear(), X, sides)
     wrong = float(np.mean(model.predict(X) != sides))
     values = np.diff(model.decision(X))[:, 0]
@@ -135,7 +135,7 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     return [claim], [Curves("y ~ x + x^2", "x", "y", series, points=points)]
 
 
-# Radii and sd of the noise by data set; kernel widths to try, over the largest radius.
+# Data sets: radii, and sd of the noise. Kernel widths to try, as multiples of the largest radius.
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))
 WIDTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15]) / 15.0
 SIGMA = 0.4
@@ -191,8 +191,9 @@ class _Accuracies:
 
     radii: tuple[float, ...]
     linear: float
-    square: tuple[float, float, float]  # by component 1; best of five; nearest mean on three
-    gaussian: Matrix  # by component 1, for each of `WIDTHS`
+    # Shares by thresholds on component 1 and on the best of five; by the nearest mean on three.
+    square: tuple[float, float, float]
+    gaussian: Matrix  # share by thresholds on component 1, for each of `WIDTHS`
 
     @classmethod
     def of(cls, radii: tuple[float, ...], noise: float) -> _Accuracies:

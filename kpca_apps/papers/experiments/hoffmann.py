@@ -40,7 +40,7 @@ SETS = {
     "spiral": _Set("Fig. 4", 0.25, 40),
     "sine-noise": _Set("Fig. 6", 0.4, 40, 200, 0.489),
 }
-FINE = 150  # number of grid points along each side, enough for the narrow wave
+FINE = 150  # number of grid points along each side, enough for the narrow sine
 
 
 def run_novelty_sets(data: PaperData) -> Outcome:

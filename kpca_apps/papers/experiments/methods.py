@@ -73,7 +73,7 @@ def _row(
 
 @cache
 def _curved() -> tuple[Matrix, RBF]:
-    """Return rows near a curved surface in 12 dimensions, and a kernel of their median distance."""
+    """Return rows near a surface in 12 dimensions, and a kernel scaled to their distances."""
     rng = Rng(0)
     latent = rng.normal(size=(N, 3))
     turned = np.sin(latent @ rng.normal(size=(3, 12)))
@@ -122,7 +122,7 @@ def _fewer_rows() -> Outcome:
     """Compare components from fewer rows or features with components from Nystrom landmarks."""
     (X, kernel), m = _curved(), LANDMARKS
     subset = Rng(0).choice(N, size=100, replace=False)
-    # Rows outside the subset affect neither components nor mean, as with 3,000 of 7,291 in 6.3.
+    # As in 6.3 (3,000 of 7,291 rows), rows outside the subset affect neither components nor mean.
     part = components(kernel, X[subset], Q)
     same = _landmarks(X[subset], 100)
     patterns = fits.basic_patterns(gram_matrix(kernel, X), ALIKE)
@@ -159,7 +159,7 @@ def _fewer_rows() -> Outcome:
 
 
 def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
-    """Return leading eigenvalues by the engine's Krylov iteration, and the number of products."""
+    """Return leading eigenvalues by Krylov iteration, and the number of products with K."""
     columns = [0]
 
     def multiply(block: Matrix) -> Matrix:
@@ -171,7 +171,7 @@ def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
 
 
 def _iterations() -> Outcome:
-    """Count the products of the power method, and track the kernel Hebbian algorithm."""
+    """Measure error and products with K of the power method and the kernel Hebbian algorithm."""
     X, kernel = _curved()
     few = X[:300]
     pairs = fits.power_pairs(centred(gram_matrix(kernel, X)), 10, Rng(0))
@@ -273,7 +273,7 @@ def _wrong(labels: NDArray[np.generic], truth: Labels) -> float:
 
 
 def _classifiers() -> Outcome:
-    """Classify digits by each method, and by the better classifier."""
+    """Classify digits by each method, and by a better classifier."""
     X, y, new, truth = _digits()
     n, own, cubic = len(X), _median_kernel(X), Polynomial(3, 1.0, 1.0)
     many, few = components(cubic, X, 256), components(cubic, X, 64)

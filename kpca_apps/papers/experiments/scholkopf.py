@@ -33,8 +33,8 @@ DRAWS = 100
 def run_parabola(data: PaperData) -> Outcome:
     """Compute contours and eigenvalues of (x.y)^d on a noisy parabola, degrees 1 to 4 (Fig. 2).
 
-    In the plane, (x.y)^d has d + 1 monomials and at most as many components. Degree 1 has two, so
-    its third panel is empty.
+    In the plane, (x.y)^d has d + 1 monomials and at most as many components. Degree 1 has two
+    components, so its third panel is empty.
     """
     rng = np.random.default_rng(0)
     X = parabola(rng)
@@ -137,7 +137,7 @@ USPS = {
     1024: (np.nan, 4.9, 4.3, 4.4, 4.6, 4.8, 4.6),
     2048: (np.nan, 4.9, 4.2, 4.1, 4.0, 4.3, 4.4),
 }
-RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # degrees and counts, digits not smoothed
+RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # degrees and component counts, raw digits
 
 FITTED_ROWS = 3000
 TOLERANCE = {"degrees 1 to 5": 0.7, "degrees 6 and 7": 1.3}
@@ -190,7 +190,7 @@ def run_usps(data: PaperData) -> Outcome:
 def errors(
     degree: int, digits: Digits, counts: tuple[int, ...], fitted_rows: int = FITTED_ROWS
 ) -> list[float]:
-    """Return the test error in per cent by number of components; NaN if there are fewer.
+    """Return the test error in per cent by number of components; NaN beyond the last component.
 
     Components come from the first ``fitted_rows`` training digits.
     """

@@ -1,7 +1,7 @@
 """Test statements of the papers, mostly on 60 rows of the plane with a Gaussian kernel.
 
-A misprinted formula holds with a condition, which is the correction. A wrong sentence is not
-reproduced, and the stated reason is the correct sentence.
+A misprinted formula counts as reproduced with a condition, the correction. A wrong sentence counts
+as not reproduced, and the stated reason is the correct sentence.
 """
 
 from __future__ import annotations

@@ -149,9 +149,9 @@ def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
 def online_kernel_kmeans(kernel: Kernel, X: Matrix, k: int) -> FeatureMeans:
     """Return means after one pass over the rows; each row moves the nearest of the ``k`` means."""
     # m <- m + zeta (phi(x_t) - m), that is gamma_j <- (1 - zeta) gamma_j, gamma_t <- zeta, with
-    # zeta = 1 / (rows of the mean, including x_t). The report's counts (eq. 41) need a row in each
-    # of the first k clusters, where the means start: counts begin at 1. Scholkopf, Smola and Muller
-    # (1996), eq. 38-43.
+    # zeta = 1 / (row count of the mean, including x_t). The means start at the first k rows, so
+    # counts begin at 1; the counts of the report (eq. 41) assume such a row in each cluster.
+    # Scholkopf, Smola and Muller (1996), eq. 38-43.
     gram = gram_matrix(kernel, X)
     gamma = np.eye(k, len(X))
     counts, norms = np.ones(k), np.diag(gram)[:k].copy()
@@ -168,7 +168,7 @@ def online_kernel_kmeans(kernel: Kernel, X: Matrix, k: int) -> FeatureMeans:
 
 
 def batch_kernel_kmeans(kernel: Kernel, X: Matrix, labels: Labels) -> FeatureMeans:
-    """Return the means after Lloyd's iteration in feature space, from clusters 0 to k - 1.
+    """Return the means after Lloyd's iteration in feature space, started from clusters `labels`.
 
     A cluster that loses all its rows keeps its mean.
     """
@@ -201,9 +201,9 @@ def kernel_neighbour_labels(
     kernel: Kernel, X: Matrix, y: ArrayLike, new: Matrix, *, n_neighbours: int = 5
 ) -> NDArray[np.generic]:
     """Return the most frequent label among the nearest neighbours in feature space."""
-    # For a kernel that falls with distance the neighbours are those in input space, so the kernel
-    # changes nothing, which Scholkopf, Smola and Muller (1996), 7.3, do not say. For polynomial
-    # kernels lengths matter, too.
+    # If a kernel falls with distance, the neighbours are those in input space: the kernel changes
+    # nothing. Scholkopf, Smola and Muller (1996), 7.3, do not mention this. With polynomial
+    # kernels, lengths matter, too.
     classifier = KNeighborsClassifier(n_neighbours, metric="precomputed")
     classifier.fit(feature_distances(kernel, X, X), y)
     labels: NDArray[np.generic] = classifier.predict(feature_distances(kernel, new, X))

@@ -169,9 +169,9 @@ def mean_components(
 
 
 def basic_patterns(K: Matrix, threshold: float) -> Labels:
-    """Return the rows whose kernel vectors differ enough from those of all earlier patterns.
+    """Return the rows whose columns of K differ enough from those of all earlier patterns.
 
-    ``threshold``, in (0, 1], is the largest cosine between the kernel vectors of two patterns.
+    ``threshold``, in (0, 1], is the largest cosine between the columns of two patterns.
     """
     # Rows whose columns of K are nearly parallel are redundant: row i becomes a pattern if
     # |K_i'K_p| / (|K_i| |K_p|) < threshold for all earlier patterns p. Fan, Wang, Xu and Tang
@@ -226,8 +226,8 @@ def parametrised_set(
     # a curve of slope theta. Minimises over theta and beta
     #     sum_a rho_a,  rho_a = |V_a - sum_j beta_ja phi(z(theta_j))|^2.
     # For given points, beta solves linear equations, so L-BFGS searches over theta alone, with
-    # numerical gradients. Scholkopf, Smola and Muller (1996), 4.5 and eq. 25-27. The points are
-    # expanded by the kernel without its origin, so they need no column means.
+    # numerical gradients. Scholkopf, Smola and Muller (1996), 4.5 and eq. 25-27.
+    # Undo the centring that the fit may have built into the kernel: the components stay the same.
     kernel = about_origin(subspace.kernel)
     prepared = kernel.against(subspace.points)
 

@@ -30,7 +30,7 @@ from kpca_apps.report.drawing import (
 )
 from kpca_apps.report.text import count, in_prose
 
-MOST_NAMED = 40  # largest number of images on whose lines the names fit
+MOST_NAMED = 40  # largest number of images whose names fit beside their lines
 LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
 MARKS = {
     "noisy": ("o", "muted", "none"),
@@ -39,9 +39,9 @@ MARKS = {
     "wavelet": ("s", "purple", "purple"),
 }
 OTHER = ("D", "green", "green")
-MOST_LAWS = 12  # largest number of drawn images with laws, to bound the size of reports
+MOST_LAWS = 12  # largest number of images whose noise laws are drawn, to bound report sizes
 CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
-HEADROOM = 2.0  # points above this ratio to their law are drawn at the top of the axes
+HEADROOM = 2.0  # points that exceed their law by this factor are drawn at the top of the axes
 
 
 def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:
@@ -221,5 +221,5 @@ def _legend(axes: Axes, columns: int) -> None:
     )
 
 
-# All figures of a batch. The page shows some of them, the folder of figures all.
+# Functions that draw figures of a whole batch; `law_drawings` draws those of single images.
 FIGURES = (noise, psnr)

@@ -42,7 +42,7 @@ def strength_of(image: ImageOutcome, result: DenoisingResult) -> float:
 
 
 def chroma_of(image: ImageOutcome, result: DenoisingResult) -> float:
-    """Return the factor of the colours of an image; 0 if they were not smoothed."""
+    """Return an image's `chroma`, the factor on the smoothing of colours; 0 if not smoothed."""
     is_colour = _has_colours(image) and strength_of(image, result) > 0
     return _factors(image, result)["chroma"] if is_colour else 0.0
 

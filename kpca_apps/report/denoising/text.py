@@ -87,7 +87,7 @@ def method_sentence(settings: Mapping[str, Any]) -> str:
 
 
 def law_name(place: int) -> str:
-    """Return the name of the figure of a noise law, for the number of its image, from 1."""
+    """Return the name of the figure of an image's noise law, by the image's number, from 1."""
     return f"law_{place:04d}"
 
 
@@ -375,7 +375,7 @@ def law_text(law: NoiseLaw) -> str:
     low, _, high = law.deviations
     if not law.rises and high**2 < 1.1 * low**2:
         return number((high**2 + low**2) / 2)
-    # If the darkest pixel is far from 0, the terms nearly cancel there, so more digits are needed.
+    # If the darkest pixel is far from 0, constant and gain * x nearly cancel there: add digits.
     terms = max(abs(law.constant), abs(law.gain * law.brightness[0]))
     lost = math.log10(max(terms / max(low, 0.1 * high) ** 2, 1.0))
     digits = min(3 + round(lost), 6)
@@ -386,7 +386,7 @@ def law_text(law: NoiseLaw) -> str:
 
 
 def interval_text(laws: Sequence[NoiseLaw]) -> str:
-    """Format the interval of the variance around the laws; of several channels, the widest."""
+    """Format the interval of the variance relative to the law; for several channels, the widest."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
     if 0.99 <= low <= high <= 1.01:
         return "within 1 % of that"
@@ -431,7 +431,7 @@ def looks_like(image: ImageOutcome) -> str:
 def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
     """State how much was removed, if measured, and whether the removed part looks like noise.
 
-    `has_strength` tells whether a lower strength can be chosen, as with a dictionary it cannot.
+    `has_strength` is False for a dictionary, for which no lower strength can be chosen.
     """
     looks = looks_like(image)
     if image.residual is None or looks == "nothing":
@@ -504,7 +504,7 @@ def standing_sentences(result: DenoisingResult) -> list[list[str]]:
 
 
 def _lead(comparison: Comparison, baseline: str) -> float:
-    """Return the lead of kernel PCA over a baseline on one image, in dB; both may be infinite."""
+    """Return the PSNR of kernel PCA minus a baseline's on one image; both may be infinite."""
     ours, other = comparison.denoised.psnr, comparison.baselines[baseline].psnr
     return 0.0 if ours == other else ours - other
 

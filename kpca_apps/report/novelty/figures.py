@@ -95,7 +95,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
     """Set the horizontal axis to the range of the scores, extended to include the threshold."""
     axes.set_xlabel("novelty score (no unit; higher = more novel)")
     low, high = found.edges[[0, -1]].tolist()
-    # If the table is unlike the model's, all rows may be far above the threshold, or far below.
+    # If the table is unlike that of the fit, all scores may be far above or below the threshold.
     if np.isfinite(threshold) and (threshold > 0 or not found.logarithmic):
         low, high = min(low, threshold), max(high, threshold)
     if found.logarithmic:
@@ -106,7 +106,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
-    """Mark round values of the shown scale (such as 1 in 100) along the top; return if any fit."""
+    """Mark round values of the scale (such as 1 in 100) along the top; return whether any fit."""
     if result.rows.scale is None:
         return False
     low, *_, high = result.distribution.edges.tolist()
@@ -187,7 +187,7 @@ def _elsewhere(result: ScreeningResult) -> str:
     }
     counts = {word: int(found.n_above[step]) for word, step in steps.items()}
     words = [word for word, n in counts.items() if n not in (0, n_flagged)]
-    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # shown nearby with equal decimals
+    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # shown nearby: same decimals
     texts, limit = scores_text([*(scores[steps[word]] for word in words), *listed], value)
     others = [
         f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "
@@ -281,7 +281,7 @@ def scree(result: ScreeningResult) -> Drawing:
 
 
 def score_contours(result: ScreeningResult) -> Drawing | None:
-    """Draw the score over the plane of the two columns, the threshold as the accented line.
+    """Draw the score over the plane of two columns, with the threshold as an accented line.
 
     References
     ----------
@@ -386,7 +386,7 @@ SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | Non
     ("Contours", "the score over the two columns", (score_contours,)),
     ("Map of the rows", "on the first two kernel components", (component_map, scree)),
 )
-# All figures of a comparison with labels; the second argument ends the file name.
+# Functions that draw figures of a comparison with labels; the second argument ends file names.
 EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_recall)
 
 

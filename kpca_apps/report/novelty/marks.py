@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.report.drawing import settle
 
-MAX_POINTS = 500  # largest number of rows not flagged that are drawn
+MAX_POINTS = 500  # largest number of drawn rows that are not flagged
 MAX_FLAGGED = 400
 N_LABELLED = 5  # number of ranks written next to their marks, if the labels do not overlap
 MARK = 5  # points
-BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # offsets of a label from its mark to try, in points
+BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # offsets to try between mark and label, in points
 
 
 def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -56,15 +56,15 @@ N_ODD_CELLS = 5  # number of odd cells outside the folded section
 MAX_RULES = 50
 MAX_PATTERNS = 8
 N_WARNINGS_ON_TOP = 2
-MAX_NOTES = 50  # most warnings listed in full
-MAX_COLUMNS = 200  # most rows in the table of columns
-MAX_GROUPS = 101  # most groups with separate models, plus a row for all other groups
-MAX_GROUP = 60  # most characters of a group's name
-MAX_CELL = 200  # most characters of a cell
-MAX_REASONS, MAX_FULL = 3, 300  # most reasons shown per row; most rows with all reasons and hints
+MAX_NOTES = 50  # largest number of warnings listed in full
+MAX_COLUMNS = 200  # largest number of rows in the table of columns
+MAX_GROUPS = 101  # largest number of groups with separate models, plus a row for all other groups
+MAX_GROUP = 60  # largest number of characters of a group's name
+MAX_CELL = 200  # largest number of characters of a cell
+MAX_REASONS, MAX_FULL = 3, 300  # largest numbers of a row's reasons, and of rows with all reasons
 TAGS, TAGS_OF_REASON = 270, 120  # bytes of markup and numbers per row, and per reason
 MAX_HINTS = 2
-MAX_HINT = 240  # most characters of a hint
+MAX_HINT = 240  # largest number of characters of a hint
 
 
 def render_screening(
@@ -80,7 +80,7 @@ def render_screening(
         run = result.run
         warnings = tuple(note for note in run.warnings if REVEALED not in note)
         n_doubts = sum(REVEALED not in note for note in run.warnings[: run.n_doubts])
-        # A page that is sent has no files next to it, so it must not name any.
+        # A page that is sent has no files next to it, so it must not name a file.
         run = replace(run, warnings=warnings, n_doubts=n_doubts, next_steps=(), flagged_file="")
         result = replace(result, run=run)
     drawn = drawn or ScreeningDrawings.of(result)
@@ -254,7 +254,7 @@ def _shared(
     result: ScreeningResult | ComparisonResult, drawings: Sequence[list[Drawing]]
 ) -> dict[str, Any]:
     warnings = [cut(text, MAX_SENTENCE) for text in result.run.warnings]
-    # Sort by share in the reasons, largest first; columns with equal shares keep their order.
+    # Sort columns by their share of the reasons, largest first; equal shares keep their order.
     columns = sorted(result.columns, key=lambda one: -one.reason_share)
     return {
         "warnings": warnings[:MAX_NOTES],

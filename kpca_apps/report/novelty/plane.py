@@ -21,7 +21,7 @@ from kpca_apps.report.novelty.marks import (
 from kpca_apps.report.text import count, in_prose, percent, plural
 
 MANY = 60  # number of flagged rows above which marks shrink, to hide fewer rows
-MAX_MARK_NAME = 12  # most characters of an identifier next to a mark
+MAX_MARK_NAME = 12  # largest number of characters of an identifier next to a mark
 SKEWED = 10.0  # an axis is logarithmic if the tail exceeds the median by this factor
 SPREAD = 0.28  # largest horizontal or vertical offset of marks from the position of their category
 DAY = 86_400.0  # seconds

@@ -32,10 +32,10 @@ from kpca_apps.report.text import (
     plural,
 )
 
-MAX_DIGITS = 12  # most digits of the largest score that are shown to distinguish scores
-MAX_ROWS = 100  # number of rows whose scores are distinguishable, and of rows in a diff
-MAX_LISTED = 2_000  # most ranked rows on a page
-MAX_NAMED = 3  # most tables named in a sentence
+MAX_DIGITS = 12  # largest number of digits shown of the largest score
+MAX_ROWS = 100  # largest number of rows whose scores get distinct decimals, and of rows in a diff
+MAX_LISTED = 2_000  # largest number of ranked rows on a page
+MAX_NAMED = 3  # largest number of tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"
 REST = "(all other groups)"  # name for groups without a separate model
 LEAST_SHARE = 0.001  # smallest share of a row's score that is written as a number
@@ -123,7 +123,7 @@ def expected_text(reason: Reason) -> list[str]:
 
 
 def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
-    """Format the share of each reason of a row, once for columns that are odd only together."""
+    """Format the share of each reason of a row; columns odd only together show their sum once."""
     written: list[tuple[Reason, str]] = []
     for reasons in row.reason_sets:
         share = sum(reason.share for reason in reasons)
@@ -220,7 +220,7 @@ def _cut_apart(reason: Reason) -> Reason:
 
 
 def standing(evaluations: Sequence[Evaluation], area: str) -> str:
-    """State in one sentence the rank of our detector in each test, by one of the areas.
+    """State in one sentence the rank of our detector in each test, by an area under a curve.
 
     The sentence is empty if there is no baseline.
     """
@@ -245,7 +245,7 @@ def standing(evaluations: Sequence[Evaluation], area: str) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """State the rank of our detector by both areas, and name the baselines.
+    """State the rank of our detector by both of `AREAS`, and name the baselines.
 
     A hint follows if the known outliers have low scores.
     """
@@ -263,7 +263,7 @@ def verdict(evaluation: Evaluation) -> str:
 
 
 def _baselines(evaluation: Evaluation, area: str) -> list[list[Curves]]:
-    """Return the baselines with a larger, an equal (as shown) and a smaller area, best first."""
+    """Return the baselines with a larger, an equal (to .001) and a smaller area, best first."""
     ours, *baselines = evaluation.methods
     of = attrgetter(area)
     baselines.sort(key=lambda baseline: (-of(baseline), baseline.name))

@@ -11,7 +11,7 @@ from kpca_apps.novelty.result import MARKS_FORMAT, OddCell, RankedRow, Screening
 from kpca_apps.report.novelty.text import expected_text, is_missing
 from kpca_apps.report.text import cut, in_prose
 
-MAX_CELL = 200  # most characters of a cell
+MAX_CELL = 200  # largest number of characters of a cell
 MAJOR = 0.1  # share of the score from which a reason is worth correcting
 MAX_WHOLE = 300  # largest number of rows that can be opened to show all cells
 # Largest sizes in bytes: cells of one row; cells of all rows; descriptions of ranked rows. Rows

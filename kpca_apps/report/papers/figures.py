@@ -193,7 +193,7 @@ def _panels(n: int, size: Size) -> tuple[Canvas, list[Axes]]:
 def draw_dots(
     axes: Axes, points: Matrix, labels: NDArray[np.intp], most: int, extent: float
 ) -> None:
-    """Draw rows as marks, with one path for each group, which takes a third of the bytes.
+    """Draw rows as marks, one path for each group: a third of the bytes that single marks take.
 
     Of more than `most` rows, evenly spaced ones are drawn. Each group has a colour and one of three
     marks. `extent` is the width of the axes, in units of the points.

@@ -1,4 +1,4 @@
-"""Words of the gallery: results in a sentence, and the cells of tables."""
+"""Words of the page of the papers: results in a sentence, and the cells of tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def headline(result: GalleryResult) -> str:
 
 
 def left_out(result: GalleryResult) -> str:
-    """State how many experiments gave no result; empty if all gave one."""
+    """State how many experiments gave no result; empty if all gave a result."""
     n_all, lost = len(result.reproductions), [o.name for o in result.reproductions if o.is_untried]
     parts = []
     if result.n_failed:
@@ -65,10 +65,10 @@ def work_of(paper: str) -> tuple[str, str]:
 
 
 def cell(value: float | str, tolerance: float | None, *, known: bool = False) -> str:
-    """Format a value of a claim with the decimals that its tolerance requires; texts stay.
+    """Format a claim's value with the decimals that its tolerance requires; texts are unchanged.
 
-    A `known` value, quoted from a paper, keeps its own decimals if they are fewer, with zeros up to
-    the magnitude of the tolerance.
+    A `known` value, quoted from a paper, keeps its own decimals if the tolerance requires more,
+    with zeros up to the magnitude of the tolerance.
 
     >>> cell(0.03809, 0.005), cell(3.0, 0.0), cell(4.44e-15, 1e-10), cell("nicely", None)
     ('0.0381', '3', '4.4e-15', 'nicely')

@@ -50,7 +50,7 @@ FORMAT_VERSION = 14
 _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)
 _LARGEST_INTEGER = 2**53
-_LONGEST_HEADER = 10_000  # most bytes of an array's header; numpy has the same limit
+_LONGEST_HEADER = 10_000  # largest number of bytes of an array's header; numpy has the same limit
 _DEEPEST = 16
 """Deepest nesting of objects of an abstract class, such as kernels; a deeper file is an attack."""
 
@@ -127,7 +127,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
                 return _Reader(archive, entries).model(make, header.model)
         except (ModelFileError, MemoryLimitError, MemoryError):
             raise
-        except Exception as error:  # of zip, npy or JSON, and of the tokenizer that numpy uses
+        except Exception as error:  # from zip, npy, JSON or the tokenizer that numpy uses
             reason = one_line(str(error).strip("'\""), 100) or type(error).__name__
             raise ModelFileError(
                 f"{label}: not a usable model file ({reason}); name a model, or fit one."
@@ -135,7 +135,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 
 
 def check_model_path(path: str | Path, *, force: bool = False) -> None:
-    """Raise an error unless a model may be written to a path; for a check before work starts.
+    """Raise an error, before work starts, unless a model may be written to a path.
 
     Only an existing model may be replaced, and only with ``force``; never a link, device or table.
     """

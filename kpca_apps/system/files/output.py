@@ -76,11 +76,11 @@ class ResultFolder(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise if the target may not be written or replaced, before work starts."""
+        """Raise, before work starts, if the target may not be written or replaced."""
 
     @abstractmethod
     def _begun(self) -> TemporaryPath:
-        """Return a temporary folder; raise an error if none can be made or moved to the target."""
+        """Return a temporary folder; raise if it cannot be made, or not be moved to the target."""
 
     @abstractmethod
     def _swap(self, building: Path) -> None:
@@ -123,7 +123,7 @@ class OutputFolder(ResultFolder):
             ) from None
 
     def check(self) -> None:
-        """Raise if the folder may not be made or replaced; for a check before work starts."""
+        """Raise, before work starts, if the folder may not be made or replaced."""
         self._begun().close()
 
     def _begun(self) -> TemporaryPath:
@@ -162,8 +162,7 @@ class OutputFolder(ResultFolder):
             if self.force and self.path.exists():
                 if exchanged(building, self.path):
                     return
-                # If this run is killed between the two renames, the next run restores the earlier
-                # results.
+                # If this run is killed between the renames, the next run restores the results.
                 temporary = lock(self.path)
                 self.path.rename(retired)
             try:
@@ -211,7 +210,7 @@ class _Facts(msgspec.Struct):
 
 
 def _foreign(folder: Path) -> str:
-    """Return the name of an item in a folder that no run has written, or '' if there is none."""
+    """Return the name of a foreign item in a folder, not written by a run; '' if there is none."""
     try:
         written = _files_written(folder)
         return next((item for item in _items(folder) if item not in written), "")
@@ -220,7 +219,7 @@ def _foreign(folder: Path) -> str:
 
 
 def _files_written(folder: Path) -> set[str]:
-    """Return the files listed in a run's marker, and their folders; empty without a marker."""
+    """Return the files listed in ``run.json``, and their folders; empty without ``run.json``."""
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > LONGEST_MARKER:
         return set()

@@ -36,8 +36,7 @@ class TemporaryPath:
                 self.path.mkdir(0o700 if private else 0o777)
             else:
                 self.path.touch(0o600 if private else 0o666, exist_ok=False)
-            # Until this process has the lock, another run may remove the file as a leftover: try
-            # again.
+            # Until this process has the lock, another run may remove the file: then try again.
             with suppress(FileNotFoundError):
                 number = lock(self.path, wait=True)
                 if number is None:

@@ -29,7 +29,7 @@ class NotUtf8(InputError):
 
 
 def marked_encoding(head: bytes) -> tuple[str, str]:
-    """Return codec and encoding name of a byte-order mark; UTF-8 without one."""
+    """Return the codec and the encoding's name by a byte-order mark; without a mark, UTF-8."""
     matches = ((codec, name) for mark, codec, name in _MARKS if head.startswith(mark))
     return next(matches, ("utf-8", "utf-8"))
 
@@ -47,8 +47,7 @@ def require_file(path: Path, what: str, most_bytes: int) -> None:
 def read_text(path: Path, what: str, most_bytes: int) -> str:
     """Return the text of a small file without its byte-order mark.
 
-    Raises InputError, without the file's name, if the file is not ``what``, such as "a config
-    file".
+    Errors (InputError) call the file ``what``, such as "a config file", and do not name it.
     """
     require_file(path, what, most_bytes)
     data = path.read_bytes()

@@ -17,7 +17,7 @@ from kpca_apps.system.memory import drop_pages
 
 
 class WindowedArray:
-    """An array of zeros at first, in an unnamed file that is removed with the array (`spilled`)."""
+    """An array, at first of zeros, in an unnamed file that is removed with it (see `spilled`)."""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: DTypeLike, *, label: str, folder: Path

@@ -121,7 +121,7 @@ class Place:
         return sorted((info for info in items.values() if info.name), key=lambda info: info.name)
 
     def copyable(self, hidden: tuple[str, ...], *, recursive: bool = False) -> list[Item]:
-        """Return the content of a folder, without names that have a part with a hidden prefix.
+        """Return the content of a folder; skip names in which a part begins with a `hidden` prefix.
 
         Raises InputError for a name that cannot exist on a disk or would lead outside the folder.
         """
@@ -237,7 +237,7 @@ class Place:
 
 @contextmanager
 def here(path: AnyPath) -> Iterator[Path]:
-    """Yield a local path: for a store, of a temporary copy of the file or folder."""
+    """Yield a local path; for a store, the path of a temporary copy of the file or folder."""
     if isinstance(path, Path):
         yield path
         return

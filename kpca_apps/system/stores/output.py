@@ -171,7 +171,7 @@ def only_run(place: Place) -> Iterator[None]:
 
 
 def _has_ended(name: str) -> bool:
-    """Return whether an active run's object belongs to an ended process of this machine."""
+    """Return whether a run's object is from a process of this machine that has ended."""
     machine, number, process, *_ = [*name.split("-"), "", "", ""]
     if machine != _MACHINE or not number.isdigit() or os.name != "posix":
         return False

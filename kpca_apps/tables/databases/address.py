@@ -26,7 +26,7 @@ _READS = re.compile(
 )
 _ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
 _REMARK = r"--[^\n]*|/\*.*?\*/"
-# Comments, string literals and quoted names.
+# Parts of a query that are not code: comments, string literals and quoted names.
 _OPAQUE = re.compile(
     rf"({_REMARK})|\be'(?:[^'\\]|\\.|'')*'|'[^']*'|\"[^\"]*\"|(\$\w*\$).*?\2",
     re.IGNORECASE | re.DOTALL,

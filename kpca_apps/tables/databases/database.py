@@ -28,7 +28,7 @@ _BEFORE = re.compile(
     r"Execution error \[\w+\]: |(ERROR|FATAL): +|(\w+ Error|Error): )+",
     re.DOTALL,
 )
-# Classes of errors whose messages quote cells, in quotation marks, parentheses or as numbers.
+# Classes of errors whose messages may contain cells: quoted, in parentheses, or as numbers.
 _OF_CELLS = ("ConversionException", "OutOfRangeException", "InvalidInputException")
 _CELL = re.compile(
     r"""(?<!\w)["'(](?:.*["')](?=[\s.!,:;]|\Z)|.*)|(?<=\bvalue )-?\d\S*|0x[0-9a-fA-F]+""", re.DOTALL
@@ -46,14 +46,14 @@ class Cell:
     """The SQL expression that selects a column, and a remark on the column's conversion."""
 
     expression: str
-    remark: str = ""  # "seconds": interval; "rounded": float; "finite": date
+    remark: str = ""  # "seconds" (of an interval), "rounded" (to a float) or "finite" (date)
 
 
 @dataclass(frozen=True)
 class Selected:
     """Rows selected from a database.
 
-    With dates, a last column without name counts each row's dates outside the calendar.
+    If there are dates, a last, unnamed column counts each row's dates outside the calendar.
     """
 
     names: tuple[str, ...]
@@ -78,8 +78,8 @@ class Database(ABC):
     """A connection to one snapshot of a database, which only `write` and `commit` change."""
 
     in_stored_order = True  # whether the rows of a table always come in the same order
-    tables_query: str  # SQL that selects the readable tables: (schema or NULL,) name
-    columns_query: str  # selects the columns of a table; none if it is temporary or missing
+    tables_query: str  # SQL that selects readable tables: the name, or schema (or NULL) and name
+    columns_query: str  # SQL that selects a table's columns; no rows if temporary or missing
     key_query: str  # SQL that selects the primary key columns of a table
     _connection: Any
 
@@ -139,7 +139,7 @@ class Database(ABC):
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
-    """Return the columns of a SELECT, and the sum of the expression `count` over dates, if any."""
+    """Return a SELECT list: the cells, then the sum of the expression `count` over any dates."""
     parts = [cell.expression for cell in cells]
     pairs = zip(cells, aliases, strict=True)
     dates = [count.format(alias) for cell, alias in pairs if cell.remark == "finite"]
@@ -149,7 +149,7 @@ def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> st
 def checked(
     selected: Selected, batches: Iterable[pa.RecordBatch], notes: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches without the column of counts; add notes on conversions at the end."""
+    """Yield batches without the last column of counts; at the end, add notes on conversions."""
     names, cells = selected.names, selected.cells
     n_far, is_rounded = 0, [False] * len(cells)
     rounded = [k for k, cell in enumerate(cells) if cell.remark == "rounded"]
@@ -177,7 +177,7 @@ def checked(
 
 
 def named_schema(selected: Selected) -> pa.Schema:
-    """Return the schema of the named columns; names may repeat."""
+    """Return the schema without the unnamed column of counts; names may repeat."""
     types = selected.schema.types[: len(selected.names)]
     return pa.schema([pa.field(*one) for one in zip(selected.names, types, strict=True)])
 

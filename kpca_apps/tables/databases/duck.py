@@ -21,7 +21,6 @@ _WRITTEN = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT", "UNION", "ENUM", "BIT", "
 # A list or record that contains one of these types is converted to text as a whole.
 _AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIME)")
 _FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
-# If no schema is given, the table is in the current schema.
 _OF_TABLE = (
     "database_name = current_database() AND lower(schema_name) = lower(coalesce(?, "
     "current_schema())) AND lower(table_name) = lower(?)"
@@ -49,7 +48,7 @@ class DuckDB(Database):
         import duckdb
 
         path = require_file(address)
-        # By default, the temporary folder would be next to the database.
+        # DuckDB's default temporary folder is next to the database.
         self._folder = spool_folder()
         options: dict[str, Any] = {
             "temp_directory": str(self._folder.path),

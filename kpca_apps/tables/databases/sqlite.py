@@ -45,7 +45,7 @@ class SQLite(Database):
             with suppress(sqlite3.Error), closing(_connect(path, "rw")) as writer:
                 writer.execute("PRAGMA schema_version").fetchone()
         self._connection = _connect(path, "ro" if reading else "rw")
-        # SQLite itself writes floats with only 15 digits.
+        # SQLite's own conversion to text keeps only 15 digits of a float.
         self._connection.create_function(_DIGITS, 1, repr, deterministic=True)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         if reading:

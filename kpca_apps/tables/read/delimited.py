@@ -39,8 +39,8 @@ from kpca_apps.tables.values import is_number_like
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 _MARK = b"\xef\xbb\xbf"
 _IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
-_WAIT = 1 << 23  # bytes read without the end of a row, after which rows are read one by one
-_MOST_LINES = 100  # if bad lines are skipped, a longer row has an unclosed quote
+_WAIT = 1 << 23  # if no row ends within this many bytes, rows are read one by one
+_MOST_LINES = 100  # if bad lines are skipped, a row of more lines counts as an unclosed quote
 _PIECE_CELLS = 1 << 18  # number of cells in each piece when rows are read one by one
 _MOST_TITLE = 50  # largest number of lines, of one cell each, that may be a title
 _OPEN_QUOTE = "opens a quote that is never closed"
@@ -306,7 +306,7 @@ class DelimitedText:
         self._bad.leave_out(line, cause)
 
     def _advice_on_width(self, n_cells: int, line: int) -> str:
-        # If wider rows follow at most this many rows of one cell, these rows may be a title.
+        # If they are few, rows of one cell above wider rows may be a title.
         is_title = self._n_rows < (_MOST_TITLE if len(self.names) == 1 else 1)
         rows = self._layout.rows
         if is_title and 2 * sum(len(row) == n_cells for row in rows) > len(rows):

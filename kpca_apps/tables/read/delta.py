@@ -138,7 +138,7 @@ def _batches(stream: pa.RecordBatchReader, place: AnyPath) -> Iterator[pa.Record
 
 
 def _without_views(rows: pa.Table) -> pa.Table:
-    """Copy the texts, as a view would keep the texts of all rows in memory."""
+    """Replace views of texts by copies, as a view keeps the texts of all rows in memory."""
     return as_arrow(as_polars(rows))
 
 

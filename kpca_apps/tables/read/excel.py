@@ -48,10 +48,11 @@ if TYPE_CHECKING:
     import fastexcel
 
 ROW = "\0row"  # name of the column of row numbers
-# Each limit is the larger of a fixed number and one that grows with the decompressed bytes.
+# Memory limit: TIMES the decompressed bytes, at least LEAST_BYTES. Time limit: LEAST_SECONDS, plus
+# the decompressed bytes over BYTES_A_SECOND.
 LEAST_BYTES, TIMES = 1 << 30, 24
 LEAST_SECONDS, BYTES_A_SECOND = 60.0, 1e6
-MAX_CELL = 32_767  # most characters of a cell in Excel
+MAX_CELL = 32_767  # largest number of characters of a cell in Excel
 _OLE = b"\xd0\xcf\x11\xe0"
 MOST_LISTED = 20  # largest number of sheets that a message lists
 # A first sheet of at most 30 rows is a cover if another sheet has 5 times as many rows.

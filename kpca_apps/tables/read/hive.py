@@ -153,7 +153,7 @@ def _is_day(text: str) -> bool:
 
 
 def with_values(frame: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
-    """Add columns with the values of a file, in a frame of one row, to all rows of the file."""
+    """Add the partition values of a file, a frame of one row, as columns to all of its rows."""
     return frame.with_columns(
         pl.lit(column[0], column.dtype).alias(column.name) for column in values.iter_columns()
     )

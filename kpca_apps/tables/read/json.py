@@ -30,14 +30,14 @@ from kpca_apps.tables.table import NESTED, PartedTable, Rows, Table
 _LINES = (".jsonl", ".ndjson")
 # How a JSON file begins. A bracket alone may also begin delimited text.
 _BEGINNING = re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])')
-_NO_TEXT = re.compile("[\udc80-\udcff]")  # decoded bytes that are not UTF-8
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # characters that stand for bytes that are not UTF-8
 _INT64 = range(-(2**63), 2**63)
-# Most rows, cells and bytes of a batch, and least rows, as each column of a batch has a cost.
+# Largest number of rows, cells, bytes of a batch; least number of rows, as small batches are slow.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
-# Number of brackets from which the depth is checked; levels kept below the recursion limit.
+# Records of more brackets are checked for their depth; levels to spare below the recursion limit.
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 _SPACE = re.compile(r"[ \t\r\n]*")
-_MOST_SHOWN = 100  # most characters of the keys in a message
+_MOST_SHOWN = 100  # largest number of characters of the keys in a message
 _ADVICE = 'write one list of objects (pandas: to_json(orient="records"))'
 _scan = json.JSONDecoder().raw_decode
 

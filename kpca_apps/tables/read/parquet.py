@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 PARQUET_SUFFIXES = (".parquet", ".pq")
 # Files with longer row groups are copied, as reading a row decodes all rows before it in its group.
 _LONGEST_GROUP = 1 << 18
-# Most rows decoded at once, least rows if rows are long, and most bytes decoded at once.
+# Largest number of rows decoded at once, least number for long rows, largest number of bytes.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 _LEAF = 8  # bytes assumed for each value of a list, written as text
 _MOST_TEXT = 1 << 30  # bytes; a dictionary of two long texts may expand to gigabytes

@@ -15,7 +15,7 @@ from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.read.uri import scheme_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, collect
 
-ANY = " ".join(READING)  # all options; they are all accepted, or checked by the next reader
+ANY = " ".join(READING)  # all options: each is accepted, or checked by a later reader
 
 
 @dataclass(frozen=True)

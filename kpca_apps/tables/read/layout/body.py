@@ -57,12 +57,12 @@ _WORDS, _NUMBERS = (
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
 _MOST_REMARKS = 10_000  # largest number of possible remarks, to bound memory
-_MOST_ALIKE, _FIRST_PAGES = 3, 2  # most rows with a remark's text; largest number of a first page
-_RUN_BYTES = 300  # bytes per run of lines that are no data, with copies; measured on 1,000,000
+_MOST_ALIKE, _FIRST_PAGES = 3, 2  # largest number of rows that repeat a remark, and of a first page
+_RUN_BYTES = 300  # bytes per run of lines that are not data, with copies; measured on 1e6 runs
 
 
 def is_list_total(cells: Sequence[str]) -> bool:
-    """Whether a row is the total of a list with rulers: it has a star and a word for a total."""
+    """Whether a row of a list with drawn lines is a total: a star, then a word for a total."""
     first = next((word for cell in cells if (word := cell.strip())), "")
     return first.startswith("*") and re.search(_TOTAL, first) is not None
 
@@ -90,7 +90,7 @@ class Body:
         lines: Sequence[int],
         columns: Iterable[bool] = repeat(True),
     ) -> None:
-        """Record title, header and rows below it; `columns` tells which cells are columns."""
+        """Record the title, the names (masked by `columns`), and rows below that are not data."""
         if above := [cell for row in rows[: head.place] for cell in row if cell]:
             self.leave_out("title", range(lines[0], lines[head.place]))
             self.title = " ".join(above[0].split())
@@ -112,7 +112,7 @@ class Body:
         require_memory(_RUN_BYTES * len(runs) // 2, copies=1)
 
     def accept_short(self, cells: list[str], width: int, line: int, fault: str) -> bool:
-        """Pad a short row if it may not be data; its `fault` is raised later if it is data."""
+        """Pad a short row that may not be data; if it turns out as data, raise `fault` later."""
         stripped = [cell.strip() for cell in cells]
         is_few = is_sparse(stripped, width) or re.search(_TOTAL, next(filter(None, stripped), ""))
         if not is_few or any(cells[width:]) or width < 2:
@@ -322,7 +322,8 @@ class Body:
 
         A single total must be the last row, and its label have no further words, as a customer may
         be called "Total". A label without numbers may end a table with other totals. A row that
-        does not sum up is removed if it has a total's word and filled cells, as no other row has.
+        does not sum up is removed, too, if it has the word and the filled columns of a total, and
+        no row of data has these filled columns.
         """
         formats: dict[int, NumberFormat] = {}
         for k, cells in enumerate(
@@ -331,13 +332,13 @@ class Body:
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
-        # Line of a total, or of a row with a label only -> the label's word, and the filled cells.
+        # Line of a total (`found`), or other row with a label (`unmatched`) -> word, filled cells.
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
         is_bare = False  # whether the label of the last total has no further words
         of_rows: set[bytes] = set()
-        # Number of rows, and sums of their numbers: of all rows, since the last total, since the
-        # last label, and of rows with only a label.
+        # Number of rows, and the sum of each column: over all rows, since the last total, since the
+        # last label, and over labelled rows that are no totals.
         whole, block, since, called = np.zeros((4, 1 + len(formats)))
         for frame, lines in self._remaining_rows(table) if formats else ():
             values = [Column(frame[:, k]).read(format).values for k, format in formats.items()]
@@ -411,7 +412,7 @@ def _are_in(lines: IntArray, runs: IntArray) -> BoolArray:
 
 
 def _all_of(masks: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray | None:
-    """Return where all masks are true; return None early if this is nowhere the case."""
+    """Return a mask of the rows where all masks are true; None if there is no such row."""
     found = None
     for mask in masks:
         found = mask if found is None else pc.and_(found, mask)

@@ -13,9 +13,9 @@ import polars as pl
 from kpca_apps.tables.source_info import REMARK
 from kpca_apps.tables.values import MISSING_WORDS, is_number_like, shapes_of
 
-# Words that are data and cannot be names. Pandas writes an empty name for the index.
+# Words that are data, not names. An empty cell may be a name: pandas writes it for the index.
 _NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
-HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # number of rows in the sample; most rows above a header
+HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # number of rows: in the sample; at most, above a header
 _COMMENTS = ("#", "%", "//")
 # A header's least share of filled cells, largest share of numbers, least share of distinct cells.
 _LEAST_FILLED, _MOST_NUMBERS, _LEAST_APART = 0.8, 0.2, 0.8
@@ -52,9 +52,8 @@ class Head:
     place: int  # position of the first row with names, among the sampled rows
     names: list[str] | None  # names of the columns; None if the first row is data
     below: dict[int, str] = field(default_factory=dict)  # position of a row -> its kind
-    are_words: bool = (
-        False  # names are words above numbers or dates: rows that repeat names are no data
-    )
+    # Whether names are words above numbers or dates, so that rows that repeat names are not data.
+    are_words: bool = False
 
 
 def header_is_missing(cells: Sequence[str]) -> bool:
@@ -107,7 +106,7 @@ def find_head(rows: Sequence[list[str]], place: int | None) -> Head:
     if firsts[:3] == _LOGGER and firsts[3:] and len({*map(len, rows[top + 1 : top + 4])}) == 1:
         below = {top + 2: "units", top + 3: "kinds of statistic"}
         return Head(top + 1, rows[top + 1], below)
-    # Names of groups of columns may be one row above `place`; they may fill less than half of it.
+    # The row above `place` may name groups of columns, even if less than half of it is filled.
     for first in range(max(place - 1, 0), place + 1):
         if names := _joined_names(rows[first:]):
             return Head(first, names, {first + 1: "second row of names, joined"})
@@ -140,9 +139,9 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row describes the columns: all cells are words, above numbers mostly phrases.
+    """Whether a row describes the columns: all cells are words, mostly phrases above numbers.
 
-    Its first cell differs in form from those below. Otherwise it may be a row of missing values.
+    The first cell differs in form from the cells below; else the row may be missing values.
     """
     cells = [first[k] for k in measured_columns(rows, is_number_like)]
     are_words = len(cells) > 1 and all(map(_WORD.search, first)) and len({*first}) == len(first)
@@ -169,7 +168,7 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return False
     if not all(_TIME.fullmatch(given[k]) for k in of_dates & given.keys()):
         return False
-    # Two units above whole numbers may be codes, unless a column without unit is full below.
+    # Two units above whole numbers may be data (codes), unless a column without unit is full below.
     is_short = any(
         k not in given and all(row[k] for row in rows if any(row)) for k in range(len(first))
     )
@@ -182,9 +181,9 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     """Join the names in the first two rows, if the first row names groups of columns; else None.
 
-    Within each group of two or more columns, the second row has different words or years. It
-    repeats them in several groups, or is empty below the first name, as no other row is. In the
-    second case it may also have words for the answers to questions.
+    Within each group of two or more columns, the second row has distinct words or years. Either
+    these are the same in several groups, or no row but the second is empty below the first name.
+    With such empty cells, the second row may also have words for the answers to questions.
     """
     first, second, *others = rows if len(rows) > 2 else [[""], [""]]
     if len(second) != len(first):
@@ -225,7 +224,7 @@ def _is_year(cell: str) -> bool:
 
 
 def is_sparse(cells: Sequence[str], width: int) -> bool:
-    """Whether no more cells of a row are filled than in a title or footer."""
+    """Whether a row has as few filled cells as a title or footer."""
     return sum(map(bool, cells)) <= max(1, _MOST_TITLE * width)
 
 
@@ -273,7 +272,7 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
             is_above = is_joined or _stands_above(row, like)
             is_above = is_above or (is_title and not measured_columns(like))
             return place if is_alike and is_above else None
-        # If the first row is as full as this, it is the header.
+        # A first row of `width` cells, enough of them filled, is the header: there is no title.
         named = sum(map(bool, row))
         if width < 2 or (len(row) == width and (named >= _MOST_TITLE * width or not is_short)):
             return None

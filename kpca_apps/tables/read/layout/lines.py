@@ -38,7 +38,7 @@ class Layout:
     """The delimiter of a text, the position of its header, and its first rows."""
 
     delimiter: str  # one character, or `ONE_COLUMN`
-    tidy: Callable[[bytes], bytes]  # removes frames, and spaces around cells
+    tidy: Callable[[bytes], bytes]  # removes bars around lines, and spaces around cells
     is_drawn: bool  # whether `tidy` makes rulers blank
     start: int  # position of the header's first byte
     line: int  # line number of the header
@@ -72,7 +72,7 @@ class Layout:
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
             # A title may hide the delimiter. Use the delimiter that finds the highest header,
-            # unless the current one gives this header as many cells as most rows.
+            # unless the current delimiter splits that line into as many cells as most rows.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
             lower = b"\n".join(sample[len(sample) // 2 :])
