@@ -65,7 +65,7 @@ def lof(X: FloatArray) -> FloatArray:
 
 
 def two_way(X: FloatArray) -> FloatArray:
-    """Return the largest residual of each row from log row and column medians."""
+    """Return each row's largest residual of logarithms from row and column medians."""
     residuals = np.log(X)
     for _ in range(5):
         residuals -= np.median(residuals, axis=1, keepdims=True)
@@ -81,7 +81,7 @@ def detector(X: FloatArray) -> FloatArray:
 
 
 def screened(X: FloatArray, row: int, column: int) -> tuple[int, bool, bool]:
-    """Screen with the command; return the row's rank, and whether its cell or another is odd."""
+    """Screen a table; return the row's rank, if its cell is odd, and if another cell is odd."""
     found = screen_table(pl.DataFrame({f"m{j}": X[:, j] for j in range(X.shape[1])}))
     odd = {(at - 1, cell.column) for cell in found.findings.odd_cells for at in cell.rows}
     cell = (row, f"m{column}")
@@ -159,7 +159,7 @@ def measures(seed: int) -> pl.DataFrame:
 
 
 def place(scores: FloatArray, row: int) -> int:
-    """Return the rank of a row, 1 for the oddest; ties count against it."""
+    """Return the rank of a row (1: the oddest), the last rank among rows with equal scores."""
     return int((scores >= scores[row]).sum())
 
 

@@ -24,7 +24,7 @@ POLL_SECONDS = 0.2
 class Usage:
     seconds: float
     cpu_seconds: float
-    peak_bytes: int  # peak of the resident memory summed over its processes
+    peak_bytes: int  # peak of the resident memory summed over the command's processes
     first_thread_seconds: float  # CPU seconds of the main thread, which runs the serial part
 
 

@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 __all__ = ["N_FAULTS", "Fault", "plant_causes", "plant_faults"]
 
 N_FAULTS = 10
-# A cell to overwrite: (column, text).
+# Cells to overwrite: (column, text).
 Cells = list[tuple[str, str]]
 MIN_DISTINCT = 10
 # Minimum correlation, or Cramer's V, of dependent columns.
@@ -177,7 +177,7 @@ class Planter:
         return row, [(b, str(never.columns[j]))]
 
     def zero(self) -> tuple[int, Cells]:
-        """Write 0 in a column without values near it."""
+        """Write 0 in a column whose values are all far from 0."""
         name = self.draw_column([n for n in self.narrow(10) if (self.numbers[n] != 0).all()])
         return self.row(name), [(name, "0")]
 
@@ -227,7 +227,7 @@ def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Data
 
 
 def plant_causes(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
-    """Plant two systematic faults, each repeating a kind of single columns in the same columns."""
+    """Plant two causes of faults: each repeats one kind of fault in the same column."""
     damaged, faults = cells.copy(), list[Fault]()
     for kind in rng.permutation([name for name in KINDS if name not in OF_PAIRS]).tolist():
         planter, found = Planter(cells, rng), dict[int, Cells]()

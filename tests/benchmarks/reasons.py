@@ -1,7 +1,7 @@
 """Count how often median replacement, gradient and z-score name the wrong column first.
 
-Normal rows of a table, at most 1,600, permuted; the detector is fitted on the first half, as clean
-rows. 250 draws of a held-out row with one random column swapped with another held-out row; a draw
+At most 1,600 normal rows of a table are permuted; the detector learns the first half as clean rows.
+Each of 250 draws takes one random column of a held-out row from another held-out row. A draw
 counts if the row had p > 0.1 before and <= 0.1 after. The figure is the fraction of draws in which
 the swapped column comes first.
 

@@ -200,7 +200,7 @@ TOGETHER = {
     "denoise noise": ["--save images/a.png --force", "no.png"],
     "papers run": ["--out birds.csv --force"],
 }
-# Arguments that lack a required one.
+# Argument lists that lack a required argument.
 LACKING = {
     "novelty screen": [""],
     "novelty fit": ["birds.csv", "--model new.kpca"],

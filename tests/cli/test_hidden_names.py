@@ -118,7 +118,7 @@ QUICK = [
 
 
 def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
-    """Return names and cells: two visible columns, and secret columns that follow them but once."""
+    """Return names and cells: two visible columns, and secret ones that contradict them once."""
     rng = np.random.default_rng(5)
     size = rng.normal(size=N_ROWS)
     weight = size + 0.05 * rng.normal(size=N_ROWS)

@@ -27,7 +27,7 @@ ANSWERS = {
 
 
 class Host(BaseHTTPRequestHandler):
-    """Respond by path, as in ANSWERS and `do_GET`; anything else is not found."""
+    """Respond by path, as in ANSWERS and `do_GET`; other paths are not found."""
 
     released = threading.Event()
 

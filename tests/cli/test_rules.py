@@ -21,7 +21,7 @@ from tests.novelty.relations.test_table_rules import orders
 
 @pytest.fixture
 def invoices(folder: Path) -> Path:
-    """Write a table with a wrong sum on line 9 and an early date on line 12, and two others."""
+    """Write three tables; the first has a wrong sum on line 9 and an early date on line 12."""
     orders().write_csv("invoices.csv")
     more = orders(seed=1).head(60)
     more.with_columns(net=pl.col("net") + (pl.col("order") == more["order"][4])).write_csv(

@@ -88,11 +88,9 @@ RANGES = {  # GREY in other units: the size of one grey level, and the value of 
 def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     noise: str, values: str
 ) -> None:
-    """Half of the image is so dark that noise goes below the least value; the mean brightness is
-    kept.
+    """Half of the image is so dark that noise goes below the least value; the mean is kept.
 
-    The mean of clipped noise is restored, or, if a camera's noise was only measured, mostly
-    restored.
+    The mean of clipped noise is restored, mostly restored if a camera's noise was only measured.
     """
     dtype, unit, black = RANGES[values]
     clean = np.where(np.arange(64) < 32, 0.0, GREY / 2.0 + 60) * unit + black
@@ -112,7 +110,7 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
 
 
 def any_values(dtype: type) -> np.ndarray:
-    """Values over the whole range of a dtype; 32-bit ones do not fit single precision.
+    """Values over the whole range of a dtype; 32-bit integers do not fit single precision.
 
     The image is smaller than a patch, so that no time is spent on measuring noise.
     """

@@ -9,7 +9,7 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Linear
 from kpca_apps.engine.nystroem import CovarianceSums
 
-# Rows, and the number of features per column.
+# Number of rows, and the number of features of each column.
 TABLES = {
     "single features": (60, (1, 1, 1, 1, 1)),
     "blocks": (60, (3, 1, 4, 3)),

@@ -74,7 +74,7 @@ def test_gram_matrices_are_positive_semi_definite(kernel, X):
 def test_centring_removes_the_mean_and_is_idempotent(kernel, X):
     K = kernel(X)
     n, size = len(X), float(np.abs(K).max())
-    # A mean is exact to n eps, and three are added.
+    # Each of the three means added is exact to n eps.
     bound = 4 * (n + 4) * EPS * size
     H = np.eye(n, dtype=np.longdouble) - np.longdouble(1.0) / n
     expected = (H @ K.astype(np.longdouble) @ H).astype(np.float64)
@@ -126,7 +126,7 @@ def test_the_order_of_rows_has_no_influence(kernel, X, seed):
 
 
 def agree(kernel, one, other, rows, other_rows=None, moved=0.0):
-    """Assert that two fits of a matrix explain the same up to well-separated eigenvalues."""
+    """Assert that errors of two fits agree for the components before the widest eigenvalue gap."""
     n, trace = len(one.points), float(kernel.diagonal(one.points).sum())
     delta = delta_of(kernel)
     moved += 2 * rounding.of_gram(trace, n, delta)

@@ -110,7 +110,7 @@ def test_unreliable_landmark_components_are_returned_on_request():
     assert 5 < q < 37 == requested.subspace_.n_components <= soft.subspace_.n_components
     assert_allclose(right.eigenvalues_, exact[:q], rtol=1e-3)
     assert np.abs(requested.eigenvalues_ / exact[:37] - 1.0).max() > 1e-3
-    # Added rows count, too: the landmarks do not represent them.
+    # No landmark represents the rows added here, so all components become approximations.
     with pytest.warns(KpcaWarning, match="^All 37 components are approximations"):
         right.partial_fit(X + 20.0)
 

@@ -89,7 +89,7 @@ def test_the_picture_is_what_rawpy_develops_upright(
 
 
 def test_metadata_of_a_fujifilm_file_are_read_from_its_jpeg() -> None:
-    """The raw data of such a file are not in a TIFF; Fujifilm defines the header's layout."""
+    """A Fujifilm file stores raw data outside a TIFF, behind a header that Fujifilm defines."""
     exif = Image.Exif()
     exif[271], exif[306] = "FUJIFILM", "2026:01:02 03:04:05"
     jpeg = io.BytesIO()

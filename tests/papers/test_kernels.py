@@ -38,7 +38,7 @@ def test_at_half_the_resolution_points_are_means_of_four_pixels():
 
 
 def test_at_a_fine_resolution_the_product_is_the_integral():
-    """For one row of pixels, it integrates a product of two piecewise linear functions."""
+    """For one row of pixels, the kernel integrates a product of piecewise linear functions."""
     X = images(2, 1, 6)
     centres = (np.arange(6) + 0.5) / 6
     integral, _ = quad(

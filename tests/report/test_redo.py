@@ -93,7 +93,7 @@ def test_marks_made_by_keys_are_saved_reopened_and_read_by_the_batch(
         NAMES[1]: {"luma": 1.56, "chroma": 1.3, "quality": "high"},
         NAMES[2]: {"strength": 0.5},
         NAMES[3]: {"sigma": 4.2},
-        # The image keeps its own options.
+        # This image keeps the options that were set for it alone.
         NAMES[4]: {"strength": 0.8, "sigma": None},
     }
     with table.open(encoding="utf-8-sig", newline="") as file:

@@ -156,7 +156,7 @@ def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> No
     assert image.page_ranges == tuple(ranges[dtype] for dtype in order)
     assert "on 1 page of uint16 it is 2.37e+03 of 65535" in " ".join(image.notes)
     assert "on 1 page of float32 it is 0.125 of 1" in " ".join(image.notes)
-    # Each page is compared on its own scale: a tenth of each range is about 20 dB.
+    # Each page is compared on its own scale: errors of a tenth of the range give about 20 dB.
     assert image.comparison is not None
     assert 19 < image.comparison.denoised.psnr < 22
 

@@ -95,7 +95,7 @@ of the Gram matrix with its ridge, here below 30: 4e-4, in whichever order a pro
 def random_group(
     shape: tuple[int, int], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Patches with three components, with noise of deviation 10 and with little noise."""
+    """Return patches of three components: with noise of deviation 10, and with less noise."""
     rng = np.random.default_rng(seed)
     (k, n), spread = shape, rng.choice([10.0, 20.0])
     clean = 100 + spread * rng.normal(size=(k, 3)) @ rng.normal(size=(3, n)) / np.sqrt(3)

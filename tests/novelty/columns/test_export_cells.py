@@ -387,11 +387,11 @@ def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
         "scale": ("numeric", 15),
         "levels": ("categorical", 0),
     }
-    # Beside so few numbers, the letter is a level, as a blood group is.
+    # A column with so few numbers holds levels such as blood groups.
     shown[24:36] = ["A"] * 12
     for least in (["A", token, "0"] * 20, [token] * 59 + ["7"]):
         assert plan_of({"shown": shown, "least": least})["least"] == ("categorical", 0)
-    # No cell shows that the letter is a mark.
+    # No cell of this table shows that the token stands for a missing number.
     assert plan_of({"scale": scale, "levels": levels})["scale"][0] == "categorical"
 
 

@@ -299,7 +299,7 @@ def test_long_times_and_single_long_numbers_are_measures() -> None:
     spec = inferred_spec(Column(cells), None, False)
     assert (spec.role, spec.n_distinct) == ("numeric", 200)
     assert re.search("rounded; as floats, 200 different ones become [0-9]{2}\\.", spec.notes[0])
-    # A single long number is an error among others; floats keep their type.
+    # One long number among short ones is taken for an error; floats stay numbers.
     assert spec_of([LONG[0], *(k * k for k in range(39))]).role == "numeric"
     assert spec_of([float(value) for value in LONG[:40]]).role == "constant"
     assert spec_of([2.0**60 * (k + 1) for k in range(40)]).role == "numeric"

@@ -109,7 +109,7 @@ def test_row_sources_accept_known_rows_too() -> None:
 def test_invalid_masks_are_refused(
     normal: NDArray[np.bool_], contaminated: bool, message: str
 ) -> None:
-    # With a split, the rows would be halved first.
+    # Masks are checked before a split halves the rows.
     for calibration in ("auto",) if contaminated else ("leave-one-out", "split"):
         detector = KernelPCANovelty(contaminated=contaminated, calibration=calibration)
         with pytest.raises(ValueError, match=message):

@@ -133,7 +133,7 @@ def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
     assert sum(bool(hints(row)) for row in rows) == 0
     # A person 30 % larger than all others is not a unit error.
     assert hints(rows[0] * np.array([1.3, 1.3, 1.3, 1, 1])) == ()
-    # A factor that only makes a value small is no repair if 0 would do as well.
+    # A factor that makes the value small is no repair if 0 would fit as well.
     row = people(1, seed=5)[0]
     row[4] = 90.0
     assert hints(row) == ()

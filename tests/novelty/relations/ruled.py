@@ -175,7 +175,7 @@ def with_cells(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def mixed_cells(frame: pl.DataFrame, *kinds: str, share: float = 0.5) -> pl.DataFrame:
-    """Return a frame with a share of its cells in random ones of the given spellings (or all)."""
+    """Return a frame with a share of its cells spelt at random in the given ways (default: all)."""
     rng, columns = np.random.default_rng(2), []
     is_typed = frame.schema["start"] != pl.String
     for column in frame.iter_columns():

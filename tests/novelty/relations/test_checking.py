@@ -142,7 +142,7 @@ def test_one_number_out_of_order_is_named_alone(order: list[int], wrong: int) ->
         blank = {"b": None, "c": None, "s": None, "t": None}
         cells = cells_of([{**row, **blank} for row in table])
         assert check(Sorted(columns=("a",)), cells).broken.nonzero()[0].tolist() == [wrong]
-    # Rows without a value are skipped, and falling is rising reversed.
+    # Rows without a value are skipped; negated rising values fall.
     cells = cells_of([{"a": None if n == 3 else -value, **blank} for n, value in enumerate(values)])
     checked = check(Sorted(columns=("a",), falling=True), cells)
     assert checked.applies.sum() == 11 and not checked.broken.any()

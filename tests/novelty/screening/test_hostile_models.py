@@ -57,7 +57,7 @@ def table() -> Table:
 
 @pytest.fixture(scope="module")
 def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Document, Any]]:
-    """Return documents of a soft and a hard model, and of a model by groups."""
+    """Return documents of models with a Tikhonov filter, with truncation, and by groups."""
     path = tmp_path_factory.mktemp("sound") / "m.kpca"
     documents = []
     for options in (ScreeningOptions(), ScreeningOptions(method="hoffmann")):

@@ -125,7 +125,7 @@ class TestComponentMachine:
 
 class TestTwoLayers:
     def test_two_kernels_make_one_of_their_composition(self):
-        """With all components, inner products are kept: K2 on them is K2 of the centred K."""
+        """All components preserve inner products: K2 of projections equals K2 of the centred K."""
         X, y = two_rings(60)
         model = two_layer_machine(exact(RBF(0.5), X), X, y, Polynomial(2))
         H = np.eye(60) - 1.0 / 60

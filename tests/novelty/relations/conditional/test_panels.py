@@ -35,7 +35,7 @@ def fit(frame: pl.DataFrame) -> tuple[LevelRelations, np.ndarray]:
 
 
 def usual_of(learned: LevelRelations) -> UsualNumber:
-    """Return the only group mean that was learned."""
+    """Return the only predictor by group medians that was learned."""
     (predictor,) = (item for item in learned.numbers.predictors if isinstance(item, UsualNumber))
     return predictor
 
@@ -108,8 +108,7 @@ def test_each_row_is_judged_by_the_others_of_its_level() -> None:
         predicted = number.ratios(table, cells, np.full(600, own))
         for row in range(600):
             others = alike[row] if own else country == country[row]
-            # The median distance of a level, shrunk towards that of all rows with a weight of three
-            # rows.
+            # A group's median distance, shrunk towards that of all rows by a weight of three rows.
             n = others.sum()
             usual = (n * middle(distance[others]) + 3 * np.median(distance)) / (n + 3)
             wanted = abs(z[row] - middle(z[others])) / usual

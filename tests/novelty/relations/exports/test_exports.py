@@ -83,7 +83,8 @@ def left_out(given: Given, found: list[Broken]) -> list[set[str]]:
     ]
 
 
-# Rules on numbers as text, which each program formats differently in a typed table.
+# Rules that are not exported for typed tables: they read numbers as text, and each program formats
+# the numbers differently.
 AS_TEXT = {
     "number has the form 999",
     'sex is empty unless net is "1e-07"',

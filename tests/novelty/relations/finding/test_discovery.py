@@ -288,7 +288,7 @@ def test_flags_are_set_where_one_of_others_is() -> None:
     rule = PositiveOnlyIf(columns=("failed", *causes), values=("1",), both=True)
     assert (held.rule, held.n_rows, held.n_broken) == (rule, n, 3)
     assert {*held.broken} == {*(wrong + 1).tolist()}
-    # A failed machine has stopped, but it may stop for other reasons.
+    # Failed machines have stopped; other machines may have stopped, too.
     frame = frame.select("failed", stopped=pl.Series(stopped.astype(int)))
     (held,) = rules_of(frame)
     assert held.rule == PositiveOnlyIf(columns=("failed", "stopped"), values=("1",))

@@ -179,7 +179,7 @@ def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -
     names = ["TIMESTAMP", "AirTC", "RH", "Kind"]
     rows, note = [names, units, *STATION], "line 2 (units)"
     check(tmp_path, rows, names, STATION, [*range(3, 27)], note, sheet=True)
-    # A unit for the column of dates, or units further below, are data.
+    # Units are data if the column of dates has one too, or if other rows stand above them.
     untouched(tmp_path, [names, ["m", *units[1:]], *STATION])
     untouched(tmp_path, [names, *STATION[:5], units, *STATION[5:]])
 
@@ -232,7 +232,7 @@ def test_years_below_the_name_of_a_group_are_joined(n: int, tmp_path: Path) -> N
     names = ["Country", *(f"Rate {year}" for year in years)]
     note = "line 2 (second row of names, joined)"
     check(tmp_path, [*head, *data], names, data, [*range(3, 15)], note, sheet=True)
-    # With years in the rows below, or a name in its first cell, the row is data.
+    # With years in the rows below, or a name in the first cell, a row of years is data.
     born = [[row[0], *(str(1950 + 3 * k + j) for j in range(n))] for k, row in enumerate(data)]
     for rows in ([["", *years], *born], [["X", *years], *data]):
         path = path_of(tmp_path, [head[0], *rows])
@@ -802,7 +802,7 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
 
 
 def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
-    """Leaving it out would lose the text without an error."""
+    """Left out as a remark, the rest of the text would be lost without an error."""
     data = [[f"P{n:03}", str(n), "arrived in time"] for n in range(24)]
     path = tmp_path / "t.csv"
     path.write_text(as_text([NAMES[:3], *data[:9], ["left at the door"], *data[9:]], padded=False))
