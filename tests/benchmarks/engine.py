@@ -1,4 +1,4 @@
-"""Compare the engine's speed and memory with its own limits, scikit-learn and pyod.
+"""Compare the engine's speed and memory with theoretical limits, scikit-learn and pyod.
 
     python tests/benchmarks/engine.py exact [--sizes 5000,20 ...] [--dense 5000] [--free 50000,100]
     python tests/benchmarks/engine.py landmarks [--rows 200000] [--landmarks 1000] [--peer 50000]
@@ -374,7 +374,7 @@ def preimages(args: argparse.Namespace) -> None:
 
 
 def toy(noise: float) -> list[tuple[int, float, float]]:
-    """Return for each number of components our error and that of scikit-learn."""
+    """Return, for each number of components, our error and scikit-learn's."""
     rng = np.random.default_rng(0)
     sources = rng.uniform(-1.0, 1.0, (SOURCES, TOY_DIMENSIONS))
     train, clean = (np.repeat(sources, rows, axis=0) for rows in (TRAINED, TESTED))

@@ -1,4 +1,4 @@
-"""Denoise noise that is neither constant nor linear in the signal, and clean pictures.
+"""Denoise images whose noise is neither constant nor linear in the signal, and clean images.
 
 The cases come from photographs of scikit-image with fixed seeds: bright spots, levels that vary by
 place, noise clipped at either end, correlated noise, dim phone pictures, log speckle. Clean are

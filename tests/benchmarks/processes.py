@@ -127,7 +127,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome for one item: "killed" or "late" if its process had to be ended."""
+    """Outcome for one item: "killed" or "late" if the worker died or took too long."""
 
     outcome: str
     seconds: float

@@ -139,7 +139,7 @@ class Planter:
         return row, [(name, written(-self.numbers[name][row]))]
 
     def odd_pair(self) -> tuple[int, Cells]:
-        """Replace a value by a usual one that contradicts another column."""
+        """Replace a value by a typical one that contradicts another column."""
         pairs = []
         for a in self.numbers:
             for b in self.numbers:

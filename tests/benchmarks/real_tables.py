@@ -182,7 +182,7 @@ def columns_error(path: Path) -> FloatArray:
         def fit(cls, X, errors, columns, **options):  # type: ignore[no-untyped-def]
             features = AdditiveFeatures.fit(X, columns)
             rows = features(X)
-            # Use the unclipped numbers: the cells clip extreme values.
+            # Cells clip extreme values, so use the unclipped numbers.
             rows.lines[features.polynomial] = rows.value
             fitted = BlockPCA.fit(rows.features, features.group)
             seen.append(fitted.errors(rows.lines, np.ones(len(X), dtype=bool)).whole)

@@ -37,7 +37,7 @@ def swapped_rows(
 
 
 def by_gradient(detector: KernelPCANovelty, rows: FloatArray, sd: FloatArray) -> NDArray[np.int64]:
-    """Return the column with the steepest score in standardised units."""
+    """Return the column along which the score is steepest, in standardised units."""
     step = 1e-3 * np.where(sd > 0, sd, 1.0)
     slopes = np.empty_like(rows)
     for j in range(rows.shape[1]):

@@ -5,7 +5,8 @@
 The figure is the AUROC of the rows labelled as noise; all rows are fitted and scored. Our version
 of Hoffmann's ring-line-square, with noise added, is ``datasets/ring_line_square.csv``. His two
 noisy sets follow if FOLDER holds them (``kpca papers fetch FOLDER``). His method runs with his
-paper's sigma and components, and as ``kpca novelty compare`` sets it, like the others. Needs ``pip install ".[test]"``.
+paper's sigma and components, and as ``kpca novelty compare`` sets it, like the others. Needs
+``pip install ".[test]"``.
 """
 
 from __future__ import annotations

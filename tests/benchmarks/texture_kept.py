@@ -35,7 +35,7 @@ FACTORS = (0.6, 0.8, 1.0, 1.25)
 WIDTHS = (0.0, 0.7, 1.4, 2.8, 5.6)  # sigmas in pixels; differences of Gaussians are the bands
 TILE, TEXTURED = 32, 0.25
 PHOTONS = (100, 400)
-MOST_TEXTURED = 4  # number of photographs, those with the largest gradients
+MOST_TEXTURED = 4  # number of photographs used: those with the largest gradients
 
 
 def choosing_names(names: list[str], count: int) -> list[str]:

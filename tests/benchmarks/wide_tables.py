@@ -72,7 +72,7 @@ def noise(n: int, d: int, rng: np.random.Generator) -> FloatArray:
 
 
 def genes(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Draw skewed columns on different scales, a fifth of which follow one of 15 programmes."""
+    """Draw skewed columns on different scales; each of 15 factors drives a fifth of them."""
     loads = rng.normal(size=(15, d)) * (rng.random((15, d)) < 0.2)
     logs = rng.normal(size=(n, 15)) @ loads + 0.6 * rng.normal(size=(n, d))
     return np.exp(0.7 * logs + rng.normal(0, 2, d))

@@ -121,7 +121,7 @@ def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -
     )
     taken = "--junit is where other results are written; choose another place"
     assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)
-    # Nor may --junit name the results folder of a screening or a file in it.
+    # --junit may not name the results folder of a screening or a file inside, either.
     for path in ("new", "new/rules.xml", "../" + Path.cwd().name + "/new/rules.xml"):
         done = kpca("screen", "more.csv", "--out", "new", "--junit", path)
         assert_refused(done, 2, taken)

@@ -153,7 +153,7 @@ def test_a_sigma_below_one_for_integers_gives_a_warning() -> None:
     image = np.clip(noisy_grey(), 0, 255).astype(np.uint8)
     with pytest.warns(UserWarning, match=r"less than one step of uint8.*give 20\."):
         denoise_kpca(image, sigma=20 / 255, quality="fast")
-    # Warnings are errors in these tests.
+    # A warning of any call below would raise an error.
     denoise_kpca(image / 255, sigma=20 / 255, quality="fast")
     denoise_kpca(image, sigma=0.1, noise="speckle", quality="fast")
     denoise_kpca(image, sigma=1, quality="fast")
@@ -220,7 +220,7 @@ def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
     return shape, (columns, rows) if turned else (rows, columns)
 
 
-# Few examples without shrinking: each takes half a second or more.
+# Draw few examples and shrink none, because each takes half a second or more.
 @pytest.mark.release
 @settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(
@@ -282,7 +282,7 @@ def test_denoise_kpca_warns_of_impulses_and_of_no_noise() -> None:
     with pytest.warns(UserWarning, match="the image is returned as it was") as caught:
         denoise_kpca(clean)
     assert len(caught) == 1
-    # Warnings are errors in these tests.
+    # A warning of any call below would raise an error.
     info = denoise_with_info(noisy)[1]
     assert (info.impulses, info.established) == (True, False)
     denoise_kpca(noisy, noise="impulse", quality="fast")

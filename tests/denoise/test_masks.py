@@ -161,7 +161,7 @@ def test_only_the_region_is_denoised(noise: str) -> None:
     assert np.array_equal(found[outside], image[outside])
     assert np.mean(found[~outside] != image[~outside]) > 0.9
     assert info.sigma == pytest.approx(SIGMA, rel=0.25)
-    # Patches are matched outside the region, too, so that its borders are close to the full result.
+    # Patches outside the region are matched as well, so its borders resemble the full result.
     whole = denoise_kpca(NOISY, noise=noise, data_range=255, quality="fast", sigma=info.sigma)
     inner = np.zeros(image.shape, bool)
     inner[24:104, 16:80] = True

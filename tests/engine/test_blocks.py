@@ -1,4 +1,4 @@
-"""Errors of blocks equal those of regressions and covariances without the block and row."""
+"""Errors of blocks equal those of regressions and covariances that omit the block and row."""
 
 import numpy as np
 import pytest

@@ -112,7 +112,7 @@ def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
     # Each fit may drop directions with at most a thousand eps of the trace as rounding.
     assert abs(total - rest - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
     spread = np.sqrt(subspace.variances)
-    # T = n V L^(1/2) / n up to residuals of V, which dividing by a root of L magnifies.
+    # T = V (n L)^(1/2), up to residuals of V that dividing by a root of L magnifies.
     bound = 2 * moved * (1.0 / spread[:, None] + 1.0 / spread) * np.maximum(spread[:, None], spread)
     assert (np.abs(T.T @ T / n - np.diag(subspace.variances)) <= bound * 2).all()
     assert (np.abs(T.mean(axis=0)) <= 2 * moved / spread).all()
@@ -235,7 +235,7 @@ def test_float32_errors_agree_with_float64_within_kernel_rounding(kernel, X):
 @given(any_kernel, tables(least=3))
 def test_with_all_rows_as_landmarks_a_fit_through_them_is_exact(kernel, X):
     reference = exact(kernel, X)
-    kernel = reference.kernel  # shifted to the mean, where that keeps digits
+    kernel = reference.kernel  # the fit shifts some kernels to the mean, to keep digits
     basis = LandmarkBasis.from_eigen(kernel, X)
     nystroem = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X))
     # Directions below 1e-10 of the largest eigenvalue are excluded from the span.

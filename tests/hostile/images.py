@@ -176,7 +176,7 @@ def tiff_without_depths() -> bytes:
 
 
 def encoded(like: ImageFile, pages: Any = None, **options: str) -> bytes:
-    """Encode pixels, by default an image's own, in the format of the image they came from."""
+    """Encode pixels (default: those of `like`) in the format of the image `like`."""
     file = io.BytesIO()
     own = (like.page(number) for number in range(len(like.pages)))
     encode_image(file, own if pages is None else pages, like, **options)
@@ -184,5 +184,5 @@ def encoded(like: ImageFile, pages: Any = None, **options: str) -> bytes:
 
 
 def write_image(path: Path, pages: Any, like: ImageFile, **options: str) -> None:
-    """Write pixels in the format of the image they came from."""
+    """Write pixels in the format of the image `like`."""
     path.write_bytes(encoded(like, pages, **options))

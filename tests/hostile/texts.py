@@ -237,7 +237,7 @@ _ALL = (
     "x" * 5000,
 )
 TEXTS = tuple(dict.fromkeys(_ALL))
-# Text that CSV refuses but other file formats may hold.
+# Texts with NUL, which the CSV reader refuses but other file formats may hold.
 NULS = ("nul\x00byte", "\x00")
 
 

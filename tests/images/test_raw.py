@@ -82,7 +82,7 @@ def test_the_picture_is_what_rawpy_develops_upright(
     page = image.page(0)
     assert page.shape == image.pages[0].shape == expected.shape
     assert page.dtype == image.pages[0].dtype == np.uint16
-    # LibRaw interpolates in one of two directions; rounding sometimes picks the other one.
+    # LibRaw interpolates in one of two directions, and rounding may change the direction.
     assert np.median(np.abs(page.astype(float) - expected)) < 65535 / 2000
     assert np.mean(np.abs(page.astype(float) - expected)) < 65535 / 400
     assert image.metadata.orientation == 1

@@ -294,7 +294,7 @@ def test_less_smoothed_colours_are_previewed_and_can_be_requested(
     chroma.fill("0.5")
     assert "0.5, a preview" in own.locator("output").nth(1).inner_text()
     own.locator(".viewer input").first.fill("0.7")
-    # Read pixels of the pictures as the browser decodes them, and of the previews.
+    # Read the pixels of the previews, and those of the pictures as the browser decodes them.
     pixels = """all => all.map(one => {
         const canvas = document.createElement("canvas");
         Object.assign(canvas, { width: 60, height: 40 });

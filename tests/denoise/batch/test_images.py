@@ -1,4 +1,4 @@
-"""One image of a batch: its temporary file, its pages, and exceptions raised on it."""
+"""One image of a batch: temporary files, pages, and exceptions while it is denoised."""
 
 from __future__ import annotations
 
@@ -240,5 +240,5 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
 
 def test_a_batch_does_not_warn_about_single_images() -> None:
     denoiser = GroupDenoiser(Options(quality="fast"), sigma=0.5)
-    # Warnings are errors in these tests; the command reports a doubtful level once for all images.
+    # A warning would raise an error here; the command reports a doubtful level once for all images.
     assert denoiser.clean(picture(0).astype(np.uint8)).info.sigma == 0.5

@@ -294,7 +294,7 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
 @pytest.mark.parametrize(
     ("reference", "table", "words"),
     [
-        # One cell shows the order of day and month; all others can be read either way.
+        # One cell shows the order of day and month; the other cells allow both orders.
         (dated(AUTUMN, MONTH), dated([*DECEMBER, date(2024, 12, 25)], DAY), "1 cell cannot be"),
         (dated(AUTUMN, MONTH), dated(DECEMBER, DAY), "no cell shows whether it has month before"),
         # Dates with dots are day-first, unless the reference shows otherwise.

@@ -204,7 +204,7 @@ def held(
     rules: tuple[AnyRule, ...] = RULES,
     like: pl.DataFrame | None = None,
 ) -> HeldRules:
-    """Return rules with the rows that break them, by `check`."""
+    """Return rules with the rows that break them according to `check`."""
     cells = cells_of(frame, like)
     rules_held = tuple(check(rule, cells).summary(rule) for rule in rules)
     return HeldRules("ruled", frame.height, columns_of(rules_held, cells), rules_held)

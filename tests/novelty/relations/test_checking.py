@@ -33,7 +33,7 @@ Text = str | None
 
 
 def by_hand(rule: Rule, rows: Sequence[dict[str, Number | Text]]) -> list[bool | None]:
-    """Return a rule's result for each row by its definition; None if not applicable."""
+    """Return a rule's result for each row by definition; None where the rule does not apply."""
     cells = [[row[name] for name in rule.columns] for row in rows]
     expected: list[bool | None] = []
     for place, row in enumerate(cells):

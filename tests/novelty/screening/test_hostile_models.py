@@ -91,7 +91,7 @@ def changed(document: Document, path: tuple[Any, ...], value: Any) -> Document:
 def refused_or_works(path: Path, table: Table) -> None:
     try:
         model = load_model(path)
-        # Scores of the model's training table show whether they come from its detector.
+        # Scoring the training table shows whether the scores come from the model's detector.
         result = score(model, table)
     except ModelFileError as error:
         assert "\n" not in str(error)

@@ -32,7 +32,7 @@ def test_what_to_prefer_is_at_least_as_good(outcome):
     for name, (_, own, prefer, other, costs) in lines.items():
         assert prefer and " / " in costs
         if name.startswith(("kernel k-means", "the same, to its end")):
-            assert float(other) >= float(own)  # fraction of correct rows
+            assert float(other) >= float(own)  # the figure is the fraction of correct rows
         else:
             assert float(other) <= float(own), name
 

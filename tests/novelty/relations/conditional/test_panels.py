@@ -57,7 +57,7 @@ def test_a_number_from_another_country_is_odd_though_it_is_not_in_its_column() -
     assert named.row == low and named.column == "income" and "country" in named.given
     about = float(named.expected.removeprefix("about ").replace(",", ""))
     assert others.min() < about < others.max()
-    # A new row gets the same result, whatever other rows stand beside it.
+    # A new row is judged alike whether alone or among other rows.
     new = learned.judge(table_from_frame(frame[:1].with_columns(income=income[middle]), "panel"))
     assert len(new.numbers) == (frame["country"][0] != frame["country"][middle])
 
@@ -132,7 +132,7 @@ def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     _, before = fit(few)
     income[rows[0]] *= 30
     _, surprise = fit(few.with_columns(pl.Series("income", income)))
-    # The row is as rare as one of all rows, corrected for two tests: of levels and of numbers.
+    # The row is as rare as one row in all, corrected for two tests (levels and numbers).
     assert surprise.argmax() == rows[0] and surprise[rows[0]] > np.log(len(few) / 2) - 0.01
     assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
 

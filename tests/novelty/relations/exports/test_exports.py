@@ -61,7 +61,7 @@ def ruled(request: pytest.FixtureRequest) -> tuple[pl.DataFrame, HeldRules]:
 
 
 def broken(found: Broken, rules: HeldRules) -> Broken:
-    """Return the rows that break each exported rule, by `check`."""
+    """Return the rows that break each exported rule according to `check`."""
     return [
         None if rows is None else held.broken for rows, held in zip(found, rules.rules, strict=True)
     ]

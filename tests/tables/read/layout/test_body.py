@@ -77,7 +77,7 @@ def check(
     sheet: bool = False,
     ways: int = 3,
 ) -> None:
-    """Check that rows are read as this table in every format, with only these notes."""
+    """Check that rows are read as `names`, `data` and `lines` in every format, with these notes."""
     tables = []
     for number, (padded, cut) in enumerate(((True, ","), (False, ","), (True, ";"))[:ways]):
         path = folder / f"t{number}.csv"
@@ -434,7 +434,7 @@ def test_units_below_remarks_and_blank_lines_are_left_out(above: Cells, tmp_path
     check(tmp_path, rows, names, STATION, lines, f"{2 + len(above)} (units)", sheet=True)
     if above != [[""]]:
         check(tmp_path, rows, names, STATION, lines, "remark", sheet=True)
-    # Below a row of data, the same rows are data.
+    # After a first row of data, a row of units is data.
     untouched(tmp_path, [names, STATION[0], *rows[-25:]])
 
 
@@ -461,7 +461,7 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
 def test_codes_above_whole_numbers_are_no_units(tmp_path: Path) -> None:
     untouched(tmp_path, [["code", "iso"], ["EUR", "min"], ["840", "2"], ["826", "3"]])
     untouched(tmp_path, [["team", "won"], ["A", "%"], ["1", "2"], ["2", "4"], ["3", "1"]])
-    # No cell is blank in any row below.
+    # The rows below have no blank cell where the row of units has one.
     names, data = (
         ["Zeit", "Temp", "Druck"],
         [[f"{h}:00", str(20 + h), str(990 + h)] for h in range(9)],
