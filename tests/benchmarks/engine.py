@@ -81,7 +81,6 @@ def curved_rows(n: int, d: int = DIMENSIONS, seed: int = 0) -> Matrix:
 
 
 def usual_gamma(X: Matrix) -> float:
-    """Return the reciprocal of the median squared distance."""
     return 1.0 / float(np.median(pdist(X[:500], "sqeuclidean")))
 
 

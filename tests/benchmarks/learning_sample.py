@@ -95,7 +95,6 @@ class Learned:
 
     @property
     def highest(self) -> BoolArray:
-        """Mark the rows with the highest scores."""
         least = np.quantile(self.scores, 1 - HIGHEST, method="higher")
         return np.asarray(self.scores >= least)
 

@@ -58,7 +58,6 @@ def robust_z(X: FloatArray) -> FloatArray:
 
 
 def lof(X: FloatArray) -> FloatArray:
-    """Return local outlier factors of standardised rows."""
     model = LocalOutlierFactor(20).fit(StandardScaler().fit_transform(X))
     scores: FloatArray = -model.negative_outlier_factor_
     return scores
@@ -75,7 +74,6 @@ def two_way(X: FloatArray) -> FloatArray:
 
 
 def detector(X: FloatArray) -> FloatArray:
-    """Return the novelty scores of a table that may contain outliers."""
     scores: FloatArray = KernelPCANovelty(random_state=0).fit(X).novelty_scores_
     return scores
 
@@ -102,19 +100,16 @@ COLUMNS: dict[str, Draw] = {
 
 
 def odd_values(values: FloatArray) -> BoolArray:
-    """Mark the values that their column's rule finds odd."""
     odd: BoolArray = NumberRule.fit(values, 1.0).judge(values) > 0
     return odd
 
 
 def far_values(values: FloatArray) -> BoolArray:
-    """Mark values with a robust z-score above 5."""
     far: BoolArray = robust_z((np.log(values) if (values > 0).all() else values)[:, None]) > 5.0
     return far
 
 
 def lonely_values(values: FloatArray) -> BoolArray:
-    """Mark values with a local outlier factor above 3."""
     lonely: BoolArray = lof(values[:, None]) > 3.0
     return lonely
 

@@ -120,7 +120,6 @@ class Worker:
         self._start()
 
     def end(self) -> None:
-        """Kill the process."""
         self._process.kill()
         self._process.join()
 

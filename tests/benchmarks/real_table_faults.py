@@ -76,7 +76,7 @@ class Planter:
         return found
 
     def slip(self, factor: float) -> tuple[int, Cells]:
-        """Multiply or divide a value."""
+        """Multiply or divide a value by the factor."""
         name = self.draw_column(self.narrow(factor))
         row = self.row(name, where=self.numbers[name] != 0)
         value = self.numbers[name][row]
@@ -100,7 +100,7 @@ class Planter:
         return row, [(a, self.cells[b][row]), (b, self.cells[a][row])]
 
     def extra_digit(self) -> tuple[int, Cells]:
-        """Repeat the first digit."""
+        """Repeat the first digit of a number."""
         name = self.draw_column(self.narrow(10))
         row = self.row(name, where=np.abs(self.numbers[name]) >= 1)
         text = self.cells[name][row]

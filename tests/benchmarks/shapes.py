@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder that kpca papers fetch filled")
     areas = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # logarithms of zero weights
+        warnings.simplefilter("ignore")  # a weight of 0 has no logarithm
         for name, (X, is_noise, sigma, q) in read_shapes(parser.parse_args().data).items():
             scores = scores_of_all(X, sigma, q)
             areas[name] = {

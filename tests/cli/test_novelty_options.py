@@ -251,7 +251,7 @@ def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
     )
     roles = [{one["name"]: one["role"] for one in result["columns"]} for result in (plain, other)]
     assert [role["grade"] for role in roles] == ["numeric", "categorical"]
-    if command == "compare":  # the settings of a comparison show the option
+    if command == "compare":  # the evaluations show the effect of the options
         assert other["evaluations"] != plain["evaluations"]
     else:
         assert other["run"]["settings"]["landmarks"] == 20 < plain["run"]["settings"]["landmarks"]

@@ -140,7 +140,7 @@ def test_infinities_count_only_where_there_are_data(channels: tuple[int, int]) -
 def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     film = np.stack([NOISY[:64, :64]] * 24)
     film[:12] = np.nan
-    film[20, 3, 4] = np.inf  # masked pixels have no data
+    film[20, 3, 4] = np.inf  # infinite, but masked below
     mask = np.ones((64, 64), bool)
     mask[3, 4] = False
     monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.page_blocks", lambda *_: [(0, 8, 0, 12)])

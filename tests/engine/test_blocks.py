@@ -83,7 +83,6 @@ def explicit_errors(features, block, fitted, row, ridge):
 
 
 def largest_error(found, expected, features):
-    """Return the largest difference in standard deviations of the feature."""
     return (np.abs(found - expected) / features.std(axis=0)).max()
 
 

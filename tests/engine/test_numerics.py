@@ -102,7 +102,7 @@ def test_errors_are_never_negative_and_fall_with_each_component(kernel, X):
 @examples(30)
 @given(any_kernel, tables())
 def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
-    """In addition, projections are centred and uncorrelated."""
+    """Projections are centred and uncorrelated as well."""
     subspace = exact(kernel, X)
     n, T = len(X), subspace.project(X)
     slack = rounding.of_errors(subspace, X, delta_of(kernel)).mean()

@@ -202,7 +202,7 @@ def test_no_component_is_made_of_rounding(X, kernel, method):
         # Where landmarks do not span all rows, components may be missing.
         warnings.simplefilter("ignore", KpcaWarning)
         model = KernelPCA(kernel=kernel, method=method, n_landmarks=40, random_state=0).fit(X)
-    # Projections are no longer than the vector itself.
+    # A projection is no longer than the projected vector, phi(x) minus the mean.
     new = X + 1.0
     from_mean = kernel.diagonal(new) - 2.0 * kernel(new, X).mean(axis=1) + kernel(X).mean()
     rounding = 1e-9 * kernel.diagonal(new)

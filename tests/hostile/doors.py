@@ -62,7 +62,7 @@ LONGEST = 1000  # largest number of characters of a message
 
 @dataclass(frozen=True)
 class Door:
-    """Function that reads a file, and the file's name; a folder's files come as one zip."""
+    """A function that reads a file, and the file's name; a folder is passed as one zip file."""
 
     read: Callable[[Path], object]
     name: str = "it"

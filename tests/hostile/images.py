@@ -53,14 +53,12 @@ def png(
 
 
 def saved(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
-    """Return an image encoded by Pillow."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, kind, **options)
     return buffer.getvalue()
 
 
 def tiff(pixels: np.ndarray, **options: Any) -> bytes:
-    """Return an image encoded by tifffile."""
     buffer = io.BytesIO()
     tifffile.imwrite(buffer, pixels, **options)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Texts that try to run code, load addresses, hide, reorder, or close what encloses them.
+"""Texts that try to run code, load addresses, hide or reorder text, or close their markup.
 
 In a browser, those that run set `pwned`, and those that load request `evil.invalid`.
 """

@@ -1,4 +1,4 @@
-"""Camera raw files, against rawpy's development and the values written into them."""
+"""Camera raw files are compared with rawpy's development and with the values written."""
 
 from __future__ import annotations
 

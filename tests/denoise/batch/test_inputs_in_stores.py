@@ -1,4 +1,4 @@
-"""Only objects whose name or size fits no local file fail; uses a fake object store."""
+"""An object fails only if its name or size suits no local file; the object store is a fake."""
 
 from __future__ import annotations
 

@@ -539,7 +539,7 @@ def test_state_round_trip_keeps_every_bit(ring, detector):
 
 def test_a_damaged_state_is_refused(clean):
     model, arrays = parts_of(clean.detector_)
-    assert model["type"] == "DetectorState"  # the name in older files
+    assert model["type"] == "DetectorState"  # the class's former name, kept in files
     for name in arrays:
         with pytest.raises(ModelFileError):
             model_from(Detector, model, {k: v for k, v in arrays.items() if k != name})

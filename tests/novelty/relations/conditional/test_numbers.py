@@ -48,7 +48,6 @@ def days(n: int = 800, seed: int = 0) -> pl.DataFrame:
 
 
 def with_numbers(frame: pl.DataFrame, name: str, rows: np.ndarray, change: float) -> pl.DataFrame:
-    """Multiply the numbers of some rows."""
     values = frame[name].to_numpy().astype(float)
     values[rows] = (values[rows] * change).round(1)
     return frame.with_columns(pl.Series(name, values))
