@@ -39,7 +39,7 @@ def noisy_colour(sigma: float = 20) -> np.ndarray:
 
 
 def test_the_number_of_cores_changes_no_bit() -> None:
-    """With more threads, BLAS would add in a different order if it were not limited."""
+    """BLAS must be limited to one thread: with more, it would add in another order."""
     rng = np.random.default_rng(0)
     light = data.camera()[:160, 150:310] * 0.5
     counts = rng.poisson(light) * 2.0 + rng.normal(100, 3, light.shape)

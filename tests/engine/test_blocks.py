@@ -98,7 +98,7 @@ def test_residuals_of_new_rows_are_those_of_one_regression_a_block(name):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
-    """The residuals are equal for fixed deviations and penalty unless the leverage is capped."""
+    """Deviations and penalty are fixed; residuals differ only where the leverage is capped."""
     features, block = table_of(name)
     n = len(features)
     model = BlockPCA.fit(features, block)
@@ -220,7 +220,7 @@ def test_the_least_ridge_leaves_the_requested_freedom() -> None:
 
 @pytest.mark.parametrize(("n", "p"), [(150, 400), (300, 150), (300, 600)])
 def test_rows_left_out_of_a_wide_table_are_as_far_off_as_new_ones(n: int, p: int) -> None:
-    """Otherwise, tails learned from rows left out of the fit would not apply to new rows."""
+    """Tails learned from rows left out of the fit must apply to new rows."""
     rng = np.random.default_rng(10)
     loadings = rng.normal(size=(8, p))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 MOMENTS = ("time", "step")  # kill all processes at once, at a time or before a disk step
-WITH_OTHERS = (*MOMENTS, "driver", "worker")  # kill only the first process, or only a child, too
+WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or kill one process: the first, or a child
 
 
 @dataclass(frozen=True)

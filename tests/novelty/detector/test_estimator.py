@@ -488,7 +488,7 @@ def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(
 @pytest.mark.release
 @pytest.mark.parametrize("place", ["scattered", "in a heap"])
 def test_rows_used_and_order_change_gradually_as_outliers_are_added(place):
-    """All rows also move slightly at each step."""
+    """At each step outliers are added, and all rows move slightly."""
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, 270)
     even = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(270, 2))

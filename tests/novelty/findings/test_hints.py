@@ -58,7 +58,7 @@ def hints(
 )
 def test_a_planted_slip_gets_a_hint(change: tuple[float, ...], expected: str) -> None:
     texts = [hints(row * np.array(change)) for row in people(20, seed=1)]
-    # A row gets no hint if it follows the other rows less closely than three rows in four.
+    # The quarter of the rows that follow the other rows least closely gets no hint.
     assert sum(expected in hint for hint in texts) >= 14
     assert all(len(hint) <= 1 for hint in texts)
 

@@ -84,7 +84,7 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
         if frame["child"][row - 1] == frame["child"][row + 1]:
             line = np.interp(age[row], age[[row - 1, row + 1]], weight[[row - 1, row + 1]])
             assert predicted.expected[row] == pytest.approx(line)
-    # First and last visits have one neighbour only; new rows are judged like known ones.
+    # A first visit has one neighbour, so no ratio; new rows are judged like known ones.
     assert np.isnan(predicted.ratio[:: len(AGES)]).all()
     again = sequence.ratios(table, cells, np.zeros(frame.height, dtype=bool))
     np.testing.assert_array_equal(again.ratio, predicted.ratio)

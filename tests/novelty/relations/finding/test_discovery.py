@@ -187,7 +187,7 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
 
 
 def test_approximate_relations_are_no_rules() -> None:
-    """Examples are the month by the day of the year, and the weight by the size."""
+    """Examples: the month given the day of the year, and the weight given the size."""
     rng, days = np.random.default_rng(0), np.arange("2021-01-01", "2022-01-01", dtype="M8[D]")
     month = days.astype("M8[M]").astype(int) % 12 + 1
     day = rng.permutation(np.arange(1, 366))

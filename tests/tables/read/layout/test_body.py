@@ -556,7 +556,7 @@ def test_other_words_below_a_table_are_data(last: list[str], tmp_path: Path) -> 
     last = [*last, "", "", ""][:4]
     numbered = [[str(100 + n), *row[1:]] for n, row in enumerate(SALES)]
     untouched(tmp_path, [NAMES, *SALES, last], sheet=last[0] == "Total")
-    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # text below numbers
+    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # below numbers, these two are footers
         untouched(tmp_path, [NAMES, *numbered, last])
 
 
@@ -707,7 +707,7 @@ def test_numbers_below_words_are_of_the_first_pages(
     ["Page 1 of 3", "Seite 2 von 3", "Subtotal", "Zwischensumme", "Source: us", "Total: 40, 3"],
 )
 def test_remarks_with_too_few_cells_are_left_out(kind: str, remark: str, tmp_path: Path) -> None:
-    """Remarks followed by separators are left out, too, wherever they stand."""
+    """Remarks are left out wherever they stand, with or without separators behind them."""
     data = [[FIRSTS[kind](n), *row[1:]] for n, row in enumerate(SALES)]
     path = tmp_path / "t.csv"
     for places, what in (((0,), "remark"), ((9, 17), "2 remarks"), ((24,), "footer")):
@@ -965,7 +965,7 @@ def test_a_total_in_the_middle_alone_is_data(tmp_path: Path) -> None:
     rows = [["Ann", "1", "2"], ["Bob", "2", "2"], ["Total", "3", "4"], ["Cem", "4", "7"]]
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows])
     untouched(tmp_path, [["Name", "Orders"], *(row[:2] for row in rows)])
-    # Either row may be the total of the other rows.
+    # Each of the two total rows may be the sum of rows above.
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows, ["Grand total", "10", "15"]])
 
 
