@@ -1,4 +1,4 @@
-"""Odd cells are the same for a table and its merged parts, limited in number and reported."""
+"""Odd cells of a table equal those of merged parts; few are listed, and all are counted."""
 
 from __future__ import annotations
 

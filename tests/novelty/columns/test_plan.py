@@ -310,7 +310,7 @@ def test_measures_drawn_by_chance_are_kept_even_where_none_happens_to_repeat(
     seed: int, n: int, spread: float, size: float
 ) -> None:
     values = np.exp(np.random.default_rng(seed).normal(size, spread, n)).astype(np.int64)
-    # Chance may leave no duplicate if one is expected, but not if ten are.
+    # One expected duplicate may be missing by chance, ten expected duplicates may not.
     assert spec_of_texts(
         np.unique(values) if len(np.unique(values)) > 0.99 * n else values
     ).role in {

@@ -211,7 +211,7 @@ def test_accepted_rows_join_a_clean_reference() -> None:
     assert model.source.name == "clean.csv and 14 accepted rows"
     assert result.threshold.n_calibration == N - 30 + 14
     assert flagged(result).isdisjoint(range(14)) and set(FAULTS) <= flagged(result)
-    # The model had not seen rows from CH before; now it knows the level.
+    # Without the accepted rows the model knows no row from CH; with them it knows the level.
     assert len(flagged(plain) & set(RARE)) == 20
     assert np.median(result.rows.scores[14:20]) < np.median(plain.rows.scores[14:20]) - 1
     levels = model.encoder.coders[[c.spec.name for c in model.encoder.coders].index("country")]

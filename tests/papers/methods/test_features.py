@@ -211,7 +211,7 @@ def test_third_moments_are_those_of_the_oracle():
 
 
 def test_the_first_direction_found_is_an_extremum_of_kurtosis():
-    """At the extremum, E[(w.z)^3 z] has no tangential part; the values follow from w."""
+    """At an extremum, E[(w.z)^3 z] has no part tangential to the unit sphere."""
     X = clouds()
     subspace = exact(RBF(0.3), X, 3)
     found = projection_pursuit(subspace, X, 0)

@@ -220,7 +220,7 @@ def test_dates_may_be_a_constant_time_apart() -> None:
     rules = [held for held in rules_of(frame) if is_relation(held)]
     apart = Linear(columns=("delivered", "ordered"), coefficients=(1.0,), offset=3 * 86400.0)
     assert rules[0].rule == apart and rules[0].broken == (18,)
-    # The order of the dates follows from a rule, so it is no rule of its own.
+    # The order of the dates follows from a rule, so the order is no rule of its own.
     assert all("returned" in held.rule.columns for held in rules[1:])
 
 
