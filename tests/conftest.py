@@ -50,7 +50,7 @@ collect_ignore = ["benchmarks"]
 # Milliseconds until a page counts as stuck; 30 seconds were too few on busy machines.
 PATIENCE = 180_000
 
-# Validate this many items at either end of a long list.
+# Number of items to validate at either end of a long list.
 CHECKED = 10
 
 ROOT = Path(__file__).resolve().parent.parent

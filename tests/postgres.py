@@ -65,7 +65,7 @@ class Server:
         return dbapi.connect(self.uri, autocommit=True)
 
     def wait_for(self, query: str, seconds: float = 60) -> None:
-        """Wait until another connection runs a query that contains this text."""
+        """Wait until another connection runs a query that contains `query`."""
         end, here = time.monotonic() + seconds, "pid <> pg_backend_pid()"
         while time.monotonic() < end:
             found = self.run(

@@ -17,7 +17,7 @@ RESULTS = {"DenoiseInfo", "RuleCheck", "Rules", "Screening"}
 REQUIRED = {"GL08", "SS01", "SS03", "PR01", "PR02", "PR03", "PR10", "RT01"}
 # Also required for the engine: descriptions of parameters and return values.
 REQUIRED_OF_ENGINE = REQUIRED | {"PR07", "RT03"}
-# These need a file of an earlier run; their examples are in the how-to guides.
+# Functions that need a file of an earlier run; the how-to guides have their examples.
 WITHOUT_EXAMPLE = {"load_model", "save_model", "run_batch"}
 LONGEST_SUMMARY = 90
 

@@ -69,7 +69,7 @@ from kpca_apps.cli.main import main
 
 sys.exit(main(sys.argv[1:]))
 """
-# Import these before the child loses the Unix names: they would be imported later anyway.
+# Libraries to import before the child loses the Unix names; the child needs them anyway.
 LIBRARIES = (
     "asyncio", "ctypes", "joblib.externals.loky", "matplotlib.font_manager", "matplotlib.pyplot",
     "mcp.server.stdio", "multiprocessing.context", "numba", "PIL.Image", "polars", "psutil",

@@ -37,7 +37,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-# Standardise the columns for distance-based detectors.
+# Distance-based detectors get standardised columns.
 STANDARDISED = ("KNN", "LOF", "OCSVM", "INNE", "CBLOF", "KPCA")
 AS_THEY_COME = ("IForest", "ECOD", "COPOD", "HBOS", "PCA", "MCD", "GMM")
 SEEDED = ("IForest", "INNE", "CBLOF", "MCD", "GMM", "KPCA")

@@ -29,7 +29,7 @@ from kpca_apps.denoise.colour import extreme_pixels
 from kpca_apps.denoise.noise import camera
 
 RIDGE = 3.0
-# Real pairs weigh more, as they are few; so do strong real noises, which are rare.
+# Real pairs are few, so they get larger weights than the other examples; so does strong noise.
 WEIGHTS = {"camera": 3.0, "mean": 1.5}
 STRONG, STRONG_WEIGHT = 12.0, 4.0
 # A photograph counts as clean below the first noise level and as noisy above the second.
@@ -42,7 +42,7 @@ HELD_OUT = 60  # photographs held out to measure errors
 
 @dataclass(frozen=True)
 class Example:
-    """A photograph, and its clean version if it is noisy."""
+    """A photograph; if noisy, also its clean version."""
 
     kind: str
     planes: np.ndarray
@@ -50,7 +50,7 @@ class Example:
 
 
 def pairs(folder: Path) -> Iterator[Example]:
-    """Yield training pairs; no figures are reported on these scenes."""
+    """Yield training pairs of scenes for which no figures are reported."""
     names = pair_names(folder)
     scenes = {name.rsplit("_", 1)[0] for name in measured_names(names, 20)}
     for name in names:

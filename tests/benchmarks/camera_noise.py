@@ -1,8 +1,8 @@
 """Simulate camera noise end to end: mosaic, photon and read noise, demosaicking, gamma, JPEG.
 
 The truth is the same photograph through mosaic, demosaicking and gamma without noise or JPEG.
-Baselines run at several levels; the "tuned" result is the closest to the truth, which no user has;
-non-local means also runs at the level of `estimate_sigma`, as users run it. Our modes estimate
+Baselines run at several levels; "tuned" is the result closest to the truth, unknown to users.
+Non-local means also runs at the level of `estimate_sigma`, as users run it. Our modes estimate
 their levels; our white-noise mode is also shown tuned. Quality 0 is PNG.
 
     python tests/benchmarks/camera_noise.py --photons 100 400

@@ -1,4 +1,4 @@
-"""Denoise real camera noise: noisy photographs and the mean of many shots of the same scene.
+"""Denoise photographs with real camera noise; the truth is the mean of many shots.
 
 FOLDER holds NAME_real.JPG and NAME_mean.JPG, like the 100 pairs of Xu, Li, Liang, Zhang and Zhang
 2018, "Real-world noisy image denoising: a new benchmark" (folder CroppedImages of the repository

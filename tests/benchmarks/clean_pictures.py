@@ -1,7 +1,7 @@
 """Measure what `--noise auto` changes in clean and nearly clean pictures.
 
-Ten pictures shipped with scikit-image, photographs, scans and drawings; none was used to choose a
-constant that separates noise from texture. Prints the mean change of each picture in grey levels (0
+The ten photographs, scans and drawings come with scikit-image; none was used to choose a constant
+that separates noise from texture. Prints the mean change of each picture in grey levels (0
 to 255), the gain in dB of denoising faint white noise at the estimated level, and the least gain.
 
     python tests/benchmarks/clean_pictures.py [--quality fast] [--size 256]

@@ -34,7 +34,7 @@ sys.exit(code)
 
 @dataclass(frozen=True)
 class Costs:
-    """CPU seconds and the peak memory of the command in MiB."""
+    """CPU seconds of three processes, and the peak memory of the command in MiB."""
 
     command: float
     scheduler: float
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def measure(folder: Path, n_rows: int, args: argparse.Namespace) -> Costs:
-    """Screen a table with the given number of rows on its own cluster."""
+    """Screen a table with the given number of rows on a new cluster."""
     place = folder / str(n_rows)
     driver = place / "driver"
     driver.mkdir(parents=True)

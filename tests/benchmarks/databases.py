@@ -1,4 +1,4 @@
-"""Screen a database table and the same Parquet files; compare time, memory and scores.
+"""Screen a database table and Parquet files of the same rows; compare time, memory, scores.
 
 Run ``python -m tests.benchmarks.databases`` for ten million rows of 20 columns, generated in a
 temporary folder and written to SQLite, DuckDB and a temporary PostgreSQL server; ``--rows`` sets

@@ -1,4 +1,4 @@
-"""Denoise integer counts, padding and sensor defects with `--noise auto`, a median and bm3d.
+"""Denoise images of counts, or with padding or defects, by `--noise auto`, median and bm3d.
 
 Pictures are drawn: blobs, steps and lines of known brightness. Prints the PSNR in dB, with the
 range of the clean picture as peak, over the pixels with data:

@@ -29,7 +29,7 @@ from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 
 SIGMA = 0.5
-BANDWIDTH = 256.0  # c, for 16 x 16 pixels
+BANDWIDTH = 256.0  # c in the kernel exp(-|x - y|^2 / c), for 16 x 16 pixels
 Labelled = tuple[np.ndarray, np.ndarray]
 
 

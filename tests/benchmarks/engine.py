@@ -1,4 +1,4 @@
-"""Compare the engine's speed and memory with its own limits, scikit-learn and pyod.
+"""Compare the engine's speed and memory with theoretical limits, scikit-learn and pyod.
 
     python tests/benchmarks/engine.py exact [--sizes 5000,20 ...] [--dense 5000] [--free 50000,100]
     python tests/benchmarks/engine.py landmarks [--rows 200000] [--landmarks 1000] [--peer 50000]
@@ -81,7 +81,6 @@ def curved_rows(n: int, d: int = DIMENSIONS, seed: int = 0) -> Matrix:
 
 
 def usual_gamma(X: Matrix) -> float:
-    """Return the reciprocal of the median squared distance."""
     return 1.0 / float(np.median(pdist(X[:500], "sqeuclidean")))
 
 
@@ -96,7 +95,7 @@ def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
 
 
 def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> float:
-    """Return the CPU seconds per row of m exponents, exp, and the product with the columns."""
+    """Return CPU seconds per row: m exponents, their exponentials, and a product with a matrix."""
     rng = np.random.default_rng(0)
     left, right = rng.random((rows, d + 2), dtype), -0.1 * rng.random((d + 2, m), dtype)
     weights = rng.random((m, columns), dtype)
@@ -201,7 +200,7 @@ def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: f
 
 
 def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
-    """Return the least seconds to recompute one triangle of a Gram matrix per 32 vectors.
+    """Return the least seconds to recompute a Gram matrix's triangle once for every 32 vectors.
 
     Work per value: the exponent, exp, and the terms in the products of its row and of its column.
     """
@@ -259,7 +258,7 @@ def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
 
 
 def sums_limit(n: int, m: int, block: int = 4096) -> float:
-    """Return the minimum seconds for the products of all rows with float64 sums."""
+    """Return the least seconds to sum the products of all rows' kernel values in float64."""
     rng = np.random.default_rng(0)
     left = rng.random((block, DIMENSIONS + 2), np.float32)
     right = -0.1 * rng.random((DIMENSIONS + 2, m), np.float32)
@@ -317,7 +316,7 @@ def landmarks(args: argparse.Namespace) -> None:
 
 
 def scoring(args: argparse.Namespace) -> None:
-    """Print rows per second, the limit as a share of the time, and the ratio to ours in float32."""
+    """Print rows per second, least time over actual time, and the time relative to our float32."""
     n, m, q = args.rows, args.landmarks, args.components
     X = curved_rows(n)
     gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]
@@ -374,7 +373,7 @@ def preimages(args: argparse.Namespace) -> None:
 
 
 def toy(noise: float) -> list[tuple[int, float, float]]:
-    """Return for each number of components our error and that of scikit-learn."""
+    """Return, for each number of components, our error and scikit-learn's."""
     rng = np.random.default_rng(0)
     sources = rng.uniform(-1.0, 1.0, (SOURCES, TOY_DIMENSIONS))
     train, clean = (np.repeat(sources, rows, axis=0) for rows in (TRAINED, TESTED))

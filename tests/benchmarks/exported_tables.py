@@ -33,7 +33,7 @@ class Export:
     name: str
     columns: dict[str, list[str]]  # column name -> cells
     wrong: tuple[int, str, str]  # row, numeric column, and the erroneous text
-    above: Rows | None = None  # None: only the header line
+    above: Rows | None = None  # lines above the data; None: the header line only
     below: Rows = ()
     cut: str = ","
     encoding: str = "utf-8"

@@ -5,7 +5,7 @@
     removing); kill the first process alone, one of its children, or a worker of a cluster.
 ``signals``
     Send SIGTERM, SIGHUP, SIGINT and SIGQUIT in turn at a random moment: commands exit within two
-    seconds. Papers are excluded, which first write what is finished.
+    seconds. Experiments of papers are excluded, because they first write finished results.
 ``disk``
     Run commands on a disk without room for their results (a tmpfs in a separate namespace).
 ``memory``
@@ -60,7 +60,7 @@ exec "$@"
 def disturb(
     stage: Stage, played: Played, fault: Fault, kinds: tuple[str, ...], times: int, seed: int
 ) -> tuple[Counter[str], int]:
-    """Disturb a scene repeatedly, not counting disturbances after its end; return counts."""
+    """Disturb a scene repeatedly; return counts of disturbances before its end, and of losses."""
     draw, counts, losses, n_late = random.Random(f"{seed} {played.scene.name}"), Counter(), 0, 0
     while counts.total() < times and n_late < times + 5:
         kind = kinds[(counts.total() + n_late) % len(kinds)]
@@ -77,7 +77,7 @@ def disturb(
 
 
 def chosen(times: int, only: str, fault: str) -> list[tuple[Scene, int]]:
-    """Select scenes and repetitions; scenes with servers never run short of disk or memory."""
+    """Select scenes and repetitions; leave out scenes with servers if disk or memory is short."""
     scenes = [
         scene
         for scene in SCENES

@@ -450,7 +450,7 @@ def _member_changed(data: bytes, change: Change, rng: np.random.Generator) -> by
         members = {name: archive.read(name) for name in archive.namelist()}
         is_packed = any(member.compress_type for member in archive.infolist())
     names = list(members)
-    # A model has one JSON part that describes its many arrays.
+    # A model has one JSON part and many arrays, so choose the JSON part more often.
     headers = [name for name in names if name.endswith(".json")]
     name = headers[0] if headers and rng.random() < 0.4 else names[int(rng.integers(len(names)))]
     what = rng.random()
@@ -502,7 +502,7 @@ def _array_changed(data: bytes, change: Change, rng: np.random.Generator) -> byt
 
 
 def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
-    """Change a value in a JSON document, a JSON line, or the JSON block of a page."""
+    """Change a value in a JSON document, a JSON line, or the JSON block of an HTML page."""
     text = data.decode("utf-8", "surrogateescape")
     found = re.search(r"<script[^>]*>(.*)</script>", text, re.DOTALL)
     spans = [found.span(1)] if found else [(0, len(text))]

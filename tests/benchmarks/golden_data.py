@@ -18,7 +18,7 @@ N_LARGE = 100_400  # more than 100,000 rows, so read in parts
 
 
 def mixed(n: int, seed: int = 0, *, clean: bool = False) -> pl.DataFrame:
-    """Return rows typed by hand: units, dates, flags, odd cells, duplicates, misspellings."""
+    """Return rows as if typed by hand: units, dates, flags, odd cells, duplicates, misspellings."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=n)
     kind = rng.choice(["birch", "oak", "maple", "spruce"], n, p=[0.4, 0.3, 0.2, 0.1])
@@ -169,7 +169,7 @@ def make_images(folder: Path) -> None:
     Image.fromarray(whole(colour)).save(folder / "truth" / "colour.png")
     with Image.open(DATASETS / "photographs" / "noisy" / "coffee.jpg") as image:
         image.crop((96, 96, 224, 208)).save(folder / "camera.jpg", quality=92, subsampling=0)
-    # 16 bits with Poisson and read noise, and 12 bits stored in 16.
+    # An image of 16 bits with Poisson and read noise, and an image of 12 bits stored in 16.
     counted = rng.poisson(grey * 60) / 60 + 0.02 * rng.standard_normal(grey.shape)
     tifffile.imwrite(folder / "deep.tif", whole(counted, 65535))
     tifffile.imwrite(folder / "twelve.tif", whole(noise(grey, 0.06), 4095))

@@ -165,7 +165,7 @@ def models() -> Mapping[str, Any]:
 
 
 def in_parts(**options: Any) -> Callable[[], Mapping[str, Any]]:
-    """Screen a small file in parts of 64 rows, as a large one is."""
+    """Screen a small file in parts of 64 rows, as large files are screened."""
 
     def step() -> Mapping[str, Any]:
         table = kpca.open_table("in/mixed.csv", in_memory_rows=100, part_rows=64)

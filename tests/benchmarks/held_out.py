@@ -1,4 +1,4 @@
-"""Denoise photographs used to tune the constants and held-out ones, with white noise.
+"""Add white noise to photographs used for tuning and to held-out ones, and denoise both.
 
 Two sets: `development`, 16 grey crops of 192 x 192 pixels from the training photographs of BSDS500,
 for choosing constants; `held-out`, ten whole grey test photographs of BSDS500, never used to choose

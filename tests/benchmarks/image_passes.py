@@ -1,7 +1,7 @@
 """Measure the mean PSNR of denoising with and without each pass over an image.
 
-On photographs and scanned text of scikit-image, on rendered pages, and on images of a folder if
-given; noise as in `speed_quality.py`. Scans and pages are denoised with ``content="text"``.
+The images are photographs and scanned text of scikit-image, rendered pages, and images of a folder
+if given; noise as in `speed_quality.py`. Scans and pages are denoised with ``content="text"``.
 
     python tests/benchmarks/image_passes.py [--data FOLDER] [--sigma 15 25 50] [--preset balanced]
 """
@@ -28,7 +28,7 @@ from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes import planes
 from kpca_apps.denoise.passes.plan import Plan, plan_for
 
-SIDE = 160  # pixels of a photograph and of a scan
+SIDE = 160  # side of photographs and scans in pixels
 
 
 def as_it_is(plan: Plan) -> Plan:

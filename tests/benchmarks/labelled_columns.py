@@ -1,4 +1,4 @@
-"""Screen real spreadsheet columns with labelled errors; count those with an error among odd cells.
+"""Screen real columns with labelled errors; count those where an odd cell is an error.
 
     python tests/benchmarks/labelled_columns.py ST_BENCH [--clean 150] [--misses]
 

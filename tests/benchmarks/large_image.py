@@ -6,7 +6,7 @@ run it, with two processes and, with ``--twice``, with one: the files must be id
     python -m tests.benchmarks.large_image --megapixels 2 --twice
     python -m tests.benchmarks.large_image --megapixels 24 --photographs FOLDER --quality draft
 
-A whole slide, larger than memory, transparent except for a square of such pixels::
+A whole slide, larger than memory, transparent except for a square of the mosaic::
 
     python -m tests.benchmarks.large_image --slide 100000x2000 --seen 1500 --quality fast
 

@@ -118,7 +118,7 @@ def grow(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def share(folder: Path, data: Path, n_rows: int) -> None:
-    """Screen the table with one and two threads; print the serial part.
+    """Screen the table with one and two threads; print the serial fraction and the speed-up.
 
     By Amdahl's law a serial part s leaves a speed-up of 1 / (s + (1 - s) / n) on n cores.
     """

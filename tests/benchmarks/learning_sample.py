@@ -95,13 +95,12 @@ class Learned:
 
     @property
     def highest(self) -> BoolArray:
-        """Mark the rows with the highest scores."""
         least = np.quantile(self.scores, 1 - HIGHEST, method="higher")
         return np.asarray(self.scores >= least)
 
 
 def learn(rows: FloatArray, size: int, seed: int, clean: bool, scored: FloatArray) -> Learned:
-    """Learn from n rows as a screening does, and score new rows."""
+    """Learn from `size` of the rows as a screening does, and score new rows."""
     if size < len(rows):
         rng = np.random.default_rng([77, seed])
         rows = rows[np.sort(rng.choice(len(rows), size, replace=False))]

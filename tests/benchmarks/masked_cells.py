@@ -58,14 +58,13 @@ def robust_z(X: FloatArray) -> FloatArray:
 
 
 def lof(X: FloatArray) -> FloatArray:
-    """Return local outlier factors of standardised rows."""
     model = LocalOutlierFactor(20).fit(StandardScaler().fit_transform(X))
     scores: FloatArray = -model.negative_outlier_factor_
     return scores
 
 
 def two_way(X: FloatArray) -> FloatArray:
-    """Return the largest residual of each row from log row and column medians."""
+    """Return each row's largest residual of logarithms from row and column medians."""
     residuals = np.log(X)
     for _ in range(5):
         residuals -= np.median(residuals, axis=1, keepdims=True)
@@ -75,13 +74,12 @@ def two_way(X: FloatArray) -> FloatArray:
 
 
 def detector(X: FloatArray) -> FloatArray:
-    """Return the novelty scores of a table that may contain outliers."""
     scores: FloatArray = KernelPCANovelty(random_state=0).fit(X).novelty_scores_
     return scores
 
 
 def screened(X: FloatArray, row: int, column: int) -> tuple[int, bool, bool]:
-    """Screen with the command; return the row's rank, and whether its cell or another is odd."""
+    """Screen a table; return the row's rank, if its cell is odd, and if another cell is odd."""
     found = screen_table(pl.DataFrame({f"m{j}": X[:, j] for j in range(X.shape[1])}))
     odd = {(at - 1, cell.column) for cell in found.findings.odd_cells for at in cell.rows}
     cell = (row, f"m{column}")
@@ -102,19 +100,16 @@ COLUMNS: dict[str, Draw] = {
 
 
 def odd_values(values: FloatArray) -> BoolArray:
-    """Mark the values that their column's rule finds odd."""
     odd: BoolArray = NumberRule.fit(values, 1.0).judge(values) > 0
     return odd
 
 
 def far_values(values: FloatArray) -> BoolArray:
-    """Mark values with a robust z-score above 5."""
     far: BoolArray = robust_z((np.log(values) if (values > 0).all() else values)[:, None]) > 5.0
     return far
 
 
 def lonely_values(values: FloatArray) -> BoolArray:
-    """Mark values with a local outlier factor above 3."""
     lonely: BoolArray = lof(values[:, None]) > 3.0
     return lonely
 
@@ -159,7 +154,7 @@ def measures(seed: int) -> pl.DataFrame:
 
 
 def place(scores: FloatArray, row: int) -> int:
-    """Return the rank of a row, 1 for the oddest; ties count against it."""
+    """Return the rank of a row (1: the oddest), the last rank among rows with equal scores."""
     return int((scores >= scores[row]).sum())
 
 

@@ -40,7 +40,7 @@ def ours(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
 def areas(
     method: Method, train: FloatArray, test: FloatArray | None, seed: int, y: NDArray, task: str
 ) -> tuple[float, float]:
-    """Return AUROC and AUPRC; a failing baseline gets those of chance."""
+    """Return AUROC and AUPRC; a failing baseline gets the values of random scores."""
     try:
         scores = method(train, test, seed)
         return float(roc_auc_score(y, scores)), float(average_precision_score(y, scores))

@@ -143,7 +143,7 @@ def originals(kind: str) -> list[bytes]:
 
 
 def laboratory(kind: str) -> list[bytes]:
-    """Write microscope, telescope and scanner files, and two kinds of photographs."""
+    """Return intact files of one kind: microscope, telescope, scanner, AVIF or HEIC."""
     grey, colour, deep = picture(40, 50), picture(40, 50, 3), picture(40, 50, dtype="uint16")
     stack = np.stack([deep, deep + 1, deep + 2])
     with tempfile.TemporaryDirectory() as folder:
@@ -228,7 +228,7 @@ def packed_folder(folder: Path) -> bytes:
 
 
 def write_original(path: Path, kind: str, data: bytes) -> None:
-    """Write a file, or the files of a folder."""
+    """Write a file; unpack the files of a Zarr folder."""
     if kind != "zarr":
         path.write_bytes(data)
         return
@@ -238,7 +238,7 @@ def write_original(path: Path, kind: str, data: bytes) -> None:
 
 
 def damaged_folder(whole: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """Damage one file of a folder: every other time one holding metadata."""
+    """Damage one file of a folder, in at least half of the calls one with metadata."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(buffer, "w") as archive:
         names = source.namelist()
@@ -286,7 +286,7 @@ def fields(kind: str, whole: bytes) -> list[tuple[int, int]]:
 
 
 def damaged(kind: str, whole: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """Damage a file; return a description and the bytes."""
+    """Damage a file; return the kind of damage and the damaged bytes."""
     what, data = str(rng.choice(DAMAGE)), bytearray(whole)
     place = int(rng.integers(len(data)))
     if what == "flip":

@@ -1,11 +1,10 @@
-"""Denoise noise that is neither constant nor linear in the signal, and clean pictures.
+"""Denoise images whose noise is neither constant nor linear in the signal, and clean images.
 
-Made from photographs of scikit-image with fixed seeds: bright spots, levels that vary by place,
-noise clipped at either end, correlated noise, dim phone pictures, log speckle; then prints,
-screens, dithers and textures without noise. PSNR to the truth, of `--noise auto` and of baselines
-that know the noise level: `bm3d` (if installed; white noise, grey and colours), non-local means,
-and a median of 3 x 3 pixels. For clean pictures: PSNR of the result to the input, `inf` if
-unchanged.
+The cases come from photographs of scikit-image with fixed seeds: bright spots, levels that vary by
+place, noise clipped at either end, correlated noise, dim phone pictures, log speckle. Clean are
+prints, screens, dithers and textures. Printed is the PSNR to the truth of `--noise auto` and of
+baselines that know the noise level: `bm3d` (if installed; white noise, grey and colours), non-local
+means, and a median of 3 x 3 pixels; for clean pictures the PSNR to the input, `inf` if unchanged.
 
     python tests/benchmarks/noise_cases.py [--quality fast] [--size 224] [--seed 1]
 """

@@ -49,7 +49,7 @@ def with_noise(clean: np.ndarray, name: str, size: str, sigma: float) -> np.ndar
 
 
 def estimates(folder: Path, size: str, sigma: float) -> str:
-    """Return a table row with the errors of both estimators."""
+    """Return a table row with the errors of our estimator and of scikit-image's."""
     ours, theirs, established = [], [], 0
     for name, clean in clean_crops(folder, size):
         noisy = with_noise(clean, name, size, sigma)

@@ -104,7 +104,7 @@ def draw(link: str, n: int, rng: Generator) -> pl.DataFrame:
 
 
 def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) -> tuple[int, int]:
-    """Return the number of new rows flagged, and of calibration rows."""
+    """Return the number of flagged new rows, and the number of calibration rows."""
     rng = np.random.default_rng([seed, n])
     reference, new = draw(link, n, rng), draw(link, n_new, rng)
     options: dict[str, object] = {"alpha": alpha, "seed": seed}

@@ -40,7 +40,7 @@ def in_grey(pixels: np.ndarray) -> Image:
 
 
 def grey_images(folder: Path, most: int | None) -> list[tuple[str, Image]]:
-    """Return names and grey values of a folder's images, evenly sampled if limited."""
+    """Return names and grey values of a folder's images, at most `most`, evenly sampled."""
     paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
     if most is not None and most < len(paths):
         paths = [paths[int(place)] for place in np.linspace(0, len(paths) - 1, most)]
@@ -59,7 +59,7 @@ def psnr(image: np.ndarray, clean: np.ndarray) -> float:
 
 
 def installed_bm3d() -> dict[str, Denoiser]:
-    """Return bm3d by name, or none and print a note: bm3d is free for non-commercial use only."""
+    """Return bm3d by name; if not installed (it is for non-commercial use only), print a note."""
     if find_spec("bm3d") is None:
         print("bm3d is skipped: pip install bm3d")
         return {}

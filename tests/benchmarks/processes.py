@@ -24,7 +24,7 @@ POLL_SECONDS = 0.2
 class Usage:
     seconds: float
     cpu_seconds: float
-    peak_bytes: int  # peak of the resident memory summed over its processes
+    peak_bytes: int  # peak of the resident memory summed over the command's processes
     first_thread_seconds: float  # CPU seconds of the main thread, which runs the serial part
 
 
@@ -120,14 +120,13 @@ class Worker:
         self._start()
 
     def end(self) -> None:
-        """Kill the process."""
         self._process.kill()
         self._process.join()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome for one item: "killed" or "late" if its process had to be ended."""
+    """Outcome for one item: "killed" or "late" if the worker died or took too long."""
 
     outcome: str
     seconds: float

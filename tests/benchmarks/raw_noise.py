@@ -131,7 +131,7 @@ def main() -> None:
     if not find_spec("bm3d"):
         print("bm3d is skipped: pip install bm3d\n")
     folder, size = arguments.photographs, arguments.size
-    # Denoisers warn about the noise they find; the PSNR shows the same.
+    # Ignore the denoisers' warnings about the noise they find; the PSNR shows the result.
     warnings.simplefilter("ignore")
     # Compile before timing.
     denoise_mosaic(np.eye(32), noise=(1, 1), quality=arguments.quality)

@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 __all__ = ["N_FAULTS", "Fault", "plant_causes", "plant_faults"]
 
 N_FAULTS = 10
-# A cell to overwrite: (column, text).
+# Cells to overwrite: (column, text).
 Cells = list[tuple[str, str]]
 MIN_DISTINCT = 10
 # Minimum correlation, or Cramer's V, of dependent columns.
@@ -76,7 +76,7 @@ class Planter:
         return found
 
     def slip(self, factor: float) -> tuple[int, Cells]:
-        """Multiply or divide a value."""
+        """Multiply or divide a value by the factor."""
         name = self.draw_column(self.narrow(factor))
         row = self.row(name, where=self.numbers[name] != 0)
         value = self.numbers[name][row]
@@ -100,7 +100,7 @@ class Planter:
         return row, [(a, self.cells[b][row]), (b, self.cells[a][row])]
 
     def extra_digit(self) -> tuple[int, Cells]:
-        """Repeat the first digit."""
+        """Repeat the first digit of a number."""
         name = self.draw_column(self.narrow(10))
         row = self.row(name, where=np.abs(self.numbers[name]) >= 1)
         text = self.cells[name][row]
@@ -139,7 +139,7 @@ class Planter:
         return row, [(name, written(-self.numbers[name][row]))]
 
     def odd_pair(self) -> tuple[int, Cells]:
-        """Replace a value by a usual one that contradicts another column."""
+        """Replace a value by a typical one that contradicts another column."""
         pairs = []
         for a in self.numbers:
             for b in self.numbers:
@@ -177,7 +177,7 @@ class Planter:
         return row, [(b, str(never.columns[j]))]
 
     def zero(self) -> tuple[int, Cells]:
-        """Write 0 in a column without values near it."""
+        """Write 0 in a column whose values are all far from 0."""
         name = self.draw_column([n for n in self.narrow(10) if (self.numbers[n] != 0).all()])
         return self.row(name), [(name, "0")]
 
@@ -227,7 +227,7 @@ def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Data
 
 
 def plant_causes(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
-    """Plant two systematic faults, each repeating a kind of single columns in the same columns."""
+    """Plant two causes of faults: each repeats one kind of fault in the same column."""
     damaged, faults = cells.copy(), list[Fault]()
     for kind in rng.permutation([name for name in KINDS if name not in OF_PAIRS]).tolist():
         planter, found = Planter(cells, rng), dict[int, Cells]()

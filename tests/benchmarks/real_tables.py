@@ -47,11 +47,11 @@ from kpca_apps.novelty.detector.surprise import combined
 from kpca_apps.novelty.detector.surprise.features import AdditiveFeatures
 
 FloatArray = NDArray[np.float64]
-# Rows with a number outside these bounds in this column are errors.
+# A column and its bounds; rows with a number outside the bounds are errors.
 Known = tuple[str, float, float]
 OURS, SCORE_ALONE = "kpca_apps", "score alone"
 TOPS = (0.01, 0.02, 0.05)
-# Weights of the remaining score terms, as in `combined.CONTAMINATED`.
+# Weights of the score's terms, in the order of `combined.CONTAMINATED`; some terms get 0.
 PARTS = {
     "row error alone": (1.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0),
     "cells alone": (0.0, *combined.CONTAMINATED[1:6], 0.0),
@@ -182,7 +182,7 @@ def columns_error(path: Path) -> FloatArray:
         def fit(cls, X, errors, columns, **options):  # type: ignore[no-untyped-def]
             features = AdditiveFeatures.fit(X, columns)
             rows = features(X)
-            # Use the unclipped numbers: the cells clip extreme values.
+            # Cells clip extreme values, so use the unclipped numbers.
             rows.lines[features.polynomial] = rows.value
             fitted = BlockPCA.fit(rows.features, features.group)
             seen.append(fitted.errors(rows.lines, np.ones(len(X), dtype=bool)).whole)
@@ -239,7 +239,7 @@ def measure(
     methods: dict[str, Callable[[FloatArray], FloatArray]],
     parts: dict[str, tuple[float, ...]],
 ) -> list[dict[str, object]]:
-    """Plant, screen, and return a record per fault or known error and method."""
+    """Plant faults and rank rows; return a record per method and fault or known error."""
     cells, wrong = load(table, max_rows)
     damaged, faults = plant_faults(cells, np.random.default_rng([seed, len(cells)]))
     errors = [Fault("known error", int(row), ()) for row in np.flatnonzero(wrong)]

@@ -1,7 +1,7 @@
 """Count how often median replacement, gradient and z-score name the wrong column first.
 
-Normal rows of a table, at most 1,600, permuted; the detector is fitted on the first half, as clean
-rows. 250 draws of a held-out row with one random column swapped with another held-out row; a draw
+At most 1,600 normal rows of a table are permuted; the detector learns the first half as clean rows.
+Each of 250 draws takes one random column of a held-out row from another held-out row. A draw
 counts if the row had p > 0.1 before and <= 0.1 after. The figure is the fraction of draws in which
 the swapped column comes first.
 
@@ -37,7 +37,7 @@ def swapped_rows(
 
 
 def by_gradient(detector: KernelPCANovelty, rows: FloatArray, sd: FloatArray) -> NDArray[np.int64]:
-    """Return the column with the steepest score in standardised units."""
+    """Return the column along which the score is steepest, in standardised units."""
     step = 1e-3 * np.where(sd > 0, sd, 1.0)
     slopes = np.empty_like(rows)
     for j in range(rows.shape[1]):

@@ -1,4 +1,4 @@
-"""Compare dirty tables with clean ones: find rows and cells that contradict their row.
+"""Find the wrong rows and cells of dirty tables; their clean versions show which are wrong.
 
 Row i of both tables is the same row, and a cell is wrong if the tables differ there, as numbers if
 both are numbers, otherwise as stripped text. FOLDER holds the pairs, in subfolders or not:
@@ -40,7 +40,7 @@ from kpca_apps.novelty.relations.conditional.levels import LevelRelations
 from kpca_apps.tables.frames import table_from_frame
 
 FloatArray = NDArray[np.float64]
-# Row scores, and cells (row, column) in order of evidence; None if not reported.
+# Row scores, and cells (row, column) in order of evidence; None if a method reports no cells.
 Ranking = tuple[FloatArray, list[tuple[int, int]] | None]
 MAX_LEVELS = 100
 # ZeroED's placeholder for unknown values in clean tables.

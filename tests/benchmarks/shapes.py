@@ -2,11 +2,11 @@
 
     python tests/benchmarks/shapes.py [--data FOLDER]
 
-AUROC of the rows labelled as noise; all rows are fitted and scored. Our own version of Hoffmann's
-ring-line-square, with noise added, is ``datasets/ring_line_square.csv``. His two noisy sets follow
-if FOLDER holds them (``kpca papers fetch FOLDER``). His method runs with sigma and components of
-his paper, and as ``kpca novelty compare`` sets it; the others run as in ``compare``. Needs ``pip
-install ".[test]"``.
+The figure is the AUROC of the rows labelled as noise; all rows are fitted and scored. Our version
+of Hoffmann's ring-line-square, with noise added, is ``datasets/ring_line_square.csv``. His two
+noisy sets follow if FOLDER holds them (``kpca papers fetch FOLDER``). His method runs with his
+paper's sigma and components, and as ``kpca novelty compare`` sets it, like the others. Needs
+``pip install ".[test]"``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder that kpca papers fetch filled")
     areas = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # logarithms of zero weights
+        warnings.simplefilter("ignore")  # a weight of 0 has no logarithm
         for name, (X, is_noise, sigma, q) in read_shapes(parser.parse_args().data).items():
             scores = scores_of_all(X, sigma, q)
             areas[name] = {

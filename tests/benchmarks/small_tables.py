@@ -1,4 +1,4 @@
-"""Measure CPU seconds of a first use: import, help, tables to reports, rows, an image.
+"""Measure CPU seconds of common calls: import, help, screenings, single rows, denoising.
 
     python tests/benchmarks/small_tables.py [--before CHECKOUT] [--repeats 5]
 

@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="these denoisers alone")
     parser.add_argument("--out", type=Path, help="the picture, a PNG or SVG file")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # scikit-image warns about wavelets of a data range
+    warnings.simplefilter("ignore")  # denoise_wavelet warns about data outside 0..1
     chosen = {name: peer for name, peer in peers().items() if name in (options.only or (name,))}
     images, others = grey_images(options.folder, options.images), grey_images(options.tune, TUNED)
     found = {}

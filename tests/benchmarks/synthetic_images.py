@@ -102,7 +102,7 @@ class Noise(NamedTuple):
     """A kind of noise in 0..255: how it is added, and what a user may state about it."""
 
     add: Callable[[Image, Generator], Image]
-    known: dict[str, Any] | None = None  # noise and sigma, in grey levels unless relative
+    known: dict[str, Any] | None = None  # noise, and sigma in grey levels (speckle: relative)
 
 
 def white(sigma: float) -> Noise:

@@ -32,10 +32,10 @@ from skimage import data
 from kpca_apps.denoise.denoiser import denoise_kpca
 
 FACTORS = (0.6, 0.8, 1.0, 1.25)
-WIDTHS = (0.0, 0.7, 1.4, 2.8, 5.6)  # sigmas in pixels; differences of Gaussians are the bands
+WIDTHS = (0.0, 0.7, 1.4, 2.8, 5.6)  # sigmas of Gaussians in pixels; bands are their differences
 TILE, TEXTURED = 32, 0.25
 PHOTONS = (100, 400)
-MOST_TEXTURED = 4  # number of photographs, those with the largest gradients
+MOST_TEXTURED = 4  # number of photographs used: those with the largest gradients
 
 
 def choosing_names(names: list[str], count: int) -> list[str]:

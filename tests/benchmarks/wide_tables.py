@@ -51,7 +51,7 @@ def offsets(d: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
 
 
 def sensors(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Draw columns that each mix eight causes plus noise."""
+    """Draw columns that are mixtures of eight causes, plus noise."""
     mean, spread = offsets(d, rng)
     causes = rng.normal(size=(n, 8)) @ rng.normal(size=(8, d)) / np.sqrt(8)
     X: FloatArray = mean + spread * (causes + 0.3 * rng.normal(size=(n, d)))
@@ -72,7 +72,7 @@ def noise(n: int, d: int, rng: np.random.Generator) -> FloatArray:
 
 
 def genes(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Draw skewed columns on different scales, a fifth of which follow one of 15 programmes."""
+    """Draw skewed columns on different scales; each of 15 factors drives a fifth of them."""
     loads = rng.normal(size=(15, d)) * (rng.random((15, d)) < 0.2)
     logs = rng.normal(size=(n, 15)) @ loads + 0.6 * rng.normal(size=(n, d))
     return np.exp(0.7 * logs + rng.normal(0, 2, d))
@@ -188,7 +188,7 @@ KINDS = (*MARGINAL, *RELATED)
 def planted(
     X: FloatArray, rng: np.random.Generator, *, related: bool, is_text: bool
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the table with its faults, and the kind of each row; -1 for none."""
+    """Return the table with faults, and the kind of fault of each row (-1: no fault)."""
     planter = Planter(X.copy(), rng, is_text)
     faults = MARGINAL | (RELATED if related else {})
     kind = np.full(len(X), -1)

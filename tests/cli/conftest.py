@@ -37,7 +37,6 @@ def assert_refused(done: Done, code: int, message: str) -> None:
 
 
 def result(folder: str = "kpca-novelty-birds") -> dict[str, Any]:
-    """Return the parsed result.json of a run."""
     loaded: dict[str, Any] = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
     return loaded
 

@@ -200,7 +200,7 @@ TOGETHER = {
     "denoise noise": ["--save images/a.png --force", "no.png"],
     "papers run": ["--out birds.csv --force"],
 }
-# Arguments that lack a required one.
+# Argument lists that lack a required argument.
 LACKING = {
     "novelty screen": [""],
     "novelty fit": ["birds.csv", "--model new.kpca"],
@@ -241,7 +241,7 @@ OF_DATABASES = [
 ]
 
 
-# Parts of messages worded by a library, which differ between its versions.
+# Parts of messages from libraries, whose wording differs between library versions.
 OF_LIBRARIES = (
     "Missing ", "No such command", "does not take a value", "is not one of", "not valid TOML",
     "not a usable", " says: ",

@@ -22,7 +22,7 @@ def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
     for sentence, command in result(folder)["run"]["next_steps"]:
         words = shlex.split(command)
         assert words[:2] == ["kpca", "novelty"]
-        if "--marks" in words:  # needs a page that somebody saved
+        if "--marks" in words:  # --marks needs a page saved by hand
             continue
         found[words[2]] = (sentence, words[2:])
     return found

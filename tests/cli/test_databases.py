@@ -215,7 +215,6 @@ def test_a_password_in_an_address_is_printed_nowhere(
 def command(
     *words: str, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, **environment: str
 ) -> subprocess.Popen[str]:
-    """Start ``kpca`` in a subprocess."""
     code = f"{HEARS_INTERRUPTS}\nimport sys; from kpca_apps.cli.entry import main; sys.exit(main())"
     return subprocess.Popen(
         [sys.executable, "-c", code, *words],

@@ -14,7 +14,7 @@ HELPERS = ("benchmarks", "oracles")
 
 
 def features() -> Iterator[tuple[str, str]]:
-    """Yield each command with "" and with each of its options."""
+    """Yield (command, "") and (command, option) for every command and option."""
     for words, command in each_command():
         yield words, ""
         for option in command.params:
@@ -23,7 +23,7 @@ def features() -> Iterator[tuple[str, str]]:
 
 
 def words_by_test() -> list[tuple[set[str], set[str]]]:
-    """Return the strings of each test, and those of its whole file."""
+    """Return, for each test, the strings in the test and the strings in the whole file."""
     tests = []
     for path in sorted(TESTS.rglob("test_*.py")):
         if path.parent.name in HELPERS:

@@ -33,7 +33,7 @@ KINDS = ("csv", "parquet", "arrow", "jsonl", "json", "xlsx")
 
 
 def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
-    """Return rows that follow one size, except the last `odd` rows; some columns are secret."""
+    """Return rows driven by a latent size, except the last `odd` rows; some columns are secret."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=N_ROWS)
     sizes = [size + 0.1 * rng.normal(size=N_ROWS) for _ in range(4)]
@@ -234,7 +234,7 @@ def test_the_scored_table_has_hidden_columns_on_request_and_else_their_names(
     assert kpca("screen", table, *words, "--keep-hidden", "--out", "kept").code == 0
     seen, kept = (read(f"{name}/scored.{kind}") for name in ("seen", "kept"))
     assert seen.columns == kept.columns
-    # The rows keep the order of the input, with the same findings beside them.
+    # Both files keep the order of the input and hold the same findings.
     assert seen.drop("dose", "patient").equals(kept.drop("dose", "patient"))
     assert kept["patient"].to_list() == frame()["patient"].to_list()
     assert seen["dose"].null_count() == seen["patient"].null_count() == N_ROWS

@@ -100,7 +100,7 @@ SHAPES = {
 FILES = ("csv", "several", "xlsx", "json", "jsonl", "parquet", "arrow")
 DATABASES = ("sqlite", "duckdb")
 FRAMES = ("polars", "pandas", "pyarrow")
-NO_REPEAT = ("json", "jsonl", "parquet", "polars")  # kinds without repeated names
+NO_REPEAT = ("json", "jsonl", "parquet", "polars")  # kinds of table whose names cannot repeat
 CASES = [
     (shape, kind)
     for shape in SHAPES
@@ -118,7 +118,7 @@ QUICK = [
 
 
 def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
-    """Return names and cells: two visible columns, and secret columns that follow them but once."""
+    """Return names and cells: two visible columns, and secret ones that contradict them once."""
     rng = np.random.default_rng(5)
     size = rng.normal(size=N_ROWS)
     weight = size + 0.05 * rng.normal(size=N_ROWS)
@@ -137,7 +137,7 @@ def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
 
 
 def written(shape: Shape, kind: str) -> tuple[Any, dict[str, str]]:
-    """Write a table or create a frame; return it and its reading options."""
+    """Write a table or create a frame; return the path or frame, and reading options."""
     names, cells = columns_of(shape)
     if kind in FRAMES:
         return frame(kind, names, cells), {}

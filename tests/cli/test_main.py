@@ -139,7 +139,7 @@ def test_every_ending_is_one_line_and_its_code(
 
 
 SCREEN = ["novelty", "screen", "birds.csv", "--dry-run"]
-NO_READER = "exec 3> >(true); wait $!; {} "  # 3 is a pipe without a reader
+NO_READER = "exec 3> >(true); wait $!; {} "  # file descriptor 3 is a pipe without a reader
 
 
 FULL = (SCREEN, "{} > /dev/full", 3, "output cannot be written: No space left")

@@ -251,7 +251,7 @@ def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
     )
     roles = [{one["name"]: one["role"] for one in result["columns"]} for result in (plain, other)]
     assert [role["grade"] for role in roles] == ["numeric", "categorical"]
-    if command == "compare":  # the settings of a comparison show the option
+    if command == "compare":  # the evaluations show the effect of the options
         assert other["evaluations"] != plain["evaluations"]
     else:
         assert other["run"]["settings"]["landmarks"] == 20 < plain["run"]["settings"]["landmarks"]
@@ -282,7 +282,7 @@ def test_hidden_cells_are_kept_on_request(command: str, kpca: Run) -> None:
 
 
 def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
-    """The model says whether to leave out lines, unless an option does; each file says which."""
+    """The model decides if lines are left out, unless an option does; the file decides which."""
     names, *rows = Path("birds.csv").read_text().splitlines()
     pages = [line for start in range(0, 60, 20) for line in (names, *rows[start : start + 20])]
     commas = "," * names.count(",")

@@ -27,7 +27,7 @@ ANSWERS = {
 
 
 class Host(BaseHTTPRequestHandler):
-    """Respond by path, as in ANSWERS and `do_GET`; anything else is not found."""
+    """Respond by path, as in ANSWERS and `do_GET`; other paths are not found."""
 
     released = threading.Event()
 
@@ -67,7 +67,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def served(address: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that sets the papers' data to files of the server, one per path."""
+    """Return a function that replaces the papers' data files by the given paths of the server."""
     monkeypatch.setenv("no_proxy", "*")
     digest = hashlib.sha256(CONTENT).hexdigest()
 

@@ -23,7 +23,7 @@ from tests.novelty.relations.test_table_rules import orders
 
 @pytest.fixture
 def invoices(folder: Path) -> Path:
-    """Write a table with a wrong sum on line 9 and an early date on line 12, and two others."""
+    """Write three tables; the first has a wrong sum on line 9 and an early date on line 12."""
     orders().write_csv("invoices.csv")
     more = orders(seed=1).head(60)
     more.with_columns(net=pl.col("net") + (pl.col("order") == more["order"][4])).write_csv(
@@ -123,7 +123,7 @@ def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -
     )
     taken = "--junit is where other results are written; choose another place"
     assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)
-    # Nor may --junit name the results folder of a screening or a file in it.
+    # --junit may not name the results folder of a screening or a file inside, either.
     for path in ("new", "new/rules.xml", "../" + Path.cwd().name + "/new/rules.xml"):
         done = kpca("screen", "more.csv", "--out", "new", "--junit", path)
         assert_refused(done, 2, taken)

@@ -127,7 +127,7 @@ def test_a_pixel_between_two_areas_borders_both(rng: np.random.Generator) -> Non
     page[[3, 17, 31], 10] = 0  # 3 of 40 pixels beside the first area, and of 80 beside the second
     found = padding_in(page[np.newaxis, np.newaxis])[0]
     assert found[:, 11:21].all() and found.sum() == 400
-    # A pixel between two arms of an area counts once: 4 of 90, below the limit, not 8 of 121.
+    # Pixels between two arms of an area count once: 4 of 90 (below the limit), not 8 of 121.
     page = rng.integers(1, 250, (60, 80))
     page[:, :10] = page[:, 11:21] = page[30:, 10] = 0
     page[[4, 10, 16, 22], 10] = 0

@@ -39,7 +39,7 @@ def noisy_colour(sigma: float = 20) -> np.ndarray:
 
 
 def test_the_number_of_cores_changes_no_bit() -> None:
-    """With more threads, BLAS would add in a different order if it were not limited."""
+    """BLAS must be limited to one thread: with more, it would add in another order."""
     rng = np.random.default_rng(0)
     light = data.camera()[:160, 150:310] * 0.5
     counts = rng.poisson(light) * 2.0 + rng.normal(100, 3, light.shape)
@@ -88,11 +88,9 @@ RANGES = {  # GREY in other units: the size of one grey level, and the value of 
 def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     noise: str, values: str
 ) -> None:
-    """Half of the image is so dark that noise goes below the least value; the mean brightness is
-    kept.
+    """Half of the image is so dark that noise goes below the least value; the mean is kept.
 
-    The mean of clipped noise is restored, or, if a camera's noise was only measured, mostly
-    restored.
+    The mean of clipped noise is restored, mostly restored if a camera's noise was only measured.
     """
     dtype, unit, black = RANGES[values]
     clean = np.where(np.arange(64) < 32, 0.0, GREY / 2.0 + 60) * unit + black
@@ -112,7 +110,7 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
 
 
 def any_values(dtype: type) -> np.ndarray:
-    """Values over the whole range of a dtype; 32-bit ones do not fit single precision.
+    """Values over the whole range of a dtype; 32-bit integers do not fit single precision.
 
     The image is smaller than a patch, so that no time is spent on measuring noise.
     """
@@ -155,7 +153,7 @@ def test_a_sigma_below_one_for_integers_gives_a_warning() -> None:
     image = np.clip(noisy_grey(), 0, 255).astype(np.uint8)
     with pytest.warns(UserWarning, match=r"less than one step of uint8.*give 20\."):
         denoise_kpca(image, sigma=20 / 255, quality="fast")
-    # Warnings are errors in these tests.
+    # A warning of any call below would raise an error.
     denoise_kpca(image / 255, sigma=20 / 255, quality="fast")
     denoise_kpca(image, sigma=0.1, noise="speckle", quality="fast")
     denoise_kpca(image, sigma=1, quality="fast")
@@ -222,7 +220,7 @@ def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
     return shape, (columns, rows) if turned else (rows, columns)
 
 
-# Few examples without shrinking: each takes half a second or more.
+# Draw few examples and shrink none, because each takes half a second or more.
 @pytest.mark.release
 @settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(
@@ -284,7 +282,7 @@ def test_denoise_kpca_warns_of_impulses_and_of_no_noise() -> None:
     with pytest.warns(UserWarning, match="the image is returned as it was") as caught:
         denoise_kpca(clean)
     assert len(caught) == 1
-    # Warnings are errors in these tests.
+    # A warning of any call below would raise an error.
     info = denoise_with_info(noisy)[1]
     assert (info.impulses, info.established) == (True, False)
     denoise_kpca(noisy, noise="impulse", quality="fast")

@@ -140,7 +140,7 @@ def test_infinities_count_only_where_there_are_data(channels: tuple[int, int]) -
 def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     film = np.stack([NOISY[:64, :64]] * 24)
     film[:12] = np.nan
-    film[20, 3, 4] = np.inf  # masked pixels have no data
+    film[20, 3, 4] = np.inf  # infinite, but masked below
     mask = np.ones((64, 64), bool)
     mask[3, 4] = False
     monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.page_blocks", lambda *_: [(0, 8, 0, 12)])
@@ -161,7 +161,7 @@ def test_only_the_region_is_denoised(noise: str) -> None:
     assert np.array_equal(found[outside], image[outside])
     assert np.mean(found[~outside] != image[~outside]) > 0.9
     assert info.sigma == pytest.approx(SIGMA, rel=0.25)
-    # Patches are matched outside the region, too, so that its borders are close to the full result.
+    # Patches outside the region are matched as well, so its borders resemble the full result.
     whole = denoise_kpca(NOISY, noise=noise, data_range=255, quality="fast", sigma=info.sigma)
     inner = np.zeros(image.shape, bool)
     inner[24:104, 16:80] = True

@@ -66,7 +66,7 @@ def widest_gap(values: Matrix) -> tuple[int, float]:
 def of_projection(distance: Matrix, moved: float, gap: float) -> Matrix:
     """Return bounds on the change of errors if the Gram matrix changes by `moved` in the 2-norm.
 
-    ``distance`` holds the rows' squared distances from the mean, which is all there is to explain.
+    ``distance`` holds the rows' squared distances from the mean, the largest possible errors.
     """
     # Davis and Kahan: the projector changes by at most min(2 |E| / gap, 1).
     turn = min(2.0 * moved / gap, 1.0) if gap > 0.0 else 1.0

@@ -1,4 +1,4 @@
-"""Errors of blocks equal those of regressions and covariances without the block and row."""
+"""Errors of blocks equal those of regressions and covariances that omit the block and row."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Linear
 from kpca_apps.engine.nystroem import CovarianceSums
 
-# Rows, and the number of features per column.
+# Number of rows, and the number of features of each column.
 TABLES = {
     "single features": (60, (1, 1, 1, 1, 1)),
     "blocks": (60, (3, 1, 4, 3)),
@@ -83,7 +83,6 @@ def explicit_errors(features, block, fitted, row, ridge):
 
 
 def largest_error(found, expected, features):
-    """Return the largest difference in standard deviations of the feature."""
     return (np.abs(found - expected) / features.std(axis=0)).max()
 
 
@@ -99,7 +98,7 @@ def test_residuals_of_new_rows_are_those_of_one_regression_a_block(name):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
-    """The residuals are equal for fixed deviations and penalty unless the leverage is capped."""
+    """Deviations and penalty are fixed; residuals differ only where the leverage is capped."""
     features, block = table_of(name)
     n = len(features)
     model = BlockPCA.fit(features, block)
@@ -221,7 +220,7 @@ def test_the_least_ridge_leaves_the_requested_freedom() -> None:
 
 @pytest.mark.parametrize(("n", "p"), [(150, 400), (300, 150), (300, 600)])
 def test_rows_left_out_of_a_wide_table_are_as_far_off_as_new_ones(n: int, p: int) -> None:
-    """Otherwise, tails learned from rows left out of the fit would not apply to new rows."""
+    """Tails learned from rows left out of the fit must apply to new rows."""
     rng = np.random.default_rng(10)
     loadings = rng.normal(size=(8, p))
 

@@ -37,7 +37,7 @@ def test_stated_distances_are_those_in_feature_space(kernel, center):
 def test_components_of_the_squared_inner_product_lose_nothing_about_their_mean():
     X, new = normal_rows(90), normal_rows(20, seed=1)
     before = exact(Polynomial(2, 0.3), X, n_components=2)
-    after = reduced_set(before, 12).subspace  # four columns, two components and the mean
+    after = reduced_set(before, 12).subspace  # 12 = 4 columns x (2 components + the mean)
     assert len(after.points) <= 12
     assert_allclose(after.project(new), before.project(new), rtol=0, atol=1e-12)
     error = before.reconstruction_error(new)

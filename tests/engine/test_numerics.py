@@ -74,7 +74,7 @@ def test_gram_matrices_are_positive_semi_definite(kernel, X):
 def test_centring_removes_the_mean_and_is_idempotent(kernel, X):
     K = kernel(X)
     n, size = len(X), float(np.abs(K).max())
-    # A mean is exact to n eps, and three are added.
+    # Each of the three means added is exact to n eps.
     bound = 4 * (n + 4) * EPS * size
     H = np.eye(n, dtype=np.longdouble) - np.longdouble(1.0) / n
     expected = (H @ K.astype(np.longdouble) @ H).astype(np.float64)
@@ -102,7 +102,7 @@ def test_errors_are_never_negative_and_fall_with_each_component(kernel, X):
 @examples(30)
 @given(any_kernel, tables())
 def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
-    """In addition, projections are centred and uncorrelated."""
+    """Projections are centred and uncorrelated as well."""
     subspace = exact(kernel, X)
     n, T = len(X), subspace.project(X)
     slack = rounding.of_errors(subspace, X, delta_of(kernel)).mean()
@@ -112,7 +112,7 @@ def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
     # Each fit may drop directions with at most a thousand eps of the trace as rounding.
     assert abs(total - rest - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
     spread = np.sqrt(subspace.variances)
-    # T = n V L^(1/2) / n up to residuals of V, which dividing by a root of L magnifies.
+    # T = V (n L)^(1/2), up to residuals of V that dividing by a root of L magnifies.
     bound = 2 * moved * (1.0 / spread[:, None] + 1.0 / spread) * np.maximum(spread[:, None], spread)
     assert (np.abs(T.T @ T / n - np.diag(subspace.variances)) <= bound * 2).all()
     assert (np.abs(T.mean(axis=0)) <= 2 * moved / spread).all()
@@ -126,7 +126,7 @@ def test_the_order_of_rows_has_no_influence(kernel, X, seed):
 
 
 def agree(kernel, one, other, rows, other_rows=None, moved=0.0):
-    """Assert that two fits of a matrix explain the same up to well-separated eigenvalues."""
+    """Assert that errors of two fits agree for the components before the widest eigenvalue gap."""
     n, trace = len(one.points), float(kernel.diagonal(one.points).sum())
     delta = delta_of(kernel)
     moved += 2 * rounding.of_gram(trace, n, delta)
@@ -235,7 +235,7 @@ def test_float32_errors_agree_with_float64_within_kernel_rounding(kernel, X):
 @given(any_kernel, tables(least=3))
 def test_with_all_rows_as_landmarks_a_fit_through_them_is_exact(kernel, X):
     reference = exact(kernel, X)
-    kernel = reference.kernel  # shifted to the mean, where that keeps digits
+    kernel = reference.kernel  # the fit shifts some kernels to the mean, to keep digits
     basis = LandmarkBasis.from_eigen(kernel, X)
     nystroem = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X))
     # Directions below 1e-10 of the largest eigenvalue are excluded from the span.

@@ -19,7 +19,7 @@ def rows():
 
 
 def test_components_may_outnumber_columns_by_far():
-    """There are n - 1 about the mean and n about the origin; PCA of these rows has two."""
+    """The kernel gives n - 1 components about the mean and n about the origin; PCA gives two."""
     X = 10.0 * normal_rows(25, 2)
     assert exact(RBF(20.0), X).n_components == 24
     assert exact(RBF(20.0), X, center=False).n_components == 25
@@ -27,7 +27,7 @@ def test_components_may_outnumber_columns_by_far():
 
 
 def test_standardised_columns_make_components_that_no_unit_changes(rows):
-    """With the linear kernel, these are the components of the correlation matrix."""
+    """With the linear kernel, the components are those of the correlation matrix."""
     units = np.array([1000.0, 0.01])
     linear = make_pipeline(StandardScaler(), KernelPCA(kernel="linear")).fit(rows)
     correlations = np.linalg.eigvalsh(np.corrcoef(rows.T))[::-1]

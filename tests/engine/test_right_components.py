@@ -110,7 +110,7 @@ def test_unreliable_landmark_components_are_returned_on_request():
     assert 5 < q < 37 == requested.subspace_.n_components <= soft.subspace_.n_components
     assert_allclose(right.eigenvalues_, exact[:q], rtol=1e-3)
     assert np.abs(requested.eigenvalues_ / exact[:37] - 1.0).max() > 1e-3
-    # Added rows count, too: the landmarks do not represent them.
+    # No landmark represents the rows added here, so all components become approximations.
     with pytest.warns(KpcaWarning, match="^All 37 components are approximations"):
         right.partial_fit(X + 20.0)
 
@@ -202,7 +202,7 @@ def test_no_component_is_made_of_rounding(X, kernel, method):
         # Where landmarks do not span all rows, components may be missing.
         warnings.simplefilter("ignore", KpcaWarning)
         model = KernelPCA(kernel=kernel, method=method, n_landmarks=40, random_state=0).fit(X)
-    # Projections are no longer than the vector itself.
+    # A projection is no longer than the projected vector, phi(x) minus the mean.
     new = X + 1.0
     from_mean = kernel.diagonal(new) - 2.0 * kernel(new, X).mean(axis=1) + kernel(X).mean()
     rounding = 1e-9 * kernel.diagonal(new)

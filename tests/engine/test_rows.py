@@ -65,7 +65,7 @@ def blas_threads():
 
 @pytest.fixture
 def two_blas_threads():
-    """Set BLAS to two threads, whatever the environment sets, from a thread that then ends."""
+    """Let BLAS use two threads during a test; the thread that sets the number ends first."""
     before = max(blas_threads())
     set_blas_threads(2)
     yield

@@ -30,7 +30,7 @@ def test_errors_are_those_by_components(rho, precision, tolerance):
 
 
 def test_a_covariance_that_rounding_made_indefinite_has_a_factor():
-    """Such a covariance comes from a few repeated rows, with a ridge below the rounding error."""
+    """Few rows, repeated, and a ridge below the rounding error give an indefinite covariance."""
     X = np.repeat(normal_rows(3), 20, axis=0)
     basis = LandmarkBasis.from_cholesky(RBF(0.4), normal_rows(40, seed=2))
     sums = CovarianceSums.of_rows(basis, X)

@@ -127,7 +127,6 @@ def little_memory(stage: Stage, played: Played, _: str, draw: random.Random) -> 
 
 
 def start_twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
-    """Start the command twice in the same folder."""
     scene, folder = played.scene, _folder(stage, played, draw)
     first = stage.start(scene, scene.words, folder)
     end = first.began + draw.uniform(0, played.seconds)

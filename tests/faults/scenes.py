@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-MOMENTS = ("time", "step")  # when all processes are killed at once
-WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or kill only the first process, or a child
+MOMENTS = ("time", "step")  # kill all processes at once, at a time or before a disk step
+WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or kill one process: the first, or a child
 
 
 @dataclass(frozen=True)

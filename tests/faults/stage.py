@@ -199,7 +199,7 @@ def rerun(
     prepare: tuple[Callable[[], object], ...] = (),
     then: Callable[[Path], None] = lambda folder: None,
 ) -> None:
-    """Run the command again: same results as undisturbed, no repeated work, no extra files."""
+    """Run the command again; check for undisturbed results, no repeated work, no extra files."""
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
     is_whole = rest.units.get("o") == played.whole.get("o") is not None
@@ -248,7 +248,7 @@ def _differences(found: Units, whole: Units) -> str:
 
 
 def prepare(stage: Stage, scenes: Iterable[Scene]) -> None:
-    """Prepare the inputs of scenes in separate processes: this one must not have threads."""
+    """Prepare the inputs of scenes in child processes, so that this process starts no threads."""
     folder = stage.folder / "in"
     folder.mkdir()
     stage.temporary.mkdir()

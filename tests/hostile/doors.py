@@ -62,7 +62,7 @@ LONGEST = 1000  # largest number of characters of a message
 
 @dataclass(frozen=True)
 class Door:
-    """Function that reads a file, and the file's name; a folder's files come as one zip."""
+    """A function that reads a file, and the file's name; a folder is passed as one zip file."""
 
     read: Callable[[Path], object]
     name: str = "it"
@@ -128,7 +128,7 @@ def _database(path: Path) -> None:
 
 
 def _image(path: Path) -> None:
-    """Decode an image and write it again; for a raw file, its mosaic, too."""
+    """Decode an image and write it again; write the mosaic of a raw file as well."""
     image = read_image(path, label="it")
     camera_and_iso(image.metadata.exif)
     pages = [image.page(number) for number in range(min(len(image.pages), MOST_PAGES))]
@@ -276,7 +276,7 @@ def _finished(path: Path) -> None:
 
 
 def _marker(path: Path) -> None:
-    """Check by its marker whether a run may replace a folder."""
+    """Decide by a folder's marker file whether a run may replace the folder."""
     folder = path.parent / "run"
     folder.mkdir(exist_ok=True)
     shutil.copyfile(path, folder / MARKER)

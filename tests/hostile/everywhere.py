@@ -78,7 +78,6 @@ def columns(n_rows: int, names: Sequence[str]) -> dict[str, list[float]]:
 
 
 def write_csv(path: str, cells: dict[str, list[Any]]) -> None:
-    """Write a table with every cell quoted."""
     rows = [tuple(map(str, row)) for row in zip(*cells.values(), strict=True)]
     Path(path).write_bytes(as_csv(tuple(cells), rows))
 

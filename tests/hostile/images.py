@@ -53,14 +53,12 @@ def png(
 
 
 def saved(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
-    """Return an image encoded by Pillow."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, kind, **options)
     return buffer.getvalue()
 
 
 def tiff(pixels: np.ndarray, **options: Any) -> bytes:
-    """Return an image encoded by tifffile."""
     buffer = io.BytesIO()
     tifffile.imwrite(buffer, pixels, **options)
     return buffer.getvalue()
@@ -176,7 +174,7 @@ def tiff_without_depths() -> bytes:
 
 
 def encoded(like: ImageFile, pages: Any = None, **options: str) -> bytes:
-    """Encode pixels, by default an image's own, in the format of the image they came from."""
+    """Encode pixels (default: those of `like`) in the format of the image `like`."""
     file = io.BytesIO()
     own = (like.page(number) for number in range(len(like.pages)))
     encode_image(file, own if pages is None else pages, like, **options)
@@ -184,5 +182,5 @@ def encoded(like: ImageFile, pages: Any = None, **options: str) -> bytes:
 
 
 def write_image(path: Path, pages: Any, like: ImageFile, **options: str) -> None:
-    """Write pixels in the format of the image they came from."""
+    """Write pixels in the format of the image `like`."""
     path.write_bytes(encoded(like, pages, **options))

@@ -28,7 +28,7 @@ FORBIDDEN = {
 # An address within the page or of a file near it: no scheme, no host, no root.
 ADDRESS = re.compile(r"(?:\.\./)*(?:[\w.%~()!*'-]+/)*[\w.%~()!*'-]*(?:#[\w-]+)?\Z")
 ISOLATING = {"bdi", "title", "code", "dt", "option", "text", "svg", "button", "output"}
-# Characters that start a spreadsheet's formula, if the first visible one of a cell.
+# Characters that start a formula if they are the first visible character of a cell.
 STARTS = "=+-@\uff1d\uff0b\uff0d\uff20"
 NUMBER = re.compile(
     r"[+-]?(?:[0-9][0-9.,'\u2019\u00a0\u202f ]*(?:[eE][+-]?[0-9]+)?.{0,12})?\Z", re.DOTALL
@@ -43,7 +43,7 @@ def unshowable(text: str, allowed: str = "\n") -> list[str]:
 
 
 def hidden_in(shown: str) -> list[str]:
-    """Return the unprintable characters of a page's text, except isolates around our captions."""
+    """Return unprintable characters of a page's text, except the bidi isolates of our captions."""
     bare = re.sub("\u2068([^\u2068\u2069]*)\u2069", r"\1", shown)
     return unshowable(bare, "\n\t")
 

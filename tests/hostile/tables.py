@@ -55,7 +55,6 @@ def quote(cell: str) -> str:
 
 
 def as_csv(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> bytes:
-    """Write a table with every cell quoted."""
     return "".join(",".join(map(quote, row)) + "\n" for row in [header, *rows]).encode("utf-8")
 
 

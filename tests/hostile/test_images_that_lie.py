@@ -28,7 +28,7 @@ from tests.hostile.images import png, saved, texture, tiff
 from tests.images.dng import write_dng
 
 READERS = {"png": read_png, "jpeg": read_jpeg, "tiff": read_tiff}
-# TIFF tags: width, height, bits, compression, photometric, strip, channels, rows, strip bytes.
+# Entries of a TIFF directory: (tag, type, count, value).
 Entries = list[tuple[int, int, int, int]]
 
 

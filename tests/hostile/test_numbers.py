@@ -27,7 +27,7 @@ ROWS = RNG.standard_normal((20, 2))
 FRAME = pl.DataFrame(ROWS, schema=["a", "b"])
 MODEL = kpca.fit_model(FRAME)
 EXAMPLES = [RNG.random((8, 8)) for _ in range(20)]
-# Numeric parameters whose annotations do not say so.
+# Numeric parameters that are not annotated as numbers.
 UNANNOTATED = {"noise", "random_state"}
 # A Delta table's version and a sheet have separate tests.
 NOT_THESE = {"as_of", "sheet"}

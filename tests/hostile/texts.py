@@ -1,4 +1,4 @@
-"""Texts that try to run code, load addresses, hide, reorder, or close what encloses them.
+"""Texts that try to run code, load addresses, hide or reorder text, or close their markup.
 
 In a browser, those that run set `pwned`, and those that load request `evil.invalid`.
 """
@@ -237,7 +237,7 @@ _ALL = (
     "x" * 5000,
 )
 TEXTS = tuple(dict.fromkeys(_ALL))
-# Text that CSV refuses but other file formats may hold.
+# Texts with NUL, which the CSV reader refuses but other file formats may hold.
 NULS = ("nul\x00byte", "\x00")
 
 

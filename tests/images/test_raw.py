@@ -1,4 +1,4 @@
-"""Camera raw files, against rawpy's development and the values written into them."""
+"""Camera raw files are compared with rawpy's development and with the values written."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def test_the_picture_is_what_rawpy_develops_upright(
     page = image.page(0)
     assert page.shape == image.pages[0].shape == expected.shape
     assert page.dtype == image.pages[0].dtype == np.uint16
-    # LibRaw interpolates in one of two directions; rounding sometimes picks the other one.
+    # LibRaw interpolates in one of two directions, and rounding may change the direction.
     assert np.median(np.abs(page.astype(float) - expected)) < 65535 / 2000
     assert np.mean(np.abs(page.astype(float) - expected)) < 65535 / 400
     assert image.metadata.orientation == 1
 
 
 def test_metadata_of_a_fujifilm_file_are_read_from_its_jpeg() -> None:
-    """The raw data of such a file are not in a TIFF; Fujifilm defines the header's layout."""
+    """A Fujifilm file stores raw data outside a TIFF, behind a header that Fujifilm defines."""
     exif = Image.Exif()
     exif[271], exif[306] = "FUJIFILM", "2026:01:02 03:04:05"
     jpeg = io.BytesIO()

@@ -48,7 +48,7 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     frame, rows = patients(seed)
     result = screen_table(frame, count=3)
     assert {*result.rows.ranks[rows].tolist()} == {*range(1, 9)}
-    # Only scores flag rows; the list also holds rows with certain errors, in one order.
+    # Only scores flag rows; the list also holds rows with certain errors, ranked together.
     assert result.n_flagged == 3
     assert result.n_listed == 3 + int((~result.rows.is_flagged[rows]).sum())
     listed = [entry.row for entry in result.lists.flagged]
@@ -57,7 +57,7 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
         np.array(listed) - 1
     ].tolist()
     assert result.flagged()["rank"].to_list() == [*range(1, result.n_listed + 1)]
-    # Patterns come with their counts, one of each kind before a second.
+    # Patterns state their counts; one pattern of each kind precedes any second one of a kind.
     assert {pattern.sentence for pattern in result.findings.patterns} >= {
         '3 rows: "town" is a common value misspelt.',
         '2 rows: "height" is far below the rest of the column.',
@@ -130,7 +130,7 @@ def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     # Every row with such a cell is listed, together with the flagged rows.
     is_listed = (before <= n_flagged) | has_cell
     assert after[is_listed].max() == is_listed.sum()
-    # n p correct rows have such a cell, so at most that many rows without such a cell rank higher.
+    # By chance, 12 p of 12 correct rows have such a cell: at most as many rows may rank higher.
     for row in np.flatnonzero(has_cell & ~is_first).tolist():
         n_ahead = int((~has_cell & ~is_first & (after < after[row])).sum())
         assert n_ahead <= min(12 * np.exp(cells[row + 1]), before[row])

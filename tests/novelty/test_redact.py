@@ -54,7 +54,7 @@ FREE = {
     "ColumnProfile": "role why reason_share",
     "OddCell": "kind given others p_value",
     "MovedColumn": "what size",
-    "FoundRule": "rule kind",  # unchanged: a rule that quotes values is a note
+    "FoundRule": "rule kind",  # kept: a rule that quotes values becomes a note
     "GroupInfo": "threshold",
     "ComponentMap": "x y variances gains explained",
     "Evaluation": "setting",

@@ -301,7 +301,7 @@ def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
 PLANTED = {("weight", 100): "2x0.1", ("sent", 120): "2024-13-45", ("weight", 7): "21O.3"} | {
     ("depth", row): "-999" for row in range(200, 230, 2)
 }
-# A formula as text contradicts its row, as the other cells of its column follow the date.
+# The text '=1+1' contradicts its row: all other cells of its column follow from the date.
 ODD = PLANTED | {("note", 3): "'=1+1"}
 
 

@@ -38,7 +38,7 @@ def test_at_half_the_resolution_points_are_means_of_four_pixels():
 
 
 def test_at_a_fine_resolution_the_product_is_the_integral():
-    """For one row of pixels, it integrates a product of two piecewise linear functions."""
+    """For one row of pixels, the kernel integrates a product of piecewise linear functions."""
     X = images(2, 1, 6)
     centres = (np.arange(6) + 0.5) / 6
     integral, _ = quad(
@@ -86,7 +86,7 @@ def test_iterated_kernels_are_means_over_the_points_and_the_oracles_integral():
     kernel = Sigmoid(0.2, 0.3)
     expected = sum(kernel(X, p[None]) @ kernel(p[None], Z) for p in points) / 5
     assert_allclose(iterated(kernel, points, X, Z), expected, rtol=1e-12)
-    # Mean over a grid times its length: the trapezoid rule for a decaying integrand.
+    # The mean over a grid times its length is the trapezoid rule for a decaying integrand.
     oracle = misc_oracle()["iterated_rbf_1d"]
     x, grid = np.array(oracle["x"])[:, None], np.linspace(-12.0, 14.0, 400, endpoint=False)
     gram = 26.0 * iterated(RBF(oracle["g"]), grid[:, None], x, x)

@@ -132,7 +132,7 @@ def check_sound(html: str) -> Page:
 
 def check_isolated(html: str) -> None:
     """Check that right-to-left overrides occur only inside elements that isolate them."""
-    data = r'<script type="application/json".*?</script>'  # which the script puts into <bdi>
+    data = r'<script type="application/json".*?</script>'  # the script puts this JSON into <bdi>
     rest = re.sub(rf"(?s){data}|<(title|code|dt)>.*?</\1>|<span>.*?</span>", "", html)
     for match in re.finditer("\u202e", rest):
         before = rest[: match.start()]

@@ -93,7 +93,7 @@ def test_marks_made_by_keys_are_saved_reopened_and_read_by_the_batch(
         NAMES[1]: {"luma": 1.56, "chroma": 1.3, "quality": "high"},
         NAMES[2]: {"strength": 0.5},
         NAMES[3]: {"sigma": 4.2},
-        # The image keeps its own options.
+        # This image keeps the options that were set for it alone.
         NAMES[4]: {"strength": 0.8, "sigma": None},
     }
     with table.open(encoding="utf-8-sig", newline="") as file:
@@ -294,7 +294,7 @@ def test_less_smoothed_colours_are_previewed_and_can_be_requested(
     chroma.fill("0.5")
     assert "0.5, a preview" in own.locator("output").nth(1).inner_text()
     own.locator(".viewer input").first.fill("0.7")
-    # Read pixels of the pictures as the browser decodes them, and of the previews.
+    # Read the pixels of the previews, and those of the pictures as the browser decodes them.
     pixels = """all => all.map(one => {
         const canvas = document.createElement("canvas");
         Object.assign(canvas, { width: 60, height: 40 });

@@ -17,7 +17,7 @@ HOSTILE = "</script><script>alert(1)</script>"
 SECRETS = ("quince", "medlar")
 NOTE = f"=1+1 {HOSTILE}"
 PRESSED = {*"jkfnwuc", "Escape"}
-# The first row is fine, the second known, with a note, and the third wrong after all.
+# Mark the first row fine, the second known, with a note, and the third wrong after an undo.
 KEYS = ("j", "f", "j", "n", "c", NOTE, "Escape", "j", "f", "u", "w")
 TALLY = "1 wrong, 1 fine, 1 known, not saved"
 POLICY = 'http-equiv="Content-Security-Policy"'

@@ -67,7 +67,7 @@ class Cluster:
 def apart(
     folder: Path, *hidden: Path, n_workers: int = 3, options: tuple[str, ...] = ()
 ) -> Iterator[Cluster]:
-    """Start a cluster whose workers see the given folders, and each other's, as empty."""
+    """Start a cluster; workers see the given folders, and folders of other workers, as empty."""
     distributed = pytest.importorskip("distributed")
     words = ["unshare", "-m", "sh", "-c", "mount --make-rprivate / && mount -t tmpfs tmpfs /mnt"]
     if shutil.which("unshare") is None or subprocess.run(words, capture_output=True).returncode:

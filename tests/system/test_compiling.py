@@ -38,7 +38,7 @@ def test_an_interrupt_in_a_callback_of_the_compiler_is_not_lost(
     assert compiled(plus_one)(1.0) == 2
 
 
-# Python's own cache misses a change within a second that keeps the file's size.
+# Python's bytecode cache overlooks a change within a second if the file's size stays the same.
 ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 CALLED = """
 from kpca_apps.system.compiling import compiled

@@ -68,7 +68,7 @@ def test_old_files_are_used_by_the_resumed_run_and_removed_at_its_end(tmp_path: 
 
 
 def in_a_bucket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Use a folder as a bucket; unlike a bucket, it needs parent folders of its objects."""
+    """Use a folder as a bucket; unlike in a bucket, objects need existing parent folders."""
     (folder / "work" / "kpca-finished").mkdir(parents=True)
     monkeypatch.setattr(
         buckets, "_s3", lambda *_: SubTreeFileSystem(str(folder), LocalFileSystem())

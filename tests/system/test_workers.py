@@ -68,7 +68,7 @@ def add_start(part, number):
 
 
 def dies_once(part, marker):
-    """Kill the worker in the middle of its first task."""
+    """Kill the worker the first time that part 3 is processed."""
     if part.number == 3 and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)

@@ -153,7 +153,7 @@ def test_inputs_without_files_are_refused(
         (["data/*.csv", "data/*.csv"], "is named twice"),
         ("data/*.tsv", "no file has such a name"),
         ("nowhere/*.csv", "no file has such a name"),
-        *([("data/**.csv", "data/")] if sys.version_info < (3, 13) else []),  # reads data/*.csv
+        *([("data/**.csv", "data/")] if sys.version_info < (3, 13) else []),  # 3.13: as data/*.csv
         ("data/*\0.csv", "no file has such a name"),
         (["data/a.csv", "-"], "standard input: is not a file"),
         (["data/a.csv", "data/z.csv"], "data/z.csv"),
@@ -179,7 +179,7 @@ def test_types_that_differ_from_file_to_file_meet(tmp_path: Path) -> None:
 def test_packed_texts_are_read_to_their_end(
     tmp_path: Path, suffix: str, name: str, pack: object, n_bytes: int
 ) -> None:
-    """The text is whole even if a decompressed chunk ends where it ends, or within a character."""
+    """The text is whole even if a decompressed chunk ends at its end or within a character."""
     assert callable(pack)
     text = b"v,w\n" + b"\xc3\xa91,2\n" * (n_bytes // 6 - 2)
     text += b"1," + b"3" * (n_bytes - len(text) - 3) + b"\n"

@@ -1,4 +1,4 @@
-"""One image of a batch: its temporary file, its pages, and exceptions raised on it."""
+"""One image of a batch: temporary files, pages, and exceptions while it is denoised."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> No
     assert image.page_ranges == tuple(ranges[dtype] for dtype in order)
     assert "on 1 page of uint16 it is 2.37e+03 of 65535" in " ".join(image.notes)
     assert "on 1 page of float32 it is 0.125 of 1" in " ".join(image.notes)
-    # Each page is compared on its own scale: a tenth of each range is about 20 dB.
+    # Each page is compared on its own scale: errors of a tenth of the range give about 20 dB.
     assert image.comparison is not None
     assert 19 < image.comparison.denoised.psnr < 22
 
@@ -240,5 +240,5 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
 
 def test_a_batch_does_not_warn_about_single_images() -> None:
     denoiser = GroupDenoiser(Options(quality="fast"), sigma=0.5)
-    # Warnings are errors in these tests; the command reports a doubtful level once for all images.
+    # A warning would raise an error here; the command reports a doubtful level once for all images.
     assert denoiser.clean(picture(0).astype(np.uint8)).info.sigma == 0.5

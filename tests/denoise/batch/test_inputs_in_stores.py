@@ -1,4 +1,4 @@
-"""Only objects whose name or size fits no local file fail; uses a fake object store."""
+"""An object fails only if its name or size suits no local file; the object store is a fake."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_an_odd_name_fails_alone(
     odd = ["../y.png", "abs//etc/x.png", "c.png/d.png", "up/../x.png"]
     fine = ["c.png", "q?a=b.png", "sub/ok.png"]
     hold(monkeypatch, **dict.fromkeys([*odd, *fine, "up/../readme.txt"], png))
-    for _ in "12":  # the second run must give the same
+    for _ in "12":  # the second run must repeat the outcomes
         found = outcomes(tmp_path / "out")
         assert [name for name, (status, _) in found.items() if status == "failed"] == odd
         assert {name for name, (status, _) in found.items() if status == "ok"} == {*fine}
@@ -123,7 +123,7 @@ def test_objects_that_are_too_large_are_not_fetched(
     found = outcomes(tmp_path / "out")
     assert "which do not take its" in found["a.png"][1]
     assert found["b.png"][0] == "ok"
-    # Nor is an object fetched that is larger than the free disk space.
+    # An object larger than the free disk space is not fetched, either.
     system.sizes["box/in/a.png"] = FRONT
     monkeypatch.setattr(
         spools.shutil, "disk_usage", lambda _: SimpleNamespace(free=spools._RESERVE + FRONT - 1)

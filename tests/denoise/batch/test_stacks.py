@@ -1,4 +1,4 @@
-"""Pages of a file denoised as one stack by a batch, against the same array from Python."""
+"""A batch denoises the pages of a file as one stack, as Python denoises the array."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_black_pages_do_not_hide_the_noise(tmp_path: Path) -> None:
     code, output = run(tmp_path, "--stack")
     assert code == 0, output
     found = tifffile.imread(tmp_path / "out/images/a.tif")
-    assert np.std(np.diff(found[1::2].astype(float), axis=0)) < 10  # 21 in the input
+    assert np.std(np.diff(found[1::2].astype(float), axis=0)) < 10  # the input has 21
 
 
 def of_several_sizes(path: Path) -> None:

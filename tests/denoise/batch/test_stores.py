@@ -270,7 +270,7 @@ def test_an_image_that_is_a_folder_of_objects(folder: Path, store: Any) -> None:
     stored = held(store, "done")
     assert contents(folder / "done") == {k: v for k, v in stored.items() if k != MANIFEST}
     assert run(f"{there}/one.zarr", f"s3://{BUCKET}/done", denoise=never).n_resumed == 1
-    # A killed upload lacks the metadata that marks an image, so it is repeated.
+    # A killed upload lacks the metadata that marks an image, so the upload is repeated.
     store.delete_object(Bucket=BUCKET, Key="done/one.zarr/.zgroup")
     assert run(there, f"s3://{BUCKET}/done").n_resumed == 0
     assert held(store, "done") == stored

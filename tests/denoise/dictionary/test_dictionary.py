@@ -44,7 +44,6 @@ def waves():
 
 
 def squared_error(a, b):
-    """Mean over the images of the summed squared error."""
     return float(((a - b) ** 2).reshape(len(a), -1).sum(axis=1).mean())
 
 

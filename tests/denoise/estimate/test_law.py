@@ -1,4 +1,4 @@
-"""Noise laws are compared with detectors of known parameters; pictures without a law have none."""
+"""Estimated noise laws match simulated detectors; none is found in pictures without a law."""
 
 import numpy as np
 import pytest

@@ -92,7 +92,7 @@ def test_noise_common_to_all_channels_is_called_correlated_and_noise_of_one_is_n
 
 @pytest.mark.parametrize("sigma", [4.0, 12.0])
 def test_the_spectrum_of_filtered_noise_is_estimated_at_each_frequency(sigma: float) -> None:
-    # Averaging two pixels down and across multiplies index k of 8 by cos(pi k / 16) each.
+    # Averaging two pixels multiplies frequency k of 8 by cos(pi k / 16), down and across.
     raw = np.random.default_rng(6).standard_normal((3, 256, 256))
     noise = convolve1d(convolve1d(raw, [0.5, 0.5], axis=1), [0.5, 0.5], axis=2)
     noise *= sigma / noise.std()

@@ -1,4 +1,4 @@
-"""Which noise is measured in an image if some of it is known."""
+"""Which noise is measured in an image if some of its noise is given."""
 
 from __future__ import annotations
 

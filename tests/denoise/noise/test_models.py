@@ -87,7 +87,7 @@ def test_poisson_mode_is_not_biased_in_the_dark() -> None:
 
 @pytest.mark.parametrize(("peak", "background"), quick([(50, 10), (50, 100), (20, 400)], (50, 10)))
 def test_poisson_mode_removes_noise_of_a_subtracted_background(peak: int, background: int) -> None:
-    """The result is about as good as before subtraction, and unbiased above and below 0."""
+    """The result is about as good as without the subtraction, and unbiased above and below 0."""
     clean = CLEAN / 255 * peak - 0.15 * peak
     counts = np.random.default_rng(6).poisson(clean + background).astype(float)
     image = counts - background

@@ -1,4 +1,4 @@
-"""Groups equal those of a search in plain numpy, and images those of each group's operator."""
+"""Groups equal those of a plain numpy search; images equal those of the readable operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole passes equal unoptimised double-precision numpy."""
+"""Whole passes give the results of plain numpy code in double precision."""
 
 from __future__ import annotations
 

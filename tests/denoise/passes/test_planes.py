@@ -127,10 +127,10 @@ def test_the_same_bytes_for_any_number_of_workers_and_any_strips(
     noisy: Image, monkeypatch: pytest.MonkeyPatch, quality: str
 ) -> None:
     tall = np.tile(noisy, (6, 1))[:531, 40:73]
-    assert min(tall.shape) >= 2 * planes.SMALLEST  # large enough for a half scale
+    assert min(tall.shape) >= 2 * planes.SMALLEST  # large enough to be denoised at half scale, too
     settings = plan_for(25.0, Options(quality=quality)).passes
     margin = sum(2 * RADIUS + step.size for step in settings)
-    assert 2 * margin + margin < len(tall)  # the last strip is cut off at the top
+    assert 2 * margin + margin < len(tall)  # the last strip does not need the first rows
     results = []
     for jobs, samples in [(1, 10**9), (2, 1), (4, 10**9)]:
         monkeypatch.setattr(planes, "STRIP_SAMPLES", samples)

@@ -11,7 +11,7 @@ def test_a_ramp_survives_inside(shape: tuple[int, int]) -> None:
     ramp = np.add.outer(np.arange(shape[0]), 2.0 * np.arange(shape[1])).astype(np.float32)
     back = np.zeros((1, *shape), np.float32)
     average_low_frequencies(back, halve(ramp)[None])
-    inner = slice(10, shape[0] - 10), slice(10, shape[1] - 10)  # beyond the support of the blur
+    inner = slice(10, shape[0] - 10), slice(10, shape[1] - 10)  # out of reach of the blurred border
     np.testing.assert_allclose(2 * back[0][inner], ramp[inner], rtol=1e-5, atol=1e-3)
 
 

@@ -95,7 +95,7 @@ of the Gram matrix with its ridge, here below 30: 4e-4, in whichever order a pro
 def random_group(
     shape: tuple[int, int], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Patches with three components, with noise of deviation 10 and with little noise."""
+    """Return patches of three components: with noise of deviation 10, and with less noise."""
     rng = np.random.default_rng(seed)
     (k, n), spread = shape, rng.choice([10.0, 20.0])
     clean = 100 + spread * rng.normal(size=(k, 3)) @ rng.normal(size=(3, n)) / np.sqrt(3)
@@ -142,7 +142,7 @@ def test_the_compiled_soft_cut_is_the_operator(shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> None:
-    """The readable and the compiled operator are linear then, but not with a narrower kernel."""
+    """Both operators, readable and compiled, are linear then, but not with a narrower kernel."""
     noisy, _ = random_group(shape, 1)
     spread = np.square(noisy - noisy.mean(axis=0)).sum(axis=1).mean()
     limit = WIDEST * spread / (shape[1] * 100.0)
@@ -156,7 +156,7 @@ def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> N
 
 
 def test_noise_alone_leaves_no_component_of_a_narrow_kernel() -> None:
-    """The threshold accounts for the kernel's effect on noise; otherwise all would remain."""
+    """The threshold accounts for the kernel's effect on noise, or all components would remain."""
     for seed in range(5):
         noise = 10 * np.random.default_rng(seed).normal(size=(48, 49))
         for bandwidth in (1.0, 1.1, 1.2):

@@ -50,5 +50,5 @@ def test_a_kernel_over_views_is_the_same_in_single_precision() -> None:
     single = kernel.against(Z, np.float32)(X)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, kernel(X, Z), rtol=1e-5, atol=1e-7)
-    X[0, 0] = 1e19  # so far that single precision loses the other distances
+    X[0, 0] = 1e19  # so far that distances of this row are computed from differences, not products
     assert single[1:] == pytest.approx(kernel.against(Z, np.float32)(X)[1:], abs=0.0)

@@ -18,7 +18,6 @@ from tests.quick import quick
 
 
 def multiplied(K, *, center=True):
-    """Return V -> HKHV or KV, computed by definition."""
     H = np.eye(len(K)) - 1.0 / len(K)
     matrix = H @ K @ H if center else K
     return lambda V: matrix @ V

@@ -28,7 +28,7 @@ def case():
 
 
 def test_new_rows_are_centred_as_in_the_oracle(case):
-    """With all components, inner products are preserved: T T_train' is the centred Kt."""
+    """With all components, inner products are preserved: T_new T' is the centred Kt."""
     X = np.linalg.cholesky(case["K"])
     new = np.linalg.solve(X, case["Kt"].T).T
     subspace = exact(Linear(), X)

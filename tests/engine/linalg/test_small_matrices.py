@@ -66,7 +66,7 @@ def test_a_zero_and_a_diagonal_matrix() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1), (36, 40), (49, 90), (64, 60)])
 def test_products_and_elimination(shape: tuple[int, int]) -> None:
-    """[S | B] becomes [U | U'^-1 B], whose second part times its transpose is B' S^-1 B."""
+    """[S | B] becomes [U | V] with S = U'U and V = U'^-1 B, so that V'V = B' S^-1 B."""
     n, k = shape
     high, wide, across = -(-n // 4) * 4, padded_size(n), padded_size(k)
     x = np.zeros((k, wide), np.float32)

@@ -37,7 +37,7 @@ def test_norms_are_those_of_the_plain_product(p, q, dtype, tolerance):
 
 
 def test_columns_of_very_different_lengths_keep_their_digits():
-    """Weights of components are such columns: lengths are reciprocal standard deviations."""
+    """Component weights have very different lengths: reciprocals of standard deviations."""
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
     lengths = np.logspace(0, 7, 60)
@@ -49,7 +49,7 @@ def test_columns_of_very_different_lengths_keep_their_digits():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_short_columns_keep_their_digits_beside_long_ones(seed):
-    """A far row has a component to itself; the others have tiny variances, and so long columns."""
+    """A far row gets its own component; the others have tiny variances and thus long columns."""
     X = 1e-3 * normal_rows(12, 4, seed)
     X[0] *= 1e3
     subspace = exact(RBF(0.3), X)

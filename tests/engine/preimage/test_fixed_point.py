@@ -157,7 +157,7 @@ def test_the_distances_of_all_points_are_computed_once_a_fit(preimage):
     first, before = model.inverse_transform(T[:1]), Counting.counted
     second, after = model.inverse_transform(T[:1]), Counting.counted - before
     found = model.preimages(T[:1])
-    # Kernel values remain only for a few rows per step, each against all points.
+    # The second call computes kernel values only for a few rows per step, against all points.
     assert before - after >= n * n
     if preimage == "fixed-point":
         assert after < n * n / 20

@@ -32,7 +32,7 @@ def pages_of(image: ImageFile) -> np.ndarray:
 
 
 def rewrite(path: Path, change: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels) -> Path:
-    """Write modified pixels of a file in its own format."""
+    """Write the modified pixels of a file in the same format; return the new path."""
     image = read_image(path)
     out = path.with_name(f"again-{path.name}")
     pages = [change(image.page(number)) for number in range(len(image.pages))]

@@ -124,7 +124,7 @@ def test_bombs_are_refused_by_what_they_state() -> None:
     wide = b"RIFF\0\0\0\0WEBPVP8X" + struct.pack("<I", 10) + bytes(4) + b"\xff" * 6
     with pytest.raises(InputError, match="16777216 x 16777216"):
         read_lossless("webp", wide, "a")
-    # Not small, 30-bit height, square.
+    # JPEG XL's size header: not small, 30-bit height, square.
     bits = 0 | 3 << 1 | (40_000 - 1) << 3 | 1 << 33
     with pytest.raises(InputError, match="40000 x 40000"):
         read_lossless("jxl", b"\xff\x0a" + bits.to_bytes(14, "little"), "a")

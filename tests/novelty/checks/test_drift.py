@@ -68,7 +68,7 @@ def test_what_moved_is_stated_in_the_units_of_the_column() -> None:
 def test_a_small_change_of_a_large_table_is_not_reported_and_few_cells_say_nothing() -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=100_000)
-    # A shift by 1 % of the standard deviation is significant but irrelevant.
+    # A shift by 3 % of the standard deviation is significant but irrelevant.
     before, after = pl.DataFrame({"x": x}), pl.DataFrame({"x": x + 0.03})
     assert stats.ks_2samp(before["x"], after["x"]).pvalue < 1e-6
     assert moved(before, after) == []

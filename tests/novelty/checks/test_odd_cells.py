@@ -1,4 +1,4 @@
-"""Odd cells are the same for a table and its merged parts, limited in number and reported."""
+"""Odd cells of a table equal those of merged parts; few are listed, and all are counted."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_parts_add_up_to_the_whole(cuts: list[int], lined: bool) -> None:
     table = damaged()
     table.frame[40, "town"], table.frame[41, "height"] = "", ""
     table = table if lined else Table(table.frame, None, table.source)
-    # Split also between two unreadable cells of one column.
+    # Also split the table between two unreadable cells of one column.
     cuts, plan = sorted({0, 8, N, *cuts}), infer_plan(table)
     assert found_in(table, cuts) == found_in(table, [0, N])
     rules = cell_rules(table, plan, N)

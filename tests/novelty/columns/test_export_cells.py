@@ -294,7 +294,7 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
 @pytest.mark.parametrize(
     ("reference", "table", "words"),
     [
-        # One cell shows the order of day and month; all others can be read either way.
+        # One cell shows the order of day and month; the other cells allow both orders.
         (dated(AUTUMN, MONTH), dated([*DECEMBER, date(2024, 12, 25)], DAY), "1 cell cannot be"),
         (dated(AUTUMN, MONTH), dated(DECEMBER, DAY), "no cell shows whether it has month before"),
         # Dates with dots are day-first, unless the reference shows otherwise.
@@ -387,11 +387,11 @@ def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
         "scale": ("numeric", 15),
         "levels": ("categorical", 0),
     }
-    # Beside so few numbers, the letter is a level, as a blood group is.
+    # A column with so few numbers holds levels such as blood groups.
     shown[24:36] = ["A"] * 12
     for least in (["A", token, "0"] * 20, [token] * 59 + ["7"]):
         assert plan_of({"shown": shown, "least": least})["least"] == ("categorical", 0)
-    # No cell shows that the letter is a mark.
+    # No cell of this table shows that the token stands for a missing number.
     assert plan_of({"scale": scale, "levels": levels})["scale"][0] == "categorical"
 
 

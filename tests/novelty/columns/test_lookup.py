@@ -1,4 +1,4 @@
-"""A name selects one column if it is to be used, and every match if it is to be hidden."""
+"""A name of a column to use selects one column; a name to hide selects every match."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ def test_long_times_and_single_long_numbers_are_measures() -> None:
     spec = inferred_spec(Column(cells), None, False)
     assert (spec.role, spec.n_distinct) == ("numeric", 200)
     assert re.search("rounded; as floats, 200 different ones become [0-9]{2}\\.", spec.notes[0])
-    # A single long number is an error among others; floats keep their type.
+    # One long number among short ones is taken for an error; floats stay numbers.
     assert spec_of([LONG[0], *(k * k for k in range(39))]).role == "numeric"
     assert spec_of([float(value) for value in LONG[:40]]).role == "constant"
     assert spec_of([2.0**60 * (k + 1) for k in range(40)]).role == "numeric"
@@ -310,7 +310,7 @@ def test_measures_drawn_by_chance_are_kept_even_where_none_happens_to_repeat(
     seed: int, n: int, spread: float, size: float
 ) -> None:
     values = np.exp(np.random.default_rng(seed).normal(size, spread, n)).astype(np.int64)
-    # One duplicate may be missing by chance, but not if ten are expected.
+    # One expected duplicate may be missing by chance, ten expected duplicates may not.
     assert spec_of_texts(
         np.unique(values) if len(np.unique(values)) > 0.99 * n else values
     ).role in {

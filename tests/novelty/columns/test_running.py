@@ -63,7 +63,7 @@ def test_the_next_month_is_flagged_at_the_rate_of_false_alarms() -> None:
         # Each column is reported once, and not as a moved column.
         assert not {"sent", "meter"} & {moved.column for moved in result.findings.moved}
         assert sum("has run on" in text for text in result.run.warnings) == 2
-    # Each model's calibration is uncertain, too; twice the rate would still be a wide margin.
+    # The rate is 7 %, not 5 %, because each model's calibration is uncertain, too.
     assert n_flagged <= binom.ppf(0.999, n, 0.07)
 
 

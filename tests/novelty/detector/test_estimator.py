@@ -162,7 +162,7 @@ def test_a_cell_that_is_none_of_two_frequent_values_is_odd(seed, contaminated):
 
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_a_huge_constant_column_changes_no_score(contaminated):
-    """Nor does such a column make rows equal, which would be scored differently as landmarks."""
+    """Rounding beside a huge constant must not make rows equal, which would change their scores."""
     X = np.random.default_rng(0).normal(size=(300, 4))
     detector = KernelPCANovelty(contaminated=contaminated, n_landmarks=40, random_state=0)
     scores = detector.fit(X).novelty_scores_
@@ -203,7 +203,7 @@ def test_one_two_and_four_threads_give_the_same_bits(long_table, contaminated):
 
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_errors_in_float32_are_those_of_float64_to_a_thousandth(long_table, contaminated):
-    """Score errors are relative: the score is a logarithm, so row shares barely change."""
+    """Errors of 0.001 in a score barely change p-values, as the score is a logarithm."""
     detector = KernelPCANovelty(contaminated=contaminated, n_landmarks=60, random_state=0)
     detector.fit(long_table)
     assert detector.precision_ == "float32"
@@ -488,7 +488,7 @@ def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(
 @pytest.mark.release
 @pytest.mark.parametrize("place", ["scattered", "in a heap"])
 def test_rows_used_and_order_change_gradually_as_outliers_are_added(place):
-    """All rows also move slightly at each step."""
+    """At each step outliers are added, and all rows move slightly."""
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, 270)
     even = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(270, 2))
@@ -539,7 +539,7 @@ def test_state_round_trip_keeps_every_bit(ring, detector):
 
 def test_a_damaged_state_is_refused(clean):
     model, arrays = parts_of(clean.detector_)
-    assert model["type"] == "DetectorState"  # the name in older files
+    assert model["type"] == "DetectorState"  # the class's former name, kept in files
     for name in arrays:
         with pytest.raises(ModelFileError):
             model_from(Detector, model, {k: v for k, v in arrays.items() if k != name})

@@ -43,7 +43,7 @@ def test_rows_like_known_ones_are_no_longer_odd_but_faults_are(more: dict[str, o
     like = slice(14, 20)
     assert np.median(ranks_of(after, like)) > 2 * np.median(ranks_of(before, like))
     assert np.median(ranks_of(after, FAULTS)) <= np.median(ranks_of(before, FAULTS)) <= 20
-    # The same holds for the scores of new rows.
+    # New rows of the rare kind are less novel than every fault.
     new = X[like] + 0.01
     assert (after.score_samples(new) > after.score_samples(X[FAULTS]).max()).all()
 
@@ -109,7 +109,7 @@ def test_row_sources_accept_known_rows_too() -> None:
 def test_invalid_masks_are_refused(
     normal: NDArray[np.bool_], contaminated: bool, message: str
 ) -> None:
-    # With a split, the rows would be halved first.
+    # Masks are checked before a split halves the rows.
     for calibration in ("auto",) if contaminated else ("leave-one-out", "split"):
         detector = KernelPCANovelty(contaminated=contaminated, calibration=calibration)
         with pytest.raises(ValueError, match=message):

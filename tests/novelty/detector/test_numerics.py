@@ -117,7 +117,7 @@ def test_the_order_of_training_rows_is_of_no_influence_where_all_are_landmarks(X
     order = np.random.default_rng(seed).permutation(len(X))
     given_as = {"contaminated": False, "kernel": RBF(0.2), "ridge": 0.1}
     one, other = (fitted(given_as, rows, 1.5 * X) for rows in (X, X[order]))
-    # Errors of kernel values, 1e-11, over the relative jitter on the landmarks' Gram matrix, 1e-7.
+    # Errors of kernel values (1e-11) are divided by the Gram matrix's relative jitter (1e-7).
     bound = len(X) * 1e-11 / 1e-7
     assert_allclose(other[0], one[0][order], rtol=0, atol=bound)
     assert_allclose(other[1], one[1], rtol=0, atol=bound)

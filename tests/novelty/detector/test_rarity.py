@@ -69,7 +69,7 @@ def test_groups_are_pooled_by_their_rows(first, second):
     beyond = np.array([together.max() + abs(together.max()) + 1.0])
     np.testing.assert_allclose(pooled.share(beyond), 1 / (len(together) + 1))
     counted = (together >= together[:, None]).sum(axis=1)
-    # Each group interpolates between its scores, with an error of at most one row.
+    # Counts are interpolated between the scores of a group, with an error of at most one row.
     assert np.abs(pooled.count(together) - counted).max() <= 1 + 1e-9
 
 

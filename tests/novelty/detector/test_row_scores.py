@@ -16,7 +16,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 
 def soft_score(z, norm, kept, total_ridge):
-    """Return r + rho M of one row from the sums over other rows, by linear algebra."""
+    """Return residual + ridge * Mahalanobis distance of one row, from the rows in `kept`."""
     center = kept.mean(axis=0)
     scatter = (kept - center).T @ (kept - center)
     y = z - center
@@ -65,7 +65,7 @@ def test_training_scores_equal_refitting_without_the_row(rows, fit):
 
 def test_landmarks_are_scored_without_their_landmark(rows, fit):
     brute = [scores_refitted(rows, fit, i) for i in fit.detector_.landmarks]
-    # rho is held fixed in both; only the jitter of the Cholesky factor differs.
+    # The fit and the refits use the same ridge; only the jitter of the Cholesky factor differs.
     np.testing.assert_allclose(
         fit.novelty_scores_[fit.detector_.landmarks], brute, rtol=0, atol=1e-6
     )

@@ -1,4 +1,4 @@
-"""Fits from a row source equal plain formulas over all rows."""
+"""Fits that read rows in parts equal plain formulas over all rows."""
 
 import pickle
 

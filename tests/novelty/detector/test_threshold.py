@@ -25,7 +25,7 @@ scores_strategy = st.lists(
 def test_threshold_and_p_values_decide_alike(calibration, alpha, scores):
     threshold = rate_threshold(calibration, alpha)
     p_values = conformal_p_values(calibration, scores)
-    # At p = alpha exactly, rounding may decide either way; elsewhere both must agree.
+    # At p = alpha exactly, rounding decides; elsewhere threshold and p-values must agree.
     clear = ~np.isclose(p_values, alpha, rtol=0, atol=1e-7)
     assert np.array_equal((scores > threshold)[clear], (p_values < alpha)[clear])
 

@@ -58,7 +58,7 @@ def hints(
 )
 def test_a_planted_slip_gets_a_hint(change: tuple[float, ...], expected: str) -> None:
     texts = [hints(row * np.array(change)) for row in people(20, seed=1)]
-    # A row gets no hint if it follows the other rows less closely than three rows in four.
+    # The quarter of the rows that follow the other rows least closely gets no hint.
     assert sum(expected in hint for hint in texts) >= 14
     assert all(len(hint) <= 1 for hint in texts)
 
@@ -133,7 +133,7 @@ def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
     assert sum(bool(hints(row)) for row in rows) == 0
     # A person 30 % larger than all others is not a unit error.
     assert hints(rows[0] * np.array([1.3, 1.3, 1.3, 1, 1])) == ()
-    # A factor that only makes a value small is no repair if 0 would do as well.
+    # A factor that makes the value small is no repair if 0 would fit as well.
     row = people(1, seed=5)[0]
     row[4] = 90.0
     assert hints(row) == ()

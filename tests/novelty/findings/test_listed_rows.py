@@ -153,7 +153,7 @@ def test_a_cell_clearer_than_the_score_comes_first() -> None:
     ranked = reasons([*small, own], doubtful)
     assert [(reason.column, reason.expected) for reason in ranked][2] == ("town", "Amsterdam")
     assert [reason.column for reason in reasons(small, doubtful)] == ["sex", "kind", "town"]
-    # The shares of the other reasons sum to a part of the score.
+    # The cell adds its part of the score; the shares of all reasons are scaled to the rest.
     first, *others = reasons([*small, own], replace(clear, given=("sex",)), part=0.5)
     assert (first.column, first.share) == ("town", 0.5 + 0.5 * 0.3)
     assert [reason.share for reason in others] == [0.2, 0.15]

@@ -175,7 +175,7 @@ def with_cells(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def mixed_cells(frame: pl.DataFrame, *kinds: str, share: float = 0.5) -> pl.DataFrame:
-    """Return a frame with a share of its cells in random ones of the given spellings (or all)."""
+    """Return a frame with a share of its cells spelt at random in the given ways (default: all)."""
     rng, columns = np.random.default_rng(2), []
     is_typed = frame.schema["start"] != pl.String
     for column in frame.iter_columns():
@@ -204,7 +204,7 @@ def held(
     rules: tuple[AnyRule, ...] = RULES,
     like: pl.DataFrame | None = None,
 ) -> HeldRules:
-    """Return rules with the rows that break them, by `check`."""
+    """Return rules with the rows that break them according to `check`."""
     cells = cells_of(frame, like)
     rules_held = tuple(check(rule, cells).summary(rule) for rule in rules)
     return HeldRules("ruled", frame.height, columns_of(rules_held, cells), rules_held)

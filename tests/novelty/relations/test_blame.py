@@ -118,7 +118,7 @@ def test_a_rule_that_many_rows_break_takes_no_contradiction_of_another_away() ->
     learned = table_from_frame(pl.DataFrame(columns), "right")
     relations = Relations.learn(learned, infer_plan(learned))
     assert len(relations.rules) == 2
-    # Only the sum gives the exact net, but half of the rows break it.
+    # Only the sum rule gives the exact net, but half of the rows break the rule.
     rules = [
         msgspec.structs.replace(item, n_broken=200 if len(item.rule.columns) == 3 else 1)
         for item in relations.rules

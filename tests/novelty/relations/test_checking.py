@@ -33,7 +33,7 @@ Text = str | None
 
 
 def by_hand(rule: Rule, rows: Sequence[dict[str, Number | Text]]) -> list[bool | None]:
-    """Return a rule's result for each row by its definition; None if not applicable."""
+    """Return a rule's result for each row by definition; None where the rule does not apply."""
     cells = [[row[name] for name in rule.columns] for row in rows]
     expected: list[bool | None] = []
     for place, row in enumerate(cells):
@@ -142,7 +142,7 @@ def test_one_number_out_of_order_is_named_alone(order: list[int], wrong: int) ->
         blank = {"b": None, "c": None, "s": None, "t": None}
         cells = cells_of([{**row, **blank} for row in table])
         assert check(Sorted(columns=("a",)), cells).broken.nonzero()[0].tolist() == [wrong]
-    # Rows without a value are skipped, and falling is rising reversed.
+    # Rows without a value are skipped; negated rising values fall.
     cells = cells_of([{"a": None if n == 3 else -value, **blank} for n, value in enumerate(values)])
     checked = check(Sorted(columns=("a",), falling=True), cells)
     assert checked.applies.sum() == 11 and not checked.broken.any()

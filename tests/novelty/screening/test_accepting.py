@@ -107,7 +107,7 @@ def test_similar_rows_that_were_not_accepted_score_lower() -> None:
         for run in (before, after)
     ]
     assert places[1] > 2 * places[0]
-    # New rows of that kind, which the model has not seen, are flagged less often, too.
+    # New rows from CH, which the model has not seen, are flagged less often, too.
     later = table(parcels(seed=9)[:20], "later.csv")
     flags = [score(model, later).n_flagged for model in (old, new)]
     assert flags[1] < flags[0]
@@ -211,7 +211,7 @@ def test_accepted_rows_join_a_clean_reference() -> None:
     assert model.source.name == "clean.csv and 14 accepted rows"
     assert result.threshold.n_calibration == N - 30 + 14
     assert flagged(result).isdisjoint(range(14)) and set(FAULTS) <= flagged(result)
-    # Other rows of that kind were unknown before; now the model knows their level.
+    # Without the accepted rows the model knows no row from CH; with them it knows the level.
     assert len(flagged(plain) & set(RARE)) == 20
     assert np.median(result.rows.scores[14:20]) < np.median(plain.rows.scores[14:20]) - 1
     levels = model.encoder.coders[[c.spec.name for c in model.encoder.coders].index("country")]

@@ -57,7 +57,7 @@ def table() -> Table:
 
 @pytest.fixture(scope="module")
 def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Document, Any]]:
-    """Return documents of a soft and a hard model, and of a model by groups."""
+    """Return documents of models with a Tikhonov filter, with truncation, and by groups."""
     path = tmp_path_factory.mktemp("sound") / "m.kpca"
     documents = []
     for options in (ScreeningOptions(), ScreeningOptions(method="hoffmann")):
@@ -91,7 +91,7 @@ def changed(document: Document, path: tuple[Any, ...], value: Any) -> Document:
 def refused_or_works(path: Path, table: Table) -> None:
     try:
         model = load_model(path)
-        # Scores of the model's training table show whether they come from its detector.
+        # Scoring the training table shows whether the scores come from the model's detector.
         result = score(model, table)
     except ModelFileError as error:
         assert "\n" not in str(error)

@@ -23,7 +23,7 @@ APART = "apart from the others"
 
 
 def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame, np.ndarray]:
-    """Return rows of two correlated sizes; a part of them, "limited", is sparser and apart.
+    """Return rows of two correlated sizes; a `part` of them, "limited", lies apart, more spread.
 
     In the first `n_odd` rows of either kind, the sizes disagree. Also return a mask of the limited
     rows.
@@ -61,7 +61,8 @@ def test_a_large_group_has_about_its_share_of_the_list_and_its_oddest_are_there(
     flagged = result.rows.is_flagged
     assert flagged[odd_of(is_limited)].mean() > 0.8
     others = np.setdiff1d(np.flatnonzero(flagged), odd_of(is_limited))
-    # Relations between columns count, too, and the group scatters more than the other rows.
+    # The group's share of the list may exceed its share of the rows: scores also depend on
+    # relations between columns, and the group scatters more than the other rows.
     assert is_limited[others].mean() < 3.5 * part
     (note,) = [text for text in result.run.warnings if APART in text]
     assert f'{100 * part:.0f} % of the rows have "yes" in "limits"' in note

@@ -13,8 +13,7 @@ from kpca_apps import fit_model, load_model, save_model, score_table
 from kpca_apps.novelty.detector.fit import half_of
 
 ALPHA, N, N_NEW, SEEDS = 0.05, 1_500, 1_500, 3
-# With this many bounds of three fits each, chance breaks one bound in a thousand runs. Ties, and
-# rows judged by each other, do not raise a rate.
+# Confidence of each of six bounds: chance breaks any of them in less than 1 of 1,000 runs.
 LEVEL = 1 - 1e-4
 FIRST_DAY = np.datetime64("2024-01-01")
 

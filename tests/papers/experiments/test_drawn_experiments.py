@@ -178,7 +178,7 @@ def test_groups_are_separable_where_a_direction_parts_them():
     T, w = rng.normal(size=(80, 3)), np.array([1.0, -2.0, 0.5])
     sides = (T @ w > 0.3).astype(np.intp)
     assert separable(T, sides) and separable(1e-4 * T, sides)
-    # A row between two of the other group cannot be separated.
+    # A row between two rows of the other group cannot be separated.
     middle = T[sides == 1][:2].mean(axis=0)
     assert not separable(np.vstack([T, middle]), np.append(sides, 0))
 

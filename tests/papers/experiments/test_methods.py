@@ -26,13 +26,13 @@ def test_what_the_papers_suggest_works(outcome):
 
 
 def test_what_to_prefer_is_at_least_as_good(outcome):
-    """In every table row the engine's or scikit-learn's error is no larger."""
+    """In every table row, the engine's or scikit-learn's error is at most the method's."""
     lines = {row[0]: row for table in outcome.tables for row in table.rows if len(row) == 5}
     assert len(lines) == 18
     for name, (_, own, prefer, other, costs) in lines.items():
         assert prefer and " / " in costs
         if name.startswith(("kernel k-means", "the same, to its end")):
-            assert float(other) >= float(own)  # fraction of correct rows
+            assert float(other) >= float(own)  # the figure is the fraction of correct rows
         else:
             assert float(other) <= float(own), name
 

@@ -15,7 +15,7 @@ R, N = "reproduced", "not reproduced"
 
 @pytest.mark.release
 def test_the_toy_ratio_is_that_of_a_plain_loop(monkeypatch):
-    """Kernel PCA and its fixed point in plain numpy, linear PCA by scikit-learn."""
+    """Compare with kernel PCA and fixed points in plain numpy, and scikit-learn's linear PCA."""
     monkeypatch.setattr(mika, "COUNTS", (1, 3))
     sigma = 0.2
     train, noisy, truth = (rows[::6] for rows in mika.drawn(0, sigma))

@@ -125,7 +125,7 @@ class TestComponentMachine:
 
 class TestTwoLayers:
     def test_two_kernels_make_one_of_their_composition(self):
-        """With all components, inner products are kept: K2 on them is K2 of the centred K."""
+        """All components preserve inner products: K2 of projections equals K2 of the centred K."""
         X, y = two_rings(60)
         model = two_layer_machine(exact(RBF(0.5), X), X, y, Polynomial(2))
         H = np.eye(60) - 1.0 / 60
@@ -211,7 +211,7 @@ def test_third_moments_are_those_of_the_oracle():
 
 
 def test_the_first_direction_found_is_an_extremum_of_kurtosis():
-    """At the extremum, E[(w.z)^3 z] has no tangential part; the values follow from w."""
+    """At an extremum, E[(w.z)^3 z] has no part tangential to the unit sphere."""
     X = clouds()
     subspace = exact(RBF(0.3), X, 3)
     found = projection_pursuit(subspace, X, 0)

@@ -68,7 +68,7 @@ def test_random_features_approach_kernel_pca():
 
 
 def test_with_the_linear_kernel_it_is_the_hebbian_network():
-    """Sanger's rule applied to the weights, row by row, from the same start."""
+    """The comparison applies Sanger's rule to the weights, row by row, from the same start."""
     X = clouds(25)
     centred = X - X.mean(axis=0)
     rng = np.random.default_rng(3)
@@ -126,7 +126,7 @@ def direction(angle):
 
 
 def test_two_directions_make_any_component_of_the_square_kernel():
-    """A component of (x.y)^2 in the plane is a symmetric matrix: a sum of two dyads, rho = 0."""
+    """A component of (x.y)^2 in the plane is a symmetric matrix: a sum of two dyads is exact."""
     X = normal_rows(50, 2)
     subspace = exact(Polynomial(2), X, 1, center=False)
     found = parametrised_set(subspace, direction, np.array([[0.2], [1.5]]))

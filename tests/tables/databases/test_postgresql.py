@@ -35,7 +35,7 @@ def uri(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def refused(uri: str, **options: object) -> str:
-    """Return the one-line error of reading."""
+    """Return the one-line error that reading raises."""
     with pytest.raises(InputError) as error:
         read_table(uri, **options)  # type: ignore[arg-type]
     assert "\n" not in str(error.value) and PASSWORD not in str(error.value)
@@ -189,7 +189,7 @@ def test_an_interrupt_cancels_on_the_server(uri: str, postgres: Server) -> None:
 def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     own = tempfile.gettempdir()
-    monkeypatch.setattr(tempfile, "tempdir", None)  # the server's user cannot read the test's
+    monkeypatch.setattr(tempfile, "tempdir", None)  # the server's user cannot read a test's folder
     with running_server() as server:
         monkeypatch.setattr(tempfile, "tempdir", own)
         after(server, server.process.kill)

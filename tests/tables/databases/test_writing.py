@@ -99,7 +99,7 @@ def test_missing_rights_to_write_are_reported_before_the_work(make: Make) -> Non
 
 def test_a_table_that_ends_with_the_connection_is_refused(make: Make, kind: str) -> None:
     uri = make(FRAME)
-    # DuckDB requires the keyword TEMPORARY for such a table.
+    # DuckDB requires the keyword TEMPORARY for a temporary table.
     refused = (InputError, "says") if kind == "duckdb" else (RefusedError, "temporary")
     for table in ("pg_temp.scores",) if kind == "postgresql" else ("temp.scores", "TEMP.scores"):
         for attempt in (check_new_table, partial(write_rows, rows=iter([SCORES]))):

@@ -88,7 +88,7 @@ def test_a_footer_names_its_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("header", [b"id,\xff,kind", b"id,\0,kind", b'id,"a"b,kind'])
 def test_a_bad_header_is_not_left_out(tmp_path: Path, header: bytes) -> None:
-    """Otherwise the first row of data would name the columns."""
+    """If a bad header were left out, the first row of data would name the columns."""
     path = tmp_path / "t.csv"
     path.write_bytes(b"\n".join([header, *GOOD]))
     with pytest.raises(InputError, match=r"line 1 should name the columns and .*--skip-rows"):

@@ -101,7 +101,7 @@ def test_files_that_are_named_one_by_one_keep_the_columns(suffix: str, tmp_path:
         assert table.frame.drop("file").equals(expected)
         files = table.frame["file"].unique(maintain_order=True).to_list()
         assert files == [f"a{suffix} #{number}" for number in range(1, 5)]
-    # Below "year=2024", all files share the year, so it is not a column.
+    # Below "year=2024", all files share the year, so the year is no column.
     assert open_table(str(tmp_path / "year=2024" / "*" / "*")).columns == ("size", "zone", "file")
     (tmp_path / "site=1").mkdir()
     own = tmp_path / "year=2023" / "zone=01" / f"a{suffix}"

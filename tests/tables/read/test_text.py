@@ -210,7 +210,7 @@ def test_lines_of_nothing_take_no_memory(tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert piece.to_pylist() == [{"a": "1", "b": "2", "line": 20 * len(chunk) + 2}]
-    assert peak < 40 * len(chunk)  # one integer for each line of the file would take 160
+    assert peak < 40 * len(chunk)  # an integer per line of the file would take 160 times the chunk
 
 
 def test_a_line_of_spaces_cut_by_spaces_is_blank(tmp_path: Path) -> None:

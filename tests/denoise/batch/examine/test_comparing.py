@@ -78,8 +78,7 @@ def test_the_mean_that_clipped_noise_adds_is_measured_where_pixels_are_clipped(s
     clean = np.full((128, 128), 100.0)
     clean[:, :64] = 0.0
     image = noisy(clean, 15).clip(0, None)
-    # Clipping at 0 cuts off the negative half of the noise, which raises its mean by sigma / sqrt(2
-    # pi).
+    # Clipping at 0 removes the negative noise, which raises the mean by sigma / sqrt(2 pi).
     found = measure_residual(sign * image, sign * clean).clipped_mean
     assert found == pytest.approx(sign * 15 / np.sqrt(2 * np.pi), rel=0.03)
     assert measure_residual(noisy(clean, 15), clean).clipped_mean == 0.0

@@ -26,7 +26,7 @@ def counted(gain: float = 2.0, offset: float = 100.0) -> np.ndarray:
 def test_the_law_of_poisson_noise_is_recorded_with_the_runner_up() -> None:
     found = evidence_of(measure_noise(counted()))
     (law,) = found.laws
-    # The variance is gain^2 counts + 3^2, and the value gain counts + offset.
+    # The variance is gain^2 * counts + 3^2, and the brightness is gain * counts + offset.
     for brightness in (120.0, 200.0, 300.0):
         assert law.variance(brightness) == pytest.approx(2 * (brightness - 100) + 9, rel=0.15)
     assert found.is_law and law.rises and not law.shared

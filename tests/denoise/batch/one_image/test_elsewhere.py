@@ -1,4 +1,4 @@
-"""Processing an image's bytes gives the same result as its file and leaves no files behind."""
+"""An image sent as bytes gives the same result as the image's file; no files remain."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def task(run: Run, tmp_path: Path) -> Task:
 
 
 def finished(done: Done) -> tuple[Done, dict[Path, bytes]]:
-    """Return the record of a finished image without its time, and its result."""
+    """Return the record of a finished image, without the time, and the result's files."""
     assert done.partial is not None
     outcome, place = replace(done.outcome, seconds=0.0), done.partial
     files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]

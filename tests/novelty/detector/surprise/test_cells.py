@@ -96,7 +96,7 @@ def test_a_rare_level_alone_is_as_odd_as_it_is_rare():
     level = np.where(np.arange(N) < 3, 1, 0)
     X = np.column_stack([rng.normal(size=N), np.eye(2)[level]])
     _, rows = fit(X, groups=[np.array([0]), np.array([1, 2])], as_is=[1, 2])
-    # `oddest` is the log of a mean over three cells; a level with share 3 / N adds N / 3 / 3 to it.
+    # `oddest` is log(mean over three cells); a level with share 3 / N adds N / 3 / 3 to the mean.
     floor = np.log(N / 3 / 3)
     assert (rows.oddest[:3] >= floor - 1e-9).all()
     assert (np.sort(rows.oddest[3:])[: N // 2] < floor).all()

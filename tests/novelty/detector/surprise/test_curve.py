@@ -123,7 +123,7 @@ def test_a_size_is_that_of_the_cells_that_have_a_logarithm():
         errors = np.zeros(X.shape)
         model.replace(errors, X, fitted=fitted)
         assert np.abs(errors[7:, 0]).max() < 6
-        # A row with a single cell gets the typical size.
+        # A row with a single cell is given the typical scale of a row.
         assert np.abs(errors[11, 1]) < 40
         assert not errors[:7, 0].any()
 

@@ -68,7 +68,7 @@ def test_rows_that_are_odd_as_those_marked_wrong_move_up() -> None:
         [ranks[rows].mean() for rows in left] for ranks in (first.rows.ranks, again.rows.ranks)
     )
     assert after[0] < before[0] and after[1] - after[0] > before[1] - before[0]
-    # Rows scored with the model later are shifted in the same way.
+    # The marks shift the scores of new rows in the same direction as those of the table.
     new = {"slips": [5.0, 0.0], "tails": [0.0, 5.0], "other": [0.0, 0.0]}
     lead = [np.subtract(*score_table(result.model, new).rows.scores) for result in (first, again)]
     assert lead[1] > lead[0] + 1.0

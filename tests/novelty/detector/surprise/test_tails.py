@@ -108,7 +108,7 @@ def test_between_quantiles_surprise_is_interpolated(seed, n, of_logs):
 
 @given(seed=SEEDS, n=st.integers(2, 300), of_logs=st.booleans())
 def test_both_sides_are_counted_alike(seed, n, of_logs):
-    """Both sides also agree for tied values, and at the median."""
+    """Both sides count tied values and values at the median alike."""
     values = np.round(values_of(seed, n))[None]
     seen = np.ones_like(values, dtype=bool)
     tails, mirrored = (

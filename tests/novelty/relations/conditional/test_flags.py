@@ -39,7 +39,7 @@ def test_a_flag_without_any_of_its_causes_is_found(digits: Words) -> None:
         assert item.support == alike.sum() - 1
         n_agreeing = alike.sum() - len(rows)
         assert item.sentence.startswith(f"{n_agreeing:,} of the {item.support:,} other rows with")
-    # As new rows these are as odd as before, and an unknown value raises no error.
+    # The faulty rows stay odd when judged as new rows; an unknown value raises no error.
     table = table_from_frame(frame[rows.tolist()].with_columns(night=pl.lit("9")), "new")
     assert (learned.judge(table).surprise > 5).all()
 

@@ -431,7 +431,7 @@ def test_p_values_of_clean_rows_are_calibrated() -> None:
     assert learned.relations
     surprise = learned.judge(table, own=np.ones(n, dtype=bool)).surprise
     for share in (0.1, 0.03):
-        # The share of n rows, plus three standard deviations of such a share.
+        # Allow three standard deviations above the share (binomial, n rows).
         allowed = share + 3 * np.sqrt(share * (1 - share) / n)
         assert (surprise >= -np.log(share)).mean() <= allowed
 

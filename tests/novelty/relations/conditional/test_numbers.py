@@ -48,7 +48,6 @@ def days(n: int = 800, seed: int = 0) -> pl.DataFrame:
 
 
 def with_numbers(frame: pl.DataFrame, name: str, rows: np.ndarray, change: float) -> pl.DataFrame:
-    """Multiply the numbers of some rows."""
     values = frame[name].to_numpy().astype(float)
     values[rows] = (values[rows] * change).round(1)
     return frame.with_columns(pl.Series(name, values))
@@ -85,7 +84,7 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
         if frame["child"][row - 1] == frame["child"][row + 1]:
             line = np.interp(age[row], age[[row - 1, row + 1]], weight[[row - 1, row + 1]])
             assert predicted.expected[row] == pytest.approx(line)
-    # First and last visits have one neighbour only; new rows are judged like known ones.
+    # A first visit has one neighbour, so no ratio; new rows are judged like known ones.
     assert np.isnan(predicted.ratio[:: len(AGES)]).all()
     again = sequence.ratios(table, cells, np.zeros(frame.height, dtype=bool))
     np.testing.assert_array_equal(again.ratio, predicted.ratio)

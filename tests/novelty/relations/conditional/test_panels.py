@@ -35,7 +35,7 @@ def fit(frame: pl.DataFrame) -> tuple[LevelRelations, np.ndarray]:
 
 
 def usual_of(learned: LevelRelations) -> UsualNumber:
-    """Return the only group mean that was learned."""
+    """Return the only predictor by group medians that was learned."""
     (predictor,) = (item for item in learned.numbers.predictors if isinstance(item, UsualNumber))
     return predictor
 
@@ -57,7 +57,7 @@ def test_a_number_from_another_country_is_odd_though_it_is_not_in_its_column() -
     assert named.row == low and named.column == "income" and "country" in named.given
     about = float(named.expected.removeprefix("about ").replace(",", ""))
     assert others.min() < about < others.max()
-    # A new row gets the same result, whatever other rows stand beside it.
+    # A new row is judged alike whether alone or among other rows.
     new = learned.judge(table_from_frame(frame[:1].with_columns(income=income[middle]), "panel"))
     assert len(new.numbers) == (frame["country"][0] != frame["country"][middle])
 
@@ -108,8 +108,7 @@ def test_each_row_is_judged_by_the_others_of_its_level() -> None:
         predicted = number.ratios(table, cells, np.full(600, own))
         for row in range(600):
             others = alike[row] if own else country == country[row]
-            # The median distance of a level, shrunk towards that of all rows with a weight of three
-            # rows.
+            # A group's median distance, shrunk towards that of all rows by a weight of three rows.
             n = others.sum()
             usual = (n * middle(distance[others]) + 3 * np.median(distance)) / (n + 3)
             wanted = abs(z[row] - middle(z[others])) / usual
@@ -133,7 +132,7 @@ def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     _, before = fit(few)
     income[rows[0]] *= 30
     _, surprise = fit(few.with_columns(pl.Series("income", income)))
-    # The row is as rare as one of all rows, corrected for two tests: of levels and of numbers.
+    # The row is as rare as one row in all, corrected for two tests (levels and numbers).
     assert surprise.argmax() == rows[0] and surprise[rows[0]] > np.log(len(few) / 2) - 0.01
     assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
 

@@ -61,7 +61,7 @@ def ruled(request: pytest.FixtureRequest) -> tuple[pl.DataFrame, HeldRules]:
 
 
 def broken(found: Broken, rules: HeldRules) -> Broken:
-    """Return the rows that break each exported rule, by `check`."""
+    """Return the rows that break each exported rule according to `check`."""
     return [
         None if rows is None else held.broken for rows, held in zip(found, rules.rules, strict=True)
     ]
@@ -83,7 +83,8 @@ def left_out(given: Given, found: list[Broken]) -> list[set[str]]:
     ]
 
 
-# Rules on numbers as text, which each program formats differently in a typed table.
+# Rules that are not exported for typed tables: they read numbers as text, and each program formats
+# the numbers differently.
 AS_TEXT = {
     "number has the form 999",
     'sex is empty unless net is "1e-07"',

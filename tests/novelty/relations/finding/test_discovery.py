@@ -187,7 +187,7 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
 
 
 def test_approximate_relations_are_no_rules() -> None:
-    """Examples are the month by the day of the year, and the weight by the size."""
+    """Examples: the month given the day of the year, and the weight given the size."""
     rng, days = np.random.default_rng(0), np.arange("2021-01-01", "2022-01-01", dtype="M8[D]")
     month = days.astype("M8[M]").astype(int) % 12 + 1
     day = rng.permutation(np.arange(1, 366))
@@ -220,7 +220,7 @@ def test_dates_may_be_a_constant_time_apart() -> None:
     rules = [held for held in rules_of(frame) if is_relation(held)]
     apart = Linear(columns=("delivered", "ordered"), coefficients=(1.0,), offset=3 * 86400.0)
     assert rules[0].rule == apart and rules[0].broken == (18,)
-    # The order of the dates follows from a rule, so it is no rule of its own.
+    # The order of the dates follows from a rule, so the order is no rule of its own.
     assert all("returned" in held.rule.columns for held in rules[1:])
 
 
@@ -288,7 +288,7 @@ def test_flags_are_set_where_one_of_others_is() -> None:
     rule = PositiveOnlyIf(columns=("failed", *causes), values=("1",), both=True)
     assert (held.rule, held.n_rows, held.n_broken) == (rule, n, 3)
     assert {*held.broken} == {*(wrong + 1).tolist()}
-    # A failed machine has stopped, but it may stop for other reasons.
+    # Failed machines have stopped; other machines may have stopped, too.
     frame = frame.select("failed", stopped=pl.Series(stopped.astype(int)))
     (held,) = rules_of(frame)
     assert held.rule == PositiveOnlyIf(columns=("failed", "stopped"), values=("1",))

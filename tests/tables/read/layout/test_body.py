@@ -77,7 +77,7 @@ def check(
     sheet: bool = False,
     ways: int = 3,
 ) -> None:
-    """Check that rows are read as this table in every format, with only these notes."""
+    """Check that rows are read as `names`, `data` and `lines` in every format, with these notes."""
     tables = []
     for number, (padded, cut) in enumerate(((True, ","), (False, ","), (True, ";"))[:ways]):
         path = folder / f"t{number}.csv"
@@ -179,7 +179,7 @@ def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -
     names = ["TIMESTAMP", "AirTC", "RH", "Kind"]
     rows, note = [names, units, *STATION], "line 2 (units)"
     check(tmp_path, rows, names, STATION, [*range(3, 27)], note, sheet=True)
-    # A unit for the column of dates, or units further below, are data.
+    # Units are data if the column of dates has one too, or if other rows stand above them.
     untouched(tmp_path, [names, ["m", *units[1:]], *STATION])
     untouched(tmp_path, [names, *STATION[:5], units, *STATION[5:]])
 
@@ -232,7 +232,7 @@ def test_years_below_the_name_of_a_group_are_joined(n: int, tmp_path: Path) -> N
     names = ["Country", *(f"Rate {year}" for year in years)]
     note = "line 2 (second row of names, joined)"
     check(tmp_path, [*head, *data], names, data, [*range(3, 15)], note, sheet=True)
-    # With years in the rows below, or a name in its first cell, the row is data.
+    # With years in the rows below, or a name in the first cell, a row of years is data.
     born = [[row[0], *(str(1950 + 3 * k + j) for j in range(n))] for k, row in enumerate(data)]
     for rows in ([["", *years], *born], [["X", *years], *data]):
         path = path_of(tmp_path, [head[0], *rows])
@@ -434,7 +434,7 @@ def test_units_below_remarks_and_blank_lines_are_left_out(above: Cells, tmp_path
     check(tmp_path, rows, names, STATION, lines, f"{2 + len(above)} (units)", sheet=True)
     if above != [[""]]:
         check(tmp_path, rows, names, STATION, lines, "remark", sheet=True)
-    # Below a row of data, the same rows are data.
+    # After a first row of data, a row of units is data.
     untouched(tmp_path, [names, STATION[0], *rows[-25:]])
 
 
@@ -461,7 +461,7 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
 def test_codes_above_whole_numbers_are_no_units(tmp_path: Path) -> None:
     untouched(tmp_path, [["code", "iso"], ["EUR", "min"], ["840", "2"], ["826", "3"]])
     untouched(tmp_path, [["team", "won"], ["A", "%"], ["1", "2"], ["2", "4"], ["3", "1"]])
-    # No cell is blank in any row below.
+    # The rows below have no blank cell where the row of units has one.
     names, data = (
         ["Zeit", "Temp", "Druck"],
         [[f"{h}:00", str(20 + h), str(990 + h)] for h in range(9)],
@@ -556,7 +556,7 @@ def test_other_words_below_a_table_are_data(last: list[str], tmp_path: Path) -> 
     last = [*last, "", "", ""][:4]
     numbered = [[str(100 + n), *row[1:]] for n, row in enumerate(SALES)]
     untouched(tmp_path, [NAMES, *SALES, last], sheet=last[0] == "Total")
-    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # text below numbers
+    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # below numbers, these two are footers
         untouched(tmp_path, [NAMES, *numbered, last])
 
 
@@ -707,7 +707,7 @@ def test_numbers_below_words_are_of_the_first_pages(
     ["Page 1 of 3", "Seite 2 von 3", "Subtotal", "Zwischensumme", "Source: us", "Total: 40, 3"],
 )
 def test_remarks_with_too_few_cells_are_left_out(kind: str, remark: str, tmp_path: Path) -> None:
-    """Remarks followed by separators are left out, too, wherever they stand."""
+    """Remarks are left out wherever they stand, with or without separators behind them."""
     data = [[FIRSTS[kind](n), *row[1:]] for n, row in enumerate(SALES)]
     path = tmp_path / "t.csv"
     for places, what in (((0,), "remark"), ((9, 17), "2 remarks"), ((24,), "footer")):
@@ -802,7 +802,7 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
 
 
 def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
-    """Leaving it out would lose the text without an error."""
+    """Left out as a remark, the rest of the text would be lost without an error."""
     data = [[f"P{n:03}", str(n), "arrived in time"] for n in range(24)]
     path = tmp_path / "t.csv"
     path.write_text(as_text([NAMES[:3], *data[:9], ["left at the door"], *data[9:]], padded=False))
@@ -965,7 +965,7 @@ def test_a_total_in_the_middle_alone_is_data(tmp_path: Path) -> None:
     rows = [["Ann", "1", "2"], ["Bob", "2", "2"], ["Total", "3", "4"], ["Cem", "4", "7"]]
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows])
     untouched(tmp_path, [["Name", "Orders"], *(row[:2] for row in rows)])
-    # Either row may be the total of the other rows.
+    # Each of the two total rows may be the sum of rows above.
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows, ["Grand total", "10", "15"]])
 
 
