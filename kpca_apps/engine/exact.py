@@ -119,12 +119,10 @@ def _by_krylov(
     start = gram.sketch(rng.standard_normal((len(X), block_width(plan.q))))
     pairs = block_krylov(
         centred(gram) if center else gram.product,
-        len(X),
+        start - start.mean(axis=0) if center else start,
         plan.q,
         rng,
         by_modulus=not kernel.is_psd,
-        dtype=plan.precision,
-        start=start - start.mean(axis=0) if center else start,
         trace=trace,
     )
     if pairs is None:

@@ -5,7 +5,6 @@ The file of flagged rows includes rows with an odd cell. Odd cells have their ow
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -215,15 +214,12 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
     }
     added = {name: None if x is None else np.asarray(x[rows]) for name, x in numbers.items()}
     start, stop, _ = rows.indices(result.n_rows)
-    listed = sorted(result.lists.flagged, key=lambda one: one.row)
-    first, last = (
-        bisect_right(listed, row, key=lambda flagged: flagged.row) for row in (start, stop)
-    )
-    places = [flagged.row - 1 - start for flagged in listed[first:last]]
+    listed = [one for one in result.lists.flagged if start < one.row <= stop]
+    places = [one.row - 1 - start for one in listed]
     empty = pl.select(pl.repeat(None, stop - start, dtype=pl.String)).to_series()
     return added | {
         name: empty.cast(cells.dtype).scatter(places, cells).alias(name)
-        for name, cells in _reason_columns(listed[first:last]).items()
+        for name, cells in _reason_columns(listed).items()
     }
 
 

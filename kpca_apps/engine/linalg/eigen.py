@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy.linalg import eigh, qr
 
 from kpca_apps.engine.kernels.base import SINGLE
@@ -85,19 +84,17 @@ def lapack_pairs(K: Values, q: int, *, center: bool, by_modulus: bool) -> tuple[
 
 def block_krylov(
     product: Operator,
-    n: int,
+    start: Values,
     q: int,
     rng: np.random.Generator,
     *,
     by_modulus: bool = False,
-    dtype: DTypeLike = np.float64,
-    start: Values | None = None,
     trace: float = 0.0,
 ) -> tuple[Matrix, Matrix] | None:
     """Return the q leading eigenpairs ``(q,)``, ``(n, q)`` of a symmetric operator, as float64.
 
-    ``product`` maps ``(n, b)`` of type ``dtype`` to the same shape and type; ``trace`` is for
-    `smallest_eigenvalue`. Returns None if LAPACK would finish earlier.
+    ``product`` maps blocks ``(n, b)``, such as the first one, ``start``, to the same shape and
+    type; ``trace`` is for `smallest_eigenvalue`. Returns None if LAPACK would finish earlier.
     """
     # A block Lanczos iteration with a fully orthonormal basis (each block is orthogonalised twice)
     # and Rayleigh-Ritz in float64. A basis that grows too long is replaced by its leading Ritz
@@ -106,7 +103,8 @@ def block_krylov(
     # `smallest_eigenvalue`. Golub and Underwood (1977), The block Lanczos method for computing
     # eigenvalues; Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue
     # problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
-    dtype, b, limit = np.dtype(dtype), block_width(q), krylov_basis_limit(n, q)
+    (n, b), dtype = start.shape, start.dtype
+    limit = krylov_basis_limit(n, q)
     precision: Literal["float32", "float64"] = "float32" if dtype == SINGLE else "float64"
     tolerance = TOLERANCE[precision]
 
@@ -121,7 +119,6 @@ def block_krylov(
     ritz = np.zeros((limit, limit))
     size, next_check, multiplied = 0, q, 0
     doubtful, settled = False, np.empty(0)
-    start = _random_block(rng, n, b, dtype) if start is None else start
     current = _orthonormalise(start, basis[:, :0])
     while size + b <= limit:
         new = slice(size, size + b)
@@ -156,14 +153,10 @@ def block_krylov(
                 n_vectors = min(q + b, limit - 2 * b)
                 size = _restart((spanned, images[:, :size]), ritz, values, vectors, n_vectors)
         if invariant:
-            rest = _random_block(rng, n, b, dtype)
+            rest = rng.standard_normal((n, b)).astype(dtype, copy=False)
         if size + b <= limit:
             current = _orthonormalise(rest, basis[:, :size])
     return None
-
-
-def _random_block(rng: np.random.Generator, n: int, b: int, dtype: np.dtype[Any]) -> Values:
-    return rng.standard_normal((n, b)).astype(dtype, copy=False)
 
 
 def _orthonormalise(block: Values, basis: Values) -> Values:

@@ -21,7 +21,6 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import KpcaWarning, OptionError
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import OwnKernel, fit_detector, half_of, normal_rows
-from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.detector.surprise.combined import LARGEST
 from kpca_apps.novelty.detector.threshold import conformal_p_values, smallest_rate
@@ -241,13 +240,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_rows(
-        self,
-        source: RowSource,
-        *,
-        normal: ArrayLike | None = None,
-        large_groups: LargeGroups | None = None,
-    ) -> Self:
+    def fit_rows(self, source: RowSource, *, normal: ArrayLike | None = None) -> Self:
         """Fit the model to rows that need not be in memory, finite numbers, n >= 3.
 
         Parameters
@@ -257,9 +250,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             100,000); means, covariances and trimming from all rows.
         normal : (n,) array of bool, optional
             As in `fit`.
-        large_groups : LargeGroups, optional
-            Groups of rows too large to be odd, although they lie apart, in a table that may hold
-            outliers. Their rows are training rows like others, and are ranked within their group.
 
         Returns
         -------
@@ -271,11 +261,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             As in `fit`.
         """
         validate_data(self, source.sample, dtype=np.float64, ensure_min_samples=3)
-        return self._fit(source, normal, large_groups)
+        return self._fit(source, normal)
 
-    def _fit(
-        self, source: RowSource, normal: ArrayLike | None, large_groups: LargeGroups | None = None
-    ) -> Self:
+    def _fit(self, source: RowSource, normal: ArrayLike | None) -> Self:
         index, whole = source.sample_index, source
         try:
             parameters = Parameters(
@@ -291,7 +279,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
                 ColumnRoles.of(source.sample.shape[1], self.as_is, self.groups),
                 kernel=self.kernel,
                 normal=normal,
-                large_groups=large_groups,
                 n_jobs=self.n_jobs,
                 random_state=self.random_state,
             )

@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial, Sigmoid
 from kpca_apps.engine.kernels.by_name import median_squared_distance
-from kpca_apps.engine.linalg.eigen import block_krylov
+from kpca_apps.engine.linalg.eigen import block_krylov, block_width
 from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.preimage.ridge import learn_preimage
 from kpca_apps.engine.subspace import KernelSubspace
@@ -166,7 +166,9 @@ def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
         columns[0] += block.shape[1]
         return np.asarray(K @ block)
 
-    pairs = block_krylov(multiply, len(K), q, Rng(0), trace=float(len(K)))
+    rng = Rng(0)
+    start = rng.standard_normal((len(K), block_width(q)))
+    pairs = block_krylov(multiply, start, q, rng, trace=float(len(K)))
     return (pairs[0] if pairs else np.zeros(q)), columns[0]
 
 

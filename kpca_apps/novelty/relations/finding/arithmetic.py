@@ -379,7 +379,6 @@ def _logs(numbers: Numbers) -> tuple[FloatArray, FloatArray]:
 def _line(numbers: Numbers, i: int, j: int, slope: float, cells: Cells) -> Linear | None:
     a, b = numbers.values[:, i], numbers.values[:, j]
     known = np.isfinite(a) & np.isfinite(b)
-    slope = _refined(a[known], b[known], slope)
     precise = numbers.precise[i] + abs(slope) * numbers.precise[j]
     half = numbers.units[i] / 2
     tolerances = (precise, half + precise, half + abs(slope) * numbers.units[j] / 2 + precise)
@@ -416,18 +415,6 @@ def _duration(
         return replace(rule, tolerance=tolerance)
 
     return _simplest(make, _fine(tolerances, precise, numbers.spans[i]), cells)
-
-
-def _refined(a: FloatArray, b: FloatArray, slope: float) -> float:
-    for _ in range(3):
-        offset = float(np.median(a - slope * b))
-        off = np.abs(a - slope * b - offset)
-        near = off <= 3 * np.median(off) + 1e-300
-        if not near.any() or np.ptp(b[near]) == 0:
-            break
-        x, y = b[near] - b[near].mean(), a[near] - a[near].mean()
-        slope = float(x @ y / (x @ x))
-    return slope
 
 
 def _sum(

@@ -127,10 +127,11 @@ def _equations(
         *arithmetic.durations(cells, measured, rng),
         *arithmetic.apart(cells, numbers),
     ]
-    products = [
-        *arithmetic.products(measured, cells, rng),
-        *arithmetic.rated(measured, cells, rng),
-    ]
+    # A flag scales nothing: it is 1 wherever it has a logarithm.
+    columns = zip(measured.names, measured.values.T, strict=True)
+    flags = {name for name, of in columns if np.isin(of[~np.isnan(of)], (0, 1)).all()}
+    scales = measured.without(flags)
+    products = [*arithmetic.products(scales, cells, rng), *arithmetic.rated(scales, cells, rng)]
     spans = dict(zip(numbers.names, numbers.spans.tolist(), strict=True))
     proven = sample.proven(linear, n_tried), sample.proven(products, n_tried)
     return _independent(*proven, spans)

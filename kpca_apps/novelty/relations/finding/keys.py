@@ -1,7 +1,4 @@
-"""Columns that identify rows, and keys that determine another column.
-
-A measurement is no key, even if it determines a column: its neighbouring values mostly agree there.
-"""
+"""Columns that identify rows, and keys that determine another column."""
 
 from __future__ import annotations
 
@@ -32,8 +29,6 @@ _REPEATS = 0.5  # least share of rows with a repeated key
 _MOST_ALIKE = 4  # largest number of equal exceptions to a key; more are a second value
 _MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
-_NEIGHBOURS = 0.5  # numbers are codes if at most this share of neighbours has the same value
-_CHANGES = 5  # ... or if the value changes this often, without exceptions, as numbers increase
 _FEW_NUMBERS, _DENSE = 30, 0.3  # keys: at most this many integers, or this share of their range
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
 _SPARE = 0.005  # share of exceptions that an intermediate column may add
@@ -105,9 +100,7 @@ def _settled(
             ):
                 continue
             n_expected = (1 - settles(key, value[order]).share) * int(seen.applies.sum())
-            if are_far_fewer(int(seen.broken.sum()), n_expected, LEVEL / n_tried) and (
-                not cells.is_number(name) or _is_code(name, key, value, seen)
-            ):
+            if are_far_fewer(int(seen.broken.sum()), n_expected, LEVEL / n_tried):
                 found[name, other] = 1 - seen.share
     return found
 
@@ -183,25 +176,6 @@ def may_be_key(cells: Cells, name: str) -> bool:
 
 def _is_named_code(name: str) -> bool:
     return is_named_as_identifier(name) or not _CODES.isdisjoint(name_words(name))
-
-
-def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
-    """Whether numbers are codes: the values of neighbouring numbers mostly differ.
-
-    Codes assigned in the order of the values are recognised, too: the value changes often and
-    without exceptions. The values of a measurement overlap where they change.
-    """
-    if _is_named_code(name):
-        return True
-    known = (key >= 0) & (value >= 0)
-    pairs, counts = np.unique(np.column_stack([key, value])[known], axis=0, return_counts=True)
-    most = np.lexsort((-counts, pairs[:, 0]))
-    _, first = np.unique(pairs[most, 0], return_index=True)
-    of_keys = pairs[most[first], 1]
-    n_changes = np.count_nonzero(np.diff(of_keys))
-    if n_changes >= (1 - _NEIGHBOURS) * (len(of_keys) - 1) > 0:
-        return True
-    return bool(n_changes >= _CHANGES and not seen.broken.any())
 
 
 def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:

@@ -275,6 +275,13 @@ def test_a_discount_is_found_where_it_is_given(
     assert [int(held.n_broken) for held in rules if held.rule == rule] == [3]
 
 
+def test_a_flag_is_no_part_of_a_product() -> None:
+    rng, n = np.random.default_rng(0), 500
+    price, flag = rng.lognormal(3, 1, n).round(2), rng.integers(0, 2, n)
+    frame = pl.DataFrame({"price": price, "flag": flag, "total": price * (1 + flag)})
+    assert not [held for held in rules_of(frame) if isinstance(held.rule, Product)]
+
+
 def test_flags_are_set_where_one_of_others_is() -> None:
     rng, n = np.random.default_rng(0), 6_000
     causes = {name: rng.random(n) < 0.01 for name in ("heat", "wear", "load")}
