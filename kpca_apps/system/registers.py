@@ -81,9 +81,7 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         context.cast(builder, place, one, types.intp)
         for place, one in zip(cgutils.unpack_tuple(builder, args[1]), index, strict=True)
     ]
-    shape, strides = (
-        cgutils.unpack_tuple(builder, sizes, kind.ndim) for sizes in (shape, strides)
-    )
+    shape, strides = (cgutils.unpack_tuple(builder, sizes, kind.ndim) for sizes in (shape, strides))
     return cgutils.get_item_pointer2(context, builder, data, shape, strides, kind.layout, places)
 
 

@@ -91,7 +91,7 @@ def linear_smooth(
         # Elimination turned [S | Z | I] into [. | U'^-1 Z | U'^-1], with S = U'U.
         solved, rho = np.empty((high, behind), z.dtype), fill(added)
         steps, columns = (behind, width, ONE), (across, behind)
-        multiply(a.ravel(), steps, a, high, solved, (NONE, high), columns, NO)
+        multiply(a, steps, a, high, solved, (NONE, high), columns, NO)
         estimates: Matrix = np.empty(z.shape, z.dtype)
         for j in range(0, wide, 8):
             centre = load(mean, (j,))
@@ -99,7 +99,7 @@ def linear_smooth(
                 smoothed = load(z, (g, j)) - rho * load(solved, (g, across + j))
                 store(estimates, (g, j), smoothed + centre)
     else:
-        estimates = _smooth_twice(a.ravel(), wide, width, z, mean, (k, high, n))
+        estimates = _smooth_twice(a, wide, width, z, mean, (k, high, n))
     for g in range(k):
         leverage[g] += np.float32(1) / np.float32(k)
     return estimates, leverage[:k]
@@ -151,8 +151,8 @@ def truncate_rows(
     if narrow:
         return _fixed_point(z, columns, mean, (k, n), c, inside, weights, axes, q), q, residual
     if k < n:
-        flat, down = axes.ravel(), axes.shape[1]
-        return _smooth_twice(flat, NONE, down, z, mean, (k, len(axes), q)), q, residual
+        sizes = k, len(axes), q
+        return _smooth_twice(axes, NONE, axes.shape[1], z, mean, sizes), q, residual
     return _project(z, mean, k, axes, q), q, residual
 
 
@@ -162,7 +162,8 @@ def _project(z: Matrix, mean: Vector, k: int, axes: Matrix, q: int) -> Matrix:
     wide, zero = z.shape[1], fill(np.float32(0))
     # Clear the rows of `axes` beyond the components, up to a multiple of four.
     for c in range(q, (q + 3) // 4 * 4):
-        axes[c] = np.float32(0)
+        for j in range(0, wide, 8):
+            store(axes, (c, j), zero)
     estimates: Matrix = np.empty(z.shape, z.dtype)
     for g in range(k):
         for j in range(0, wide, 8):
@@ -219,7 +220,6 @@ def _fixed_point(
     expansion = np.zeros((high, across), z.dtype)
     gram_of(axes, q, expansion)
     points = np.zeros((high, wide), z.dtype)
-    flat = weights.ravel()
     for step in range(STEPS):
         if step:
             _write_rbf(points, columns, k, n, c, inside, weights)
@@ -240,7 +240,7 @@ def _fixed_point(
             else:
                 for j in range(k):
                     weights[i, j] = expansion[i, j] + share
-        multiply(flat, (NONE, ONE, across), z, k, points, (NONE, high), (NONE, wide), NO)
+        multiply(weights, (NONE, ONE, across), z, k, points, (NONE, high), (NONE, wide), NO)
     for i in range(k):
         for j in range(0, wide, 8):
             store(points, (i, j), load(points, (i, j)) + load(mean, (j,)))
@@ -285,22 +285,22 @@ def _transpose(z: Matrix, k: int, n: int) -> Matrix:
 
 @compiled
 def _smooth_twice(
-    flat: Vector, start: int, down: int, z: Matrix, mean: Vector, sizes: tuple[int, int, int]
+    factor: Matrix, start: int, down: int, z: Matrix, mean: Vector, sizes: tuple[int, int, int]
 ) -> Matrix:
-    """Return F'F z plus the mean, with F_ig = flat[start + down i + g].
+    """Return F'F z plus the mean, with F_ig entry start + down i + g of `factor`, row by row.
 
     `sizes` are the numbers of columns of F (k), of rows of F (a multiple of four), and of rows that
     F' uses.
     """
     (k, rows, depth), wide = sizes, z.shape[1]
-    # Use one call site for both products, as `multiply` is compiled again for each call site.
-    factor, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
+    # Make both products at one call site: `multiply` is compiled again for each one.
+    points, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
     estimates: Matrix = np.empty(z.shape, z.dtype)
     terms = k
     for _ in range(2):
         steps = start, along, across
-        multiply(flat, steps, factor, terms, product, (NONE, rows), (NONE, wide), NO)
-        factor, product, terms, rows = product, estimates, depth, (k + 3) // 4 * 4
+        multiply(factor, steps, points, terms, product, (NONE, rows), (NONE, wide), NO)
+        points, product, terms, rows = product, estimates, depth, (k + 3) // 4 * 4
         along, across = across, along
     for j in range(0, wide, 8):
         centre = load(mean, (j,))
