@@ -293,7 +293,7 @@ def _smooth_twice(
     F' uses.
     """
     (k, rows, depth), wide = sizes, z.shape[1]
-    # Make both products at one call site: `multiply` is compiled again for each one.
+    # Use one call site for both products, as `multiply` is compiled again for each.
     points, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
     estimates: Matrix = np.empty(z.shape, z.dtype)
     terms = k
