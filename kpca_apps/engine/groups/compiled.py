@@ -94,12 +94,11 @@ def linear_smooth(
         multiply(a, steps, a, high, solved, (NONE, high), columns, NO)
         estimates: Matrix = np.empty(z.shape, z.dtype)
         for j in range(0, wide, 8):
-            centre = load(mean, (j,))
             for g in range(k):
-                smoothed = load(z, (g, j)) - rho * load(solved, (g, across + j))
-                store(estimates, (g, j), smoothed + centre)
+                store(estimates, (g, j), load(z, (g, j)) - rho * load(solved, (g, across + j)))
     else:
-        estimates = _smooth_twice(a, wide, width, z, mean, (k, high, n))
+        estimates = _smooth_twice(a, wide, width, z, (k, high, n))
+    _add_to_rows(estimates, k, mean)
     for g in range(k):
         leverage[g] += np.float32(1) / np.float32(k)
     return estimates, leverage[:k]
@@ -124,18 +123,17 @@ def truncate_rows(
             sums += load(z, (g, j)) * load(z, (g, j))
     c = np.float32(2 * bandwidth * n) * variance
     narrow, size, slope, floor = is_narrow(c, total(sums) * share), min(k, n), one, zero
-    columns = _transpose(z, k, n) if narrow or k < n else z
-    # At finite bandwidth, distances weigh the patches; at infinite bandwidth nothing does.
-    weights = np.empty((high if narrow else 0, across), z.dtype)
+    columns, weights = _transpose(z, k, n), np.empty((high, across), z.dtype)
     if narrow:
         size = k
         gram = np.zeros((high, across), z.dtype)
         _write_rbf(z, columns, k, n, c, inside, weights)
         _centre(weights, k, np.float32(0.5) * c, inside, gram)
-        slope, floor = noise_in_kernel(np.float32(bandwidth), c)
+        of_noise = noise_in_kernel(np.float32(bandwidth), c)
+        slope, floor = np.float32(of_noise[0]), np.float32(of_noise[1])
     else:
         gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), z.dtype)
-        gram_of(columns, max(k, n), gram)
+        gram_of(columns if k < n else z, max(k, n), gram)
     trace = zero
     for i in range(size):
         trace += gram[i, i]
@@ -149,39 +147,15 @@ def truncate_rows(
             values[i] = (values[i] - floor) / slope
     q, residual = count_components(values, trace, (k, n), variance, most, edge)
     if narrow:
-        return _fixed_point(z, columns, mean, (k, n), c, inside, weights, axes, q), q, residual
-    if k < n:
-        sizes = k, len(axes), q
-        return _smooth_twice(axes, NONE, axes.shape[1], z, mean, sizes), q, residual
-    return _project(z, mean, k, axes, q), q, residual
-
-
-@compiled
-def _project(z: Matrix, mean: Vector, k: int, axes: Matrix, q: int) -> Matrix:
-    """Return k patches projected on the first q axes, plus the mean."""
-    wide, zero = z.shape[1], fill(np.float32(0))
-    # Clear the rows of `axes` beyond the components, up to a multiple of four.
-    for c in range(q, (q + 3) // 4 * 4):
-        for j in range(0, wide, 8):
-            store(axes, (c, j), zero)
-    estimates: Matrix = np.empty(z.shape, z.dtype)
-    for g in range(k):
-        for j in range(0, wide, 8):
-            store(estimates, (g, j), load(mean, (j,)))
-        for c in range(0, q, 4):
-            s0, s1, s2, s3 = zero, zero, zero, zero
-            for j in range(0, wide, 8):
-                values_here = load(z, (g, j))
-                s0 += values_here * load(axes, (c, j))
-                s1 += values_here * load(axes, (c + 1, j))
-                s2 += values_here * load(axes, (c + 2, j))
-                s3 += values_here * load(axes, (c + 3, j))
-            s0, s1, s2, s3 = fill(total(s0)), fill(total(s1)), fill(total(s2)), fill(total(s3))
-            for j in range(0, wide, 8):
-                some = s0 * load(axes, (c, j)) + s1 * load(axes, (c + 1, j))
-                rest = s2 * load(axes, (c + 2, j)) + s3 * load(axes, (c + 3, j))
-                store(estimates, (g, j), load(estimates, (g, j)) + (some + rest))
-    return estimates
+        estimates = _fixed_point(z, columns, (k, n), c, inside, weights, axes, q)
+    else:
+        # With axes A of pixels, Z A'A is the transpose of A'A Z'.
+        points, sizes = z if k < n else columns, (size, len(axes), q)
+        estimates = _smooth_twice(axes, NONE, axes.shape[1], points, sizes)
+        if k >= n:
+            estimates = _transpose(estimates, n, k)
+    _add_to_rows(estimates, k, mean)
+    return estimates, q, residual
 
 
 @compiled
@@ -207,10 +181,10 @@ def _centre(weights: Matrix, k: int, half: Scalar, inside: Vector, out: Matrix) 
 
 @compiled
 def _fixed_point(
-    z: Matrix, columns: Matrix, mean: Vector, shape: tuple[int, int], c: Scalar, inside: Vector,
+    z: Matrix, columns: Matrix, shape: tuple[int, int], c: Scalar, inside: Vector,
     weights: Matrix, axes: Matrix, q: int,
 ) -> Matrix:  # fmt: skip
-    """Return Mika's fixed point of k patches projected on the first q axes, plus the mean.
+    """Return Mika's fixed point of k patches projected on the first q axes.
 
     Started at the patches, a step is z_i = sum_j w_ij x_j, with w_ij proportional to
     expansion_ij k(z_i, x_j).
@@ -241,9 +215,6 @@ def _fixed_point(
                 for j in range(k):
                     weights[i, j] = expansion[i, j] + share
         multiply(weights, (NONE, ONE, across), z, k, points, (NONE, high), (NONE, wide), NO)
-    for i in range(k):
-        for j in range(0, wide, 8):
-            store(points, (i, j), load(points, (i, j)) + load(mean, (j,)))
     return points
 
 
@@ -275,8 +246,8 @@ def _write_rbf(
 
 @inlined
 def _transpose(z: Matrix, k: int, n: int) -> Matrix:
-    """Return the first k rows of z as columns (n, padded k)."""
-    columns = np.zeros((n, padded_size(k)), z.dtype)
+    """Return the first k rows and n columns of a padded matrix as columns, padded likewise."""
+    columns = np.zeros(((n + 3) // 4 * 4 + 1, padded_size(k)), z.dtype)
     for g in range(k):
         for i in range(n):
             columns[i, g] = z[g, i]
@@ -285,9 +256,9 @@ def _transpose(z: Matrix, k: int, n: int) -> Matrix:
 
 @compiled
 def _smooth_twice(
-    factor: Matrix, start: int, down: int, z: Matrix, mean: Vector, sizes: tuple[int, int, int]
+    factor: Matrix, start: int, down: int, z: Matrix, sizes: tuple[int, int, int]
 ) -> Matrix:
-    """Return F'F z plus the mean, with F_ig entry start + down i + g of `factor`, row by row.
+    """Return F'F z, with F_ig entry start + down i + g of `factor`, row by row.
 
     `sizes` are the numbers of columns of F (k), of rows of F (a multiple of four), and of rows that
     F' uses.
@@ -302,8 +273,12 @@ def _smooth_twice(
         multiply(factor, steps, points, terms, product, (NONE, rows), (NONE, wide), NO)
         points, product, terms, rows = product, estimates, depth, (k + 3) // 4 * 4
         along, across = across, along
-    for j in range(0, wide, 8):
+    return estimates
+
+
+@inlined
+def _add_to_rows(estimates: Matrix, k: int, mean: Vector) -> None:
+    for j in range(0, estimates.shape[1], 8):
         centre = load(mean, (j,))
         for g in range(k):
             store(estimates, (g, j), load(estimates, (g, j)) + centre)
-    return estimates
