@@ -108,10 +108,10 @@ def linear_smooth(
 def truncate_rows(
     z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
 ) -> tuple[Matrix, int, Scalar]:
-    """Return pre-images of patches projected on the components above the edge.
+    """Return pre-images of patches projected on the components that noise cannot explain.
 
-    The edge follows the residual variance up to `most` times the given variance. Also returns the
-    number of components kept and the residual variance per degree of freedom. At a bandwidth that
+    Noise is taken to have the residual variance, at most `most` times the given variance. Also
+    return the number of components and the residual variance per degree of freedom. If the kernel
     is not narrow for the group, pre-images are the linear projections.
     """
     wide, across, high = z.shape[1], padded_size(k), (k + 3) // 4 * 4
@@ -160,9 +160,9 @@ def truncate_rows(
 
 @compiled
 def _centre(weights: Matrix, k: int, half: Scalar, inside: Vector, out: Matrix) -> None:
-    """Write the centred kernel (c / 2) exp(-d^2 / c) of k patches; half is c / 2.
+    """Write the centred kernel (c / 2) exp(-d^2 / c) of k patches; `half` is c / 2.
 
-    Centring removes constants, so the exponential minus 1 is used.
+    The weights are the exponential minus 1, as centring removes constants.
     """
     across, share = weights.shape[1], np.float32(1) / np.float32(k)
     means, whole = np.zeros(across, weights.dtype), np.float32(0)
@@ -186,7 +186,7 @@ def _fixed_point(
 ) -> Matrix:  # fmt: skip
     """Return Mika's fixed point of k patches projected on the first q axes.
 
-    Started at the patches, a step is z_i = sum_j w_ij x_j, with w_ij proportional to
+    It is iterated from the patches: z_i = sum_j w_ij x_j, with w_ij proportional to
     expansion_ij k(z_i, x_j).
     """
     (k, n), wide, (high, across) = shape, z.shape[1], weights.shape
@@ -264,7 +264,7 @@ def _smooth_twice(
     F' uses.
     """
     (k, rows, depth), wide = sizes, z.shape[1]
-    # Use one call site for both products, as `multiply` is compiled again for each.
+    # Use one call site for both products, as `multiply` is compiled again for each call site.
     points, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
     estimates: Matrix = np.empty(z.shape, z.dtype)
     terms = k
