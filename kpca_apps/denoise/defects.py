@@ -100,16 +100,17 @@ def dead_rows(plane: Plane, step: float = 0.0) -> Flags:
     least = DEAD * np.maximum(median_filter(usual, WINDOW) + np.median(usual), step)
     # The median of a dead row is off, too: only such rows need the slower quantiles.
     for row in np.flatnonzero(usual > least).tolist():
-        low, high = np.quantile(_off(plane, row), (WHOLE, 1 - WHOLE))
+        low, high = np.quantile(_off(plane, np.array([row])), (WHOLE, 1 - WHOLE))
         dead[row] = max(low, -high) > least[row]
     # If many rows differ, they belong to the picture: edges of letters, or a halftone screen.
     return np.asarray(dead & (np.count_nonzero(dead) * WINDOW <= len(dead)))
 
 
-def _off(plane: Plane, rows: NDArray[np.intp] | int) -> Plane:
-    """Return how rows differ from the median of two rows above and two below."""
+def _off(plane: Plane, rows: NDArray[np.intp]) -> Plane:
+    """Return how successive rows differ from the median of two rows above and two below."""
     reflected = np.pad(np.arange(len(plane)), 2, mode="reflect")
-    a, b, own, c, d = (plane[reflected[rows + k]] for k in range(5))
+    seen = plane[reflected[rows[0] : rows[-1] + 5]]
+    a, b, own, c, d = (seen[k : k + len(rows)] for k in range(5))
     inner = np.maximum(np.minimum(a, b), np.minimum(c, d))
     outer = np.minimum(np.maximum(a, b), np.maximum(c, d))
     return np.ascontiguousarray(own - (inner + outer) / 2)

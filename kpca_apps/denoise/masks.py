@@ -137,8 +137,10 @@ def padding_in(planes: NDArray[Any]) -> Mask:
             alike = (page == value[:, np.newaxis, np.newaxis]).all(axis=0)
             # Continue areas beyond the border.
             wide = np.pad(alike, SOLID, mode="edge")
-            solid = maximum_filter(minimum_filter(wide, SOLID), SOLID)
-            labels, _ = label(solid[SOLID:-SOLID, SOLID:-SOLID])
+            solid = minimum_filter(wide, SOLID)
+            if not solid.any():
+                continue
+            labels, _ = label(maximum_filter(solid, SOLID)[SOLID:-SOLID, SOLID:-SOLID])
             large = np.bincount(labels.ravel()) >= min(labels.shape)
             # For each pixel next to areas, list each adjacent area once.
             beside, around = binary_dilation(labels > 0) & (labels == 0), np.pad(labels, 1)

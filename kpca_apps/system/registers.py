@@ -73,16 +73,16 @@ def _operation(typed: Any) -> Any:
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Return the pointer to the array element at the indices in the second argument."""
     kind, index = signature.args[:2]
-    array = context.make_array(kind)(context, builder, args[0])
+    model = context.data_model_manager[kind]
+    data, shape, strides = (
+        model.get(builder, args[0], name) for name in ("data", "shape", "strides")
+    )
     places = [
         context.cast(builder, place, one, types.intp)
         for place, one in zip(cgutils.unpack_tuple(builder, args[1]), index, strict=True)
     ]
-    shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
-    strides = cgutils.unpack_tuple(builder, array.strides, kind.ndim)
-    return cgutils.get_item_pointer2(
-        context, builder, array.data, shape, strides, kind.layout, places
-    )
+    shape, strides = (cgutils.unpack_tuple(builder, sizes, kind.ndim) for sizes in (shape, strides))
+    return cgutils.get_item_pointer2(context, builder, data, shape, strides, kind.layout, places)
 
 
 def _vector_pointer(

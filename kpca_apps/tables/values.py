@@ -771,6 +771,7 @@ class Column:
         self.cells, self.name = cells, cells.name
         self._read: dict[object, Readings] = {}
         self._numbers: dict[object, NumberFormat | None] = {}
+        self._dates: dict[bool | None, DateFormat | None] = {}
 
     def __len__(self) -> int:
         return self.cells.len()
@@ -811,7 +812,9 @@ class Column:
         """Infer the format of dates (see `infer_date_format`)."""
         if self.cells.dtype.is_temporal():
             return DateFormat(has_time=self.cells.dtype != pl.Date)
-        return infer_date_format(self.levels.texts, day_first)
+        if day_first not in self._dates:
+            self._dates[day_first] = infer_date_format(self.levels.texts, day_first)
+        return self._dates[day_first]
 
     def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
         """Return the order of digits that reads most cells as dates within the shortest period.
@@ -1048,9 +1051,8 @@ def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
 
 def _levels_of_numbers(cells: pl.Series) -> Levels:
     if cells.dtype.is_float():
-        number = pl.lit(cells).fill_nan(None)
-        plain = pl.when(number == 0).then(0.0).otherwise(number)  # -0.0 becomes 0
-        cells = pl.select(plain.alias(cells.name)).to_series()
+        # Adding 0 makes -0.0 equal to 0.
+        cells = pl.Series(cells.name, cells.to_numpy() + 0.0, nan_to_null=True)
     numbers, places = _encoded(cells)
     return Levels(_written(numbers), places)
 

@@ -294,7 +294,7 @@ def gather_centred(
     """
     deep, height, width = shape
     k, n, wide = len(group), deep * height * width, patches.shape[1]
-    flat, zero = patches.ravel(), fill(np.float32(0))
+    zero, size = fill(np.float32(0)), len(patches) * wide
     for g in range(k):
         y, x, at = group[g, 1], group[g, 2], g * wide
         # Copying a register also writes pixels right of the patch, which the next row overwrites.
@@ -303,15 +303,15 @@ def gather_centred(
             page = group[g, 0] + p
             for i in range(y, y + height):
                 if inside:
-                    store(flat, (at,), load(pages, (page, i, x)))
+                    store(patches, (NONE, at), load(pages, (page, i, x)))
                 else:
                     for j in range(width):
-                        flat[at + j] = pages[page, i, x + j]
+                        patches[g, at - g * wide + j] = pages[page, i, x + j]
                 at += width
         for at in range(g * wide + n, (g + 1) * wide, 8):
-            store(flat, (at,), zero)
-    for at in range(k * wide, len(flat), 8):
-        store(flat, (at,), zero)
+            store(patches, (NONE, at), zero)
+    for at in range(k * wide, size, 8):
+        store(patches, (NONE, at), zero)
     share = fill(np.float32(1) / np.float32(k))
     for j in range(0, wide, 8):
         sums = zero
@@ -342,7 +342,7 @@ def spread(
     variance of its estimate over that of the noise.
     """
     deep, height = window.shape[:2]
-    flat, zero = estimates.ravel(), fill(np.float32(0))
+    zero = fill(np.float32(0))
     for g in range(len(group)):
         x, at = group[g, 2], g * estimates.shape[1]
         w, dw = fill(weight[g]), fill(weight[g] * leverage[g])
@@ -350,7 +350,7 @@ def spread(
             page = group[g, 0] + p - start[0]
             for i in range(height):
                 y, row = group[g, 1] + i - start[1], load(window, (p, i, 0))
-                values = where_above(row, zero, load(flat, (at,)), zero)
+                values = where_above(row, zero, load(estimates, (NONE, at)), zero)
                 store(sums, (0, page, y, x), load(sums, (0, page, y, x)) + w * row * values)
                 store(sums, (1, page, y, x), load(sums, (1, page, y, x)) + w * row)
                 store(sums, (2, page, y, x), load(sums, (2, page, y, x)) + dw * row)

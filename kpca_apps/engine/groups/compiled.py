@@ -1,9 +1,9 @@
 """Compiled version of `kpca_apps.engine.groups.operator`, which defines the results.
 
-At infinite bandwidth no kernel matrix is needed: `project_rows` truncates, and `linear_smooth` is
-the Tikhonov filter Theta = X (X'X + rho I)^-1 X'. `truncate_rows` truncates at a finite bandwidth
-if that is narrow for the group. The filter is linear only, as a finite bandwidth does not improve
-it (text at sigma 25: 26.76 dB, against 26.90 at infinite bandwidth).
+At infinite bandwidth no kernel matrix is needed. `truncate_rows` truncates, at a finite bandwidth
+if that is narrow for the group. `linear_smooth` is the Tikhonov filter Theta = X (X'X + rho I)^-1
+X'. The filter is linear only, as a finite bandwidth does not improve it (text at sigma 25: 26.76
+dB, against 26.90 at infinite bandwidth).
 
 A group with fewer patches than pixels uses the smaller Gram matrix Z Z', which has the non-zero
 eigenvalues of Z'Z; the filter is then I - rho (X X' + rho I)^-1.
@@ -42,50 +42,6 @@ from kpca_apps.system.compiling import compiled, inlined
 from kpca_apps.system.registers import each, fill, load, store, total, where_above
 
 EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
-
-
-@inlined
-def project_rows(
-    z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar
-) -> tuple[Matrix, int, Scalar]:
-    """Return the projections of patches on the components that noise cannot explain.
-
-    Noise is taken to have the residual variance, at most `most` times the given variance. Also
-    return the number of components and the residual variance per degree of freedom.
-    """
-    wide, size = z.shape[1], min(k, n)
-    gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), z.dtype)
-    gram_of(_transpose(z, k, n) if k < n else z, max(k, n), gram)
-    trace = np.float32(0)
-    for i in range(size):
-        trace += gram[i, i]
-    per_variance = EDGE * (np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))) ** 2
-    values, axes = leading_eigenvectors(gram, size, per_variance * variance)
-    q, residual = count_components(values, trace, (k, n), variance, most, per_variance)
-    if k < n:
-        flat, down = axes.ravel(), axes.shape[1]
-        return _smooth_twice(flat, NONE, down, z, mean, (k, len(axes), q)), q, residual
-    # Clear the rows of `axes` beyond the components, up to a multiple of four.
-    for c in range(q, (q + 3) // 4 * 4):
-        axes[c] = np.float32(0)
-    estimates, zero = np.empty(z.shape, z.dtype), fill(np.float32(0))
-    for g in range(k):
-        for j in range(0, wide, 8):
-            store(estimates, (g, j), load(mean, (j,)))
-        for c in range(0, q, 4):
-            s0, s1, s2, s3 = zero, zero, zero, zero
-            for j in range(0, wide, 8):
-                values_here = load(z, (g, j))
-                s0 += values_here * load(axes, (c, j))
-                s1 += values_here * load(axes, (c + 1, j))
-                s2 += values_here * load(axes, (c + 2, j))
-                s3 += values_here * load(axes, (c + 3, j))
-            s0, s1, s2, s3 = fill(total(s0)), fill(total(s1)), fill(total(s2)), fill(total(s3))
-            for j in range(0, wide, 8):
-                some = s0 * load(axes, (c, j)) + s1 * load(axes, (c + 1, j))
-                rest = s2 * load(axes, (c + 2, j)) + s3 * load(axes, (c + 3, j))
-                store(estimates, (g, j), load(estimates, (g, j)) + (some + rest))
-    return estimates, q, residual
 
 
 @inlined
@@ -135,15 +91,14 @@ def linear_smooth(
         # Elimination turned [S | Z | I] into [. | U'^-1 Z | U'^-1], with S = U'U.
         solved, rho = np.empty((high, behind), z.dtype), fill(added)
         steps, columns = (behind, width, ONE), (across, behind)
-        multiply(a.ravel(), steps, a, high, solved, (NONE, high), columns, NO)
+        multiply(a, steps, a, high, solved, (NONE, high), columns, NO)
         estimates: Matrix = np.empty(z.shape, z.dtype)
         for j in range(0, wide, 8):
-            centre = load(mean, (j,))
             for g in range(k):
-                smoothed = load(z, (g, j)) - rho * load(solved, (g, across + j))
-                store(estimates, (g, j), smoothed + centre)
+                store(estimates, (g, j), load(z, (g, j)) - rho * load(solved, (g, across + j)))
     else:
-        estimates = _smooth_twice(a.ravel(), wide, width, z, mean, (k, high, n))
+        estimates = _smooth_twice(a, wide, width, z, (k, high, n))
+    _add_to_rows(estimates, k, mean)
     for g in range(k):
         leverage[g] += np.float32(1) / np.float32(k)
     return estimates, leverage[:k]
@@ -153,60 +108,92 @@ def linear_smooth(
 def truncate_rows(
     z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
 ) -> tuple[Matrix, int, Scalar]:
-    """Return pre-images of projected patches: `rbf_rows` if the kernel is narrow, else linear."""
-    sums = fill(np.float32(0))
+    """Return pre-images of patches projected on the components that noise cannot explain.
+
+    Noise is taken to have the residual variance, at most `most` times the given variance. Also
+    return the number of components and the residual variance per degree of freedom. If the kernel
+    is not narrow for the group, pre-images are the linear projections.
+    """
+    wide, across, high = z.shape[1], padded_size(k), (k + 3) // 4 * 4
+    zero, one, share = np.float32(0), np.float32(1), np.float32(1) / np.float32(k)
+    sums, inside = fill(zero), np.zeros(across, z.dtype)
     for g in range(k):
-        for j in range(0, z.shape[1], 8):
+        inside[g] = one
+        for j in range(0, wide, 8):
             sums += load(z, (g, j)) * load(z, (g, j))
     c = np.float32(2 * bandwidth * n) * variance
-    if is_narrow(c, total(sums) / np.float32(k)):
-        return rbf_rows(z, mean, k, n, variance, most, np.float32(bandwidth))
-    return project_rows(z, mean, k, n, variance, most)
+    narrow, size, slope, floor = is_narrow(c, total(sums) * share), min(k, n), one, zero
+    columns, weights = _transpose(z, k, n), np.empty((high, across), z.dtype)
+    if narrow:
+        size = k
+        gram = np.zeros((high, across), z.dtype)
+        _write_rbf(z, columns, k, n, c, inside, weights)
+        _centre(weights, k, np.float32(0.5) * c, inside, gram)
+        of_noise = noise_in_kernel(np.float32(bandwidth), c)
+        slope, floor = np.float32(of_noise[0]), np.float32(of_noise[1])
+    else:
+        gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), z.dtype)
+        gram_of(columns if k < n else z, max(k, n), gram)
+    trace = zero
+    for i in range(size):
+        trace += gram[i, i]
+    if narrow:
+        trace = (trace - np.float32(k - 1) * floor) / slope
+    edge = np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))
+    edge *= EDGE * edge
+    values, axes = leading_eigenvectors(gram, size, slope * edge * variance + floor)
+    if narrow:
+        for i in range(len(values)):
+            values[i] = (values[i] - floor) / slope
+    q, residual = count_components(values, trace, (k, n), variance, most, edge)
+    if narrow:
+        estimates = _fixed_point(z, columns, (k, n), c, inside, weights, axes, q)
+    else:
+        # With axes A of pixels, Z A'A is the transpose of A'A Z'.
+        points, sizes = z if k < n else columns, (size, len(axes), q)
+        estimates = _smooth_twice(axes, NONE, axes.shape[1], points, sizes)
+        if k >= n:
+            estimates = _transpose(estimates, n, k)
+    _add_to_rows(estimates, k, mean)
+    return estimates, q, residual
 
 
 @compiled
-def rbf_rows(
-    z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
-) -> tuple[Matrix, int, Scalar]:
-    """Return pre-images of projected patches: `project_rows` at a finite bandwidth."""
-    wide, across, high = z.shape[1], padded_size(k), (k + 3) // 4 * 4
-    zero, one, share = np.float32(0), np.float32(1), np.float32(1) / np.float32(k)
-    c = np.float32(2 * n) * bandwidth * variance
-    half, columns = np.float32(0.5) * c, _transpose(z, k, n)
-    inside = np.zeros(across, z.dtype)
-    inside[:k] = one
-    # Compute the centred kernel (c / 2) exp(-d^2 / c) from the exponential minus 1, as centring
-    # removes constants.
-    weights = np.zeros((high, across), z.dtype)
-    _write_rbf(z, columns, k, n, c, inside, weights)
-    means, whole = np.zeros(across, z.dtype), zero
+def _centre(weights: Matrix, k: int, half: Scalar, inside: Vector, out: Matrix) -> None:
+    """Write the centred kernel (c / 2) exp(-d^2 / c) of k patches; `half` is c / 2.
+
+    The weights are the exponential minus 1, as centring removes constants.
+    """
+    across, share = weights.shape[1], np.float32(1) / np.float32(k)
+    means, whole = np.zeros(across, weights.dtype), np.float32(0)
     for i in range(k):
-        sums = fill(zero)
+        sums = fill(np.float32(0))
         for j in range(0, across, 8):
             sums += load(weights, (i, j))
         means[i] = total(sums) * share
         whole += means[i] * share
-    centred = np.zeros((high, across), z.dtype)
-    trace = zero
     for i in range(k):
         height = fill(whole - means[i])
         for j in range(0, across, 8):
-            values_here = load(weights, (i, j)) - load(means, (j,)) + height
-            store(centred, (i, j), fill(half) * load(inside, (j,)) * values_here)
-        trace += centred[i, i]
-    slope, floor = noise_in_kernel(bandwidth, c)
-    slope, floor = np.float32(slope), np.float32(floor)
-    per_variance = EDGE * (np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))) ** 2
-    trace = (trace - np.float32(k - 1) * floor) / slope
-    values, axes = leading_eigenvectors(centred, k, slope * per_variance * variance + floor)
-    values = (values - floor) / slope
-    q, residual = count_components(values, trace, (k, n), variance, most, per_variance)
+            centred = load(weights, (i, j)) - load(means, (j,)) + height
+            store(out, (i, j), fill(half) * load(inside, (j,)) * centred)
+
+
+@compiled
+def _fixed_point(
+    z: Matrix, columns: Matrix, shape: tuple[int, int], c: Scalar, inside: Vector,
+    weights: Matrix, axes: Matrix, q: int,
+) -> Matrix:  # fmt: skip
+    """Return Mika's fixed point of k patches projected on the first q axes.
+
+    It is iterated from the patches: z_i = sum_j w_ij x_j, with w_ij proportional to
+    expansion_ij k(z_i, x_j).
+    """
+    (k, n), wide, (high, across) = shape, z.shape[1], weights.shape
+    zero, one, share = np.float32(0), np.float32(1), np.float32(1) / np.float32(k)
     expansion = np.zeros((high, across), z.dtype)
     gram_of(axes, q, expansion)
-    # Iterate Mika's fixed point from the patches: z_i = sum_j w_ij x_j, with w_ij proportional to
-    # expansion_ij k(z_i, x_j).
     points = np.zeros((high, wide), z.dtype)
-    flat = weights.ravel()
     for step in range(STEPS):
         if step:
             _write_rbf(points, columns, k, n, c, inside, weights)
@@ -227,11 +214,8 @@ def rbf_rows(
             else:
                 for j in range(k):
                     weights[i, j] = expansion[i, j] + share
-        multiply(flat, (NONE, ONE, across), z, k, points, (NONE, high), (NONE, wide), NO)
-    for i in range(k):
-        for j in range(0, wide, 8):
-            store(points, (i, j), load(points, (i, j)) + load(mean, (j,)))
-    return points, q, residual
+        multiply(weights, (NONE, ONE, across), z, k, points, (NONE, high), (NONE, wide), NO)
+    return points
 
 
 @compiled
@@ -262,8 +246,8 @@ def _write_rbf(
 
 @inlined
 def _transpose(z: Matrix, k: int, n: int) -> Matrix:
-    """Return the first k rows of z as columns (n, padded k)."""
-    columns = np.zeros((n, padded_size(k)), z.dtype)
+    """Return the first k rows and n columns of a padded matrix as columns, padded likewise."""
+    columns = np.zeros(((n + 3) // 4 * 4 + 1, padded_size(k)), z.dtype)
     for g in range(k):
         for i in range(n):
             columns[i, g] = z[g, i]
@@ -272,25 +256,29 @@ def _transpose(z: Matrix, k: int, n: int) -> Matrix:
 
 @compiled
 def _smooth_twice(
-    flat: Vector, start: int, down: int, z: Matrix, mean: Vector, sizes: tuple[int, int, int]
+    factor: Matrix, start: int, down: int, z: Matrix, sizes: tuple[int, int, int]
 ) -> Matrix:
-    """Return F'F z plus the mean, with F_ig = flat[start + down i + g].
+    """Return F'F z, with F_ig entry start + down i + g of `factor`, row by row.
 
     `sizes` are the numbers of columns of F (k), of rows of F (a multiple of four), and of rows that
     F' uses.
     """
     (k, rows, depth), wide = sizes, z.shape[1]
     # Use one call site for both products, as `multiply` is compiled again for each call site.
-    factor, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
+    points, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
     estimates: Matrix = np.empty(z.shape, z.dtype)
     terms = k
     for _ in range(2):
         steps = start, along, across
-        multiply(flat, steps, factor, terms, product, (NONE, rows), (NONE, wide), NO)
-        factor, product, terms, rows = product, estimates, depth, (k + 3) // 4 * 4
+        multiply(factor, steps, points, terms, product, (NONE, rows), (NONE, wide), NO)
+        points, product, terms, rows = product, estimates, depth, (k + 3) // 4 * 4
         along, across = across, along
-    for j in range(0, wide, 8):
+    return estimates
+
+
+@inlined
+def _add_to_rows(estimates: Matrix, k: int, mean: Vector) -> None:
+    for j in range(0, estimates.shape[1], 8):
         centre = load(mean, (j,))
         for g in range(k):
             store(estimates, (g, j), load(estimates, (g, j)) + centre)
-    return estimates

@@ -60,7 +60,7 @@ def padded_size(n: int) -> int:
 
 @compiled
 def multiply(
-    a: Vector,
+    a: Matrix,
     steps: tuple[int, int, int],
     b: Matrix,
     depth: int,
@@ -71,8 +71,8 @@ def multiply(
 ) -> None:
     """Write sum_g a_gi b_gj over g < depth to out[i, j], or subtract the sum from out[i, j].
 
-    a_gi is a[start + g along + i across], with steps (start, along, across). The number of rows is
-    a multiple of four, the number of columns of sixteen.
+    a_gi is entry start + g along + i across of a, row by row, with steps (start, along, across).
+    The number of rows is a multiple of four, the number of columns of sixteen.
     """
     start, along, across = steps
     for i in range(rows[0], rows[1], 4):
@@ -82,10 +82,10 @@ def multiply(
             at = start + i * across
             for g in range(depth):
                 row = load(b, (g, j), PAIR)
-                s0 += each(a, (at,), PAIR) * row
-                s1 += each(a, (at + across,), PAIR) * row
-                s2 += each(a, (at + 2 * across,), PAIR) * row
-                s3 += each(a, (at + 3 * across,), PAIR) * row
+                s0 += each(a, (NONE, at), PAIR) * row
+                s1 += each(a, (NONE, at + across), PAIR) * row
+                s2 += each(a, (NONE, at + 2 * across), PAIR) * row
+                s3 += each(a, (NONE, at + 3 * across), PAIR) * row
                 at += along
             if subtract:
                 s0 = load(out, (i, j), PAIR) - s0
@@ -101,8 +101,8 @@ def multiply(
 @inlined
 def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
     """Write Z'Z, Z the first `depth` rows of `rows`, to `out`, which may have more columns."""
-    flat, wide = rows.ravel(), rows.shape[1]
-    multiply(flat, (NONE, wide, ONE), rows, depth, out, (NONE, len(out)), (NONE, wide), NO)
+    wide = rows.shape[1]
+    multiply(rows, (NONE, wide, ONE), rows, depth, out, (NONE, len(out)), (NONE, wide), NO)
 
 
 @compiled
@@ -113,11 +113,10 @@ def eliminate(a: Matrix, n: int, least: Scalar) -> None:
     above are subtracted first, then the four rows eliminated.
     """
     number = a.dtype.type
-    width, flat = a.shape[1], a.ravel()
-    least = number(least)
+    width, least = a.shape[1], number(least)
     for i in range(0, n, 4):
         first = i // PAIR * PAIR
-        multiply(flat, (NONE, width, ONE), a, i, a, (i, i + 4), (first, width), YES)
+        multiply(a, (NONE, width, ONE), a, i, a, (i, i + 4), (first, width), YES)
         for r in range(i, i + 4):
             # A pivot is below `least` only by rounding.
             scale = fill(number(1) / np.sqrt(max(a[r, r], least)))
@@ -149,7 +148,8 @@ def _tridiagonalise(
     trace = number(0)
     for i in range(n):
         trace += a[i, i]
-    negligible = (number(NEGLIGIBLE) * trace) ** 2
+    negligible = number(NEGLIGIBLE) * trace
+    negligible *= negligible
     for j in range(n - 1, 1, -1):
         vj, pj = each(v, (j,)), each(p, (j,))
         for i in range(0, j + 1, WIDTH):

@@ -23,12 +23,12 @@ print(warming.is_kept(), warming._is_compiled(warming._LAST))
 # Print the last bits of sums by functions that call other compiled functions.
 BITS = """
 import numpy as np
-from kpca_apps.engine.groups.compiled import project_rows
+from kpca_apps.engine.groups.compiled import truncate_rows
 z = np.zeros((41, 48), np.float32)
 z[:40, :36] = np.random.default_rng(0).normal(size=(40, 36))
 z[:, :2] *= 50
-arguments = z, z[40], 40, 36, np.float32(1), np.float32(1.25)
-print(project_rows(*arguments)[0][:40].tobytes().hex())
+arguments = z, z[40], 40, 36, np.float32(1), np.float32(1.25), np.inf
+print(truncate_rows(*arguments)[0][:40].tobytes().hex())
 """
 
 

@@ -72,7 +72,7 @@ def test_products_and_elimination(shape: tuple[int, int]) -> None:
     x = np.zeros((k, wide), np.float32)
     x[:, :n] = random(k, n)
     a = np.full((high, wide + across), np.nan, np.float32)
-    multiply(x.ravel(), (0, wide, 1), x, k, a, (0, high), (0, wide), False)
+    multiply(x, (0, wide, 1), x, k, a, (0, high), (0, wide), False)
     np.testing.assert_allclose(a[:n, :n], x[:, :n].T @ x[:, :n], atol=1e-4)
     a[np.arange(high), np.arange(high)] += 2
     a[:, wide:] = 0
@@ -82,6 +82,6 @@ def test_products_and_elimination(shape: tuple[int, int]) -> None:
     upper = np.triu(a[:n, :n]).astype(float)
     np.testing.assert_allclose(upper.T @ upper, s[:n, :n], atol=1e-3)
     theta = np.zeros((-(-k // 4) * 4, across), np.float32)
-    flat, steps = a.ravel(), (wide, wide + across, 1)
-    multiply(flat, steps, a[:, wide:].copy(), n, theta, (0, len(theta)), (0, across), False)
+    steps = wide, wide + across, 1
+    multiply(a, steps, a[:, wide:].copy(), n, theta, (0, len(theta)), (0, across), False)
     np.testing.assert_allclose(theta[:k, :k], x @ np.linalg.solve(s, x.T), atol=1e-4)
