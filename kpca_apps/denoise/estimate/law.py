@@ -46,6 +46,7 @@ from kpca_apps.denoise.estimate.patches import (
     EVEN,
     MEMBERS,
     N_COEFFICIENTS,
+    SIDES,
     WIDTH,
     areas_of_one_value,
     band_energies,
@@ -82,13 +83,12 @@ SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.lins
 # class with less energy at most MOST_BELOW.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is certain if any of these pairs of limits is met. The first is the least share of noise in
-# the energy of the quietest classes (median over levels). The second is the largest scatter of
-# energies between patches, relative to white noise (lower quartile over levels). Nearly white noise
-# is certain if that scatter is at most AS_NOISE. Of 91 clean photographs, three pass, which have
-# grain.
-SURE = ((0.25, 1.25), (0.6, 1.5), (0.85, 2.0))
-AS_NOISE, HARDLY_BLURRED = 1.25, 1  # see SURE; index in BLURS of the last nearly white blur
+# Noise is certain by the most even quarter of the levels. White noise scatters by at most AS_NOISE
+# times its variance. Even texture has the spectrum of blurred noise but scatters more: energy above
+# the finest band, which bounds white noise, may scatter by MOST_UNEVEN more than noise. Rows and
+# columns share noise alike (MOST_ORIENTED: log ratio of their energies). Chosen on BSDS500.
+# HARDLY_BLURRED: last nearly white entry of BLURS.
+AS_NOISE, HARDLY_BLURRED, MOST_UNEVEN, MOST_ORIENTED, LEAST_ABOVE = 1.25**2, 1, 2.0, 0.2, 0.01
 # Noise plainly rises with brightness if its variance in bright areas is this many times that in
 # dark areas. Clipped white noise appears to rise by a factor of up to 2.
 RISING = 2.5
@@ -180,12 +180,12 @@ class _Classes:
     scatter: Array  # (n,): relative variance of the energy between patches
     pixels: Array  # (n,): number of pixels covered
     quietest: NDArray[np.bool_]  # (n,): whether the class is the quietest of its level
+    oriented: Array  # (n,): log ratio of the energies along rows and columns, of the quietest
 
     def without_rounding(self, step: float) -> _Classes:
         """Return the classes without the noise from rounding values to steps."""
-        return replace(
-            self, energies=np.maximum(self.energies - step**2 / 12, 0.05 * self.energies)
-        )
+        energies = np.maximum(self.energies - step**2 / 12, 0.05 * self.energies)
+        return replace(self, energies=energies)
 
     def are_counts(self, step: float, black: float) -> bool:
         """Whether values are counts: variance equals mean, or exceeds it at a few levels."""
@@ -232,11 +232,8 @@ def measure_laws(
     counted = step > 0 and bool(known) and all(one.are_counts(step, black) for one in known)
     rounded = 0.0 if counted else step
     found = [classes and classes.without_rounding(rounded) for classes in found]
-    n_blurs = HARDLY_BLURRED + 1 if is_white else len(BLURS)
-    fits = [
-        [_Fit(classes, blur, NOT_CUT) for blur in range(n_blurs)] if classes else []
-        for classes in found
-    ]
+    blurs = range(HARDLY_BLURRED + 1 if is_white else len(BLURS))
+    fits = [[_Fit(one, blur, NOT_CUT) for blur in blurs] if one else [] for one in found]
     evidence = np.sum([[fit.evidence for fit in own] for own in fits if own], axis=0)
     blur = int(np.argmax(evidence))
     counted &= blur <= HARDLY_BLURRED  # Pixels do not share the noise of counts.
@@ -337,19 +334,17 @@ class _Fit:
         dark, light = (float(np.exp(weights @ np.log(x))) for x in (darks, lights))
         middle = np.average(self.place, weights=classes.pixels)
         levels = np.log(darks + (lights - darks) * middle)
-        order = np.argsort(levels)
-        lowest = np.interp(LOW, np.cumsum(weights[order]), levels[order])
-        low = float(np.exp(lowest) / (dark + (light - dark) * middle))
-        unsure = (
-            weights @ np.square(levels - weights @ levels) + MISFIT[self.blur > HARDLY_BLURRED] ** 2
-        )
+        unsure = weights @ np.square(levels - weights @ levels)
+        unsure += MISFIT[self.blur > HARDLY_BLURRED] ** 2
         quiet = classes.quietest
         found = classes.energies[quiet] @ COEFFICIENTS / (noise @ COEFFICIENTS)
         law = dark + (light - dark) * self.place
-        seen = low * law[quiet] / found
-        # Deviation of the energies between patches, relative to that of white noise.
-        scatter = np.sqrt(classes.scatter[quiet] / EVEN)
-        uneven = float(np.quantile(scatter, 0.25))  # largest in the most even quarter of levels
+        energies, scatter = classes.energies[quiet], classes.scatter[quiet] / EVEN
+        uneven, most = scatter, AS_NOISE
+        if self.blur > HARDLY_BLURRED:
+            above = 1.0 - energies[:, -1:] / energies @ COEFFICIENTS / N_COEFFICIENTS
+            uneven, most = (scatter - 1.0) / np.maximum(above, LEAST_ABOVE) ** 2, MOST_UNEVEN
+        oriented = np.quantile(classes.oriented[quiet], 0.25)
         # A level whose energies scatter as little as white noise is noise, so the interval contains
         # the measured variance for nine in ten pixels of such levels. Other levels may be edges.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
@@ -359,14 +354,12 @@ class _Fit:
         unfit = misfit[order][np.searchsorted(shares, (1 - 2 * LOW) * shares[-1])]
         either_way = float(np.exp(max(norm.isf(LOW) * np.sqrt(unsure), unfit)))
         gain, rounding = (light - dark) / self.span, step**2 / 12
-        share = float(np.median(seen))
         return NoiseLaw(
             gain=gain,
             constant=dark - gain * self.low + rounding,
             blur=BLURS[self.blur],
             interval=(1.0 / either_way, either_way),
-            established=any(share >= least and uneven <= most for least, most in SURE)
-            or (uneven <= AS_NOISE and self.blur <= HARDLY_BLURRED),
+            established=bool(np.quantile(uneven, 0.25) <= most and oriented <= MOST_ORIENTED),
             clipped=self.ends != NOT_CUT,
             log_odds_flat=self.flat,
             log_odds_white=log_odds_white,
@@ -407,13 +400,18 @@ def _classes(pixels: NDArray[np.float32]) -> _Classes | None:
             means = bands[members].mean(axis=0, dtype=np.float64)
             # Weight the bands as if all had the same energy, whatever the spectrum of the noise.
             own = bands[members] @ (COEFFICIENTS / np.maximum(means, tiny)) / N_COEFFICIENTS
-            found.append((brightness[members].mean(), own.var(), last - first, quietest, *means))
+            lean = 0.0
+            if quietest:
+                lean = np.ptp(np.log([energy[np.ix_(members, one)].mean() + tiny for one in SIDES]))
+            row = brightness[members].mean(), own.var(), last - first, quietest, *means, lean
+            found.append(row)
             quietest = False
     if len(found) < FEWEST_CLASSES:
         return None
     table = np.array(found, np.float64)
     pixels_of = table[:, 2] * min(stride, WIDTH) ** 2
-    return _Classes(table[:, 0], table[:, 4:] + tiny, table[:, 1], pixels_of, table[:, 3] > 0)
+    levels, scatter, _, quietest = table[:, :4].T
+    return _Classes(levels, table[:, 4:-1] + tiny, scatter, pixels_of, quietest > 0, table[:, -1])
 
 
 def _ends(ascending: NDArray[np.floating]) -> NDArray[np.integer]:

@@ -28,8 +28,10 @@ TEXTURE_SD = 0.15  # deviation of texture's log spectrum from one with its slope
 BASIS = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
 COSINES = np.kron(BASIS, BASIS).T
 
-_SUM = np.add.outer(np.arange(WIDTH), np.arange(WIDTH)).ravel()
+_FIRST, _SECOND = np.indices((WIDTH, WIDTH)).reshape(2, -1)
+_SUM = _FIRST + _SECOND
 MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
+SIDES = [MEMBERS.any(axis=0) & side for side in (_FIRST > _SECOND, _FIRST < _SECOND)]
 COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = MEMBERS.sum(axis=1)
 N_COEFFICIENTS = int(COEFFICIENTS.sum())

@@ -145,8 +145,7 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
 def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) -> list[PageLaws]:
     """Return the noise laws of the pages; leave out pages whose noise cannot be measured.
 
-    `step` is the spacing of the values; brightness -`black` is no light. If the image certainly has
-    `white` noise, a law that plainly rises with brightness is certain, too.
+    `step` is the spacing of values, `white` whether noise is surely white; -`black` is no light.
     """
     found = []
     for page in pages:
@@ -155,8 +154,8 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
         measured = [law for law in laws if not law.is_of_nothing]
         if not measured or len(laws) < len(page):
             continue
-        sure = [law.established or (white and rises_far(law)) for law in measured]
-        certain = all(sure) and any(_shows(law, p, step) for law, p in zip(laws, page, strict=True))
+        certain = all(law.established for law in measured)
+        certain &= any(_shows(law, plane, step) for law, plane in zip(laws, page, strict=True))
         found.append(PageLaws(laws, certain, any(map(rises_far, measured)), odds))
     return found
 

@@ -74,6 +74,21 @@ def test_texture_has_no_law(name: str) -> None:
     assert not law_of(getattr(data, name)(), 1.0).established
 
 
+@pytest.mark.parametrize("kind", ["patchy", "along rows"])
+def test_even_texture_with_the_spectrum_of_blurred_noise_has_no_law(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    grain, strength, noise = rng.standard_normal((3, 256, 256))
+    texture = gaussian_filter(grain, 0.5)
+    if kind == "patchy":
+        strength = gaussian_filter(strength, 3)
+        texture *= np.exp(0.23 * strength / strength.std())
+    else:
+        texture = gaussian_filter(grain, (0.35, 0.65))
+    light = 120 + 40 * np.sin(np.arange(256) / 40)[:, np.newaxis]
+    picture = light + 12 * texture / texture.std() + 3 * noise
+    assert not law_of(picture).established
+
+
 def test_a_constant_picture_has_no_law_of_brightness() -> None:
     assert not law_of(np.random.default_rng(3).poisson(400.0, (128, 128))).rises
 
