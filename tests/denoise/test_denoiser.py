@@ -354,7 +354,7 @@ def test_the_first_bad_pixel_is_named() -> None:
         ({"quality": "best"}, "quality is 'best'"),
         ({"method": "poly"}, "method is 'poly'"),
         ({"content": "film"}, "content is 'film'"),
-        ({"method": "linear", "bandwidth": 4.0}, "bandwidth applies to the RBF kernel"),
+        ({"method": "linear", "bandwidth": 4.0}, "bandwidth has no effect with method linear"),
         ({"bandwidth": 0.0}, "bandwidth is 0; give a finite number of 0.1 or more"),
         ({"luma": -1}, "luma is -1"),
         ({"chroma": np.inf}, "chroma is inf"),

@@ -226,7 +226,11 @@ def test_floats_between_the_measured_squares_are_checked(
     ("denoiser", "options", "message"),
     [
         (GroupDenoiser(Options(noise="camera")), {}, "noise is 'camera', but a page of this size"),
-        (GroupDenoiser(Options(), region=(0, 0, 8, 8)), {}, "region cannot be used for a page of"),
+        (
+            GroupDenoiser(Options(), region=(0, 0, 8, 8)),
+            {},
+            "region cannot be used for so large a page",
+        ),
         (DRAFT, {"format": "png"}, "megapixels, which PNG cannot hold"),
     ],
 )
