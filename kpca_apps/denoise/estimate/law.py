@@ -342,7 +342,7 @@ class _Fit:
         energies, scatter = classes.energies[quiet], classes.scatter[quiet] / EVEN
         uneven, most = scatter, AS_NOISE
         if self.blur > HARDLY_BLURRED:
-            above = 1.0 - energies[:, -1:] / energies @ COEFFICIENTS / N_COEFFICIENTS
+            above = 1.0 - (energies[:, -1:] / energies) @ COEFFICIENTS / N_COEFFICIENTS
             uneven, most = (scatter - 1.0) / np.maximum(above, LEAST_ABOVE) ** 2, MOST_UNEVEN
         oriented = np.quantile(classes.oriented[quiet], 0.25)
         # A level whose energies scatter as little as white noise is noise, so the interval contains
