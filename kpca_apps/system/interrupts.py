@@ -34,7 +34,7 @@ def interrupts_held(*, drop: bool = False) -> Iterator[None]:
         return
     before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
     held: list[int] = []
-    # Child processes inherit the mask. Threads of libraries may still receive the signals.
+    # Child processes inherit this thread's mask. Other threads lack it: replace handlers, too.
     for number in before:
         signal.signal(number, signal.SIG_IGN if drop else lambda number, _: held.append(number))
     has_mask = hasattr(signal, "pthread_sigmask")

@@ -400,13 +400,13 @@ class Kept:
         return future
 
     def renew(self) -> None:
-        """Resend the shared arguments later, as they may be lost with all workers."""
+        """Send the shared arguments again with the next part: workers that had them may be lost."""
         self._sent = None
 
 
 @dataclass
 class _Flight(Generic[Part, Result]):
-    """The submitted parts, and their repetition after workers are lost."""
+    """The submitted parts; parts that are lost with a worker are submitted again."""
 
     workers: Workers
     task: _Task[Result]
@@ -437,7 +437,7 @@ class _Flight(Generic[Part, Result]):
         """Yield the results; a few parts are submitted ahead."""
         try:
             for number, part in enumerate(parts):
-                # Query the width each time, as workers may join.
+                # Ask each time how many parts the workers can process at once: workers may join.
                 while self.suspects or len(self.waiting) >= IN_FLIGHT * self.workers.width:
                     yield self._next()
                 self.waiting.append((number, part, self._submit(number, part)))

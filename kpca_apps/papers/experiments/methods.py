@@ -122,7 +122,7 @@ def _fewer_rows() -> Outcome:
     """Compare components from fewer rows or features with components from Nystrom landmarks."""
     (X, kernel), m = _curved(), LANDMARKS
     subset = Rng(0).choice(N, size=100, replace=False)
-    # As in 6.3 (3,000 of 7,291 rows), rows outside the subset affect neither components nor mean.
+    # As in section 6.3 of the 1996 report, only the subset determines the components and the mean.
     part = components(kernel, X[subset], Q)
     same = _landmarks(X[subset], 100)
     patterns = fits.basic_patterns(gram_matrix(kernel, X), ALIKE)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 MAX_ALIKE = 3  # largest number of similar rows that the card of a row names
 N_PLACES = 4  # largest number of other positions named for a repeated odd cell
-N_ODD_CELLS = 5  # number of odd cells outside the folded section
+N_ODD_CELLS = 5  # number of odd cells that are visible before a section is opened
 MAX_RULES = 50
 MAX_PATTERNS = 8
 N_WARNINGS_ON_TOP = 2

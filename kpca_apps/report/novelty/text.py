@@ -101,7 +101,7 @@ def is_missing(text: str) -> bool:
 
 
 def file_of(row: RankedRow, file_column: str | None) -> str:
-    """Return the file that a row comes from; ``""`` if there is one file, or it is hidden."""
+    """Return a row's file; ``""`` if there is one file, or the column of files is hidden."""
     return dict(row.cells).get(file_column or "", "")
 
 
@@ -245,7 +245,7 @@ def standing(evaluations: Sequence[Evaluation], area: str) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """State the rank of our detector by both of `AREAS`, and name the baselines.
+    """State the rank of our detector among all methods, by each of the two areas of `AREAS`.
 
     A hint follows if the known outliers have low scores.
     """

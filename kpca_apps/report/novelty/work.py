@@ -39,7 +39,7 @@ FIELDS = (
 
 
 def by_field(rows: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the rows of `work_of` as lists, a list for each field."""
+    """Return the rows of `work_of` as a dict with a list for each field."""
     values = [values_of(row) for row in rows]
     return dict(zip(FIELDS, map(list, zip(*values, strict=True)), strict=True)) if values else {}
 
@@ -97,7 +97,7 @@ def work_of(
             },
             "odd": {place[name]: text for name, text in meant.items()},
             "near": [other.row for other in near],
-            # Actual values that are not among the cells of the row.
+            # Actual values in columns whose cells are not among the row's stored `cells`.
             "seen": {
                 place[r.column]: "" if is_missing(r.seen) else cut(r.seen, MAX_CELL)
                 for r in reasons

@@ -152,7 +152,7 @@ def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
 
 
 def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row has several units above columns of numbers, and no numbers or levels."""
+    """Whether a row has several units above columns of numbers, and nothing else above numbers."""
     given = {k: cell for k, cell in enumerate(first) if cell.casefold() not in MISSING_WORDS}
     measured, numbers = ({*measured_columns(rows, one)} for one in (is_measure, is_number_like))
     # Words may be above columns of text, and date patterns above columns of dates.
@@ -168,7 +168,7 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return False
     if not all(_TIME.fullmatch(given[k]) for k in of_dates & given.keys()):
         return False
-    # Two units above whole numbers may be data (codes), unless a column without unit is full below.
+    # Two units suffice if a column without unit is full below, or a column with unit has decimals.
     is_short = any(
         k not in given and all(row[k] for row in rows if any(row)) for k in range(len(first))
     )
@@ -272,7 +272,7 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
             is_above = is_joined or _stands_above(row, like)
             is_above = is_above or (is_title and not measured_columns(like))
             return place if is_alike and is_above else None
-        # A first row of `width` cells, enough of them filled, is the header: there is no title.
+        # Stop at a row of `width` cells, of which enough are filled: no title is above it.
         named = sum(map(bool, row))
         if width < 2 or (len(row) == width and (named >= _MOST_TITLE * width or not is_short)):
             return None
