@@ -48,7 +48,7 @@ Rng = np.random.default_rng
 
 
 def run_methods(data: PaperData) -> Outcome:
-    """Run the methods, one kind after another."""
+    """Run the papers' remaining methods, one kind after another."""
     with one_blas_thread():
         kinds = [_fewer_rows(), _iterations(), _clusters(), _spiral(), _classifiers()]
         kinds += [_on_components(), _preimages(), _kernels()]

@@ -58,7 +58,7 @@ def run_parabola(data: PaperData) -> Outcome:
 
 
 def _drawn(X: Matrix) -> tuple[Matrix, float]:
-    """Return eigenvalue shares (4, 3) by degree, and |correlation| of component 3 with noise."""
+    """Return shares of 3 eigenvalues by degree, and how component 3 of degree 2 follows the noise."""
     shares = np.zeros((len(JOURNAL), 3))
     for row, degree in enumerate(JOURNAL):
         fit = components(Polynomial(degree), X)
@@ -204,7 +204,7 @@ def errors(
 
 
 def scaled(subspace: KernelSubspace, *parts: Matrix) -> list[Matrix]:
-    """Return projections divided by the root mean square length of the first part.
+    """Return projections, divided by the root mean square length of rows of the first part.
 
     The SVM's C then does not depend on the size of the kernel.
     """

@@ -386,7 +386,7 @@ def law_text(law: NoiseLaw) -> str:
 
 
 def interval_text(laws: Sequence[NoiseLaw]) -> str:
-    """Format the interval of the variance relative to the law; for several channels, the widest."""
+    """Format the interval of variances over those of the noise laws, for all channels together."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
     if 0.99 <= low <= high <= 1.01:
         return "within 1 % of that"

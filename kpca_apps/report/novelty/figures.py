@@ -394,7 +394,7 @@ EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_r
 class ScreeningDrawings:
     """All figures of a screening, drawn once for the page and the folder of figures."""
 
-    plane: Drawing | None  # the figure outside the folded sections
+    plane: Drawing | None  # the figure that is visible before a section is opened
     folds: list[Fold]
     evaluations: list[list[Drawing]]
 

@@ -33,7 +33,7 @@ from kpca_apps.report.text import (
 )
 
 MAX_DIGITS = 12  # largest number of digits shown of the largest score
-MAX_ROWS = 100  # largest number of rows whose scores get distinct decimals, and of rows in a diff
+MAX_ROWS = 100  # largest number of rows whose scores are told apart, and of rows in a page's diff
 MAX_LISTED = 2_000  # largest number of ranked rows on a page
 MAX_NAMED = 3  # largest number of tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"

@@ -145,7 +145,7 @@ def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
         "row": cell.row,
         "fix": [cut(text, MAX_CELL) for text in (cell.column, cell.seen, cell.suggestion)],
     }
-    # Cells that occur in several rows are marked row by row, where the rows are listed.
+    # Only a cell of a single row gets a key: other cells are marked in the list of rows.
     key = result.lists.keys.get(cell.row)
     if key and not cell.more_rows:
         found["key"] = key

@@ -130,7 +130,7 @@ def spool_folder(*, folder: bool = True) -> TemporaryPath:
 
 
 def copy_folder() -> TemporaryPath:
-    """Return a temporary folder for the copy of a table, in the work folder if that is local."""
+    """Return a temporary folder for a table's copy, in `COPIES_IN` if that is a local folder."""
     place = COPIES_IN.get()
     if place is None or isinstance(place, StorePath):
         return spool_folder()

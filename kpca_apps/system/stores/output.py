@@ -40,7 +40,7 @@ _ANEW, _DEAD = 15.0, 60.0
 # Hash of this machine's name, and an identifier of this process, as process numbers recur.
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _PROCESS = secrets.token_hex(4)
-# Lists the files of an upload until run.json exists, so that the next run may replace them.
+# This object lists the files of an unfinished upload, so that the next run may replace them.
 _BEGUN = "run.json.partial"
 
 

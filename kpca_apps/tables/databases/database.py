@@ -149,7 +149,7 @@ def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> st
 def checked(
     selected: Selected, batches: Iterable[pa.RecordBatch], notes: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches without the last column of counts; at the end, add notes on conversions."""
+    """Yield batches without the column that counts dates; at the end, add notes on conversions."""
     names, cells = selected.names, selected.cells
     n_far, is_rounded = 0, [False] * len(cells)
     rounded = [k for k, cell in enumerate(cells) if cell.remark == "rounded"]
@@ -177,7 +177,7 @@ def checked(
 
 
 def named_schema(selected: Selected) -> pa.Schema:
-    """Return the schema without the unnamed column of counts; names may repeat."""
+    """Return the schema without the unnamed column that counts dates; names may repeat."""
     types = selected.schema.types[: len(selected.names)]
     return pa.schema([pa.field(*one) for one in zip(selected.names, types, strict=True)])
 

@@ -306,7 +306,7 @@ class DelimitedText:
         self._bad.leave_out(line, cause)
 
     def _advice_on_width(self, n_cells: int, line: int) -> str:
-        # If they are few, rows of one cell above wider rows may be a title.
+        # A few rows of one cell above wider rows may be a title.
         is_title = self._n_rows < (_MOST_TITLE if len(self.names) == 1 else 1)
         rows = self._layout.rows
         if is_title and 2 * sum(len(row) == n_cells for row in rows) > len(rows):

@@ -57,7 +57,7 @@ _WORDS, _NUMBERS = (
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
 _MOST_REMARKS = 10_000  # largest number of possible remarks, to bound memory
-_MOST_ALIKE, _FIRST_PAGES = 3, 2  # largest number of rows that repeat a remark, and of a first page
+_MOST_ALIKE, _FIRST_PAGES = 3, 2  # rows that may repeat a remark; page numbers begin at 1 or 2
 _RUN_BYTES = 300  # bytes per run of lines that are not data, with copies; measured on 1e6 runs
 
 
@@ -112,7 +112,7 @@ class Body:
         require_memory(_RUN_BYTES * len(runs) // 2, copies=1)
 
     def accept_short(self, cells: list[str], width: int, line: int, fault: str) -> bool:
-        """Pad a short row that may not be data; if it turns out as data, raise `fault` later."""
+        """Pad a short row that may not be data; if it is data after all, report `fault` later."""
         stripped = [cell.strip() for cell in cells]
         is_few = is_sparse(stripped, width) or re.search(_TOTAL, next(filter(None, stripped), ""))
         if not is_few or any(cells[width:]) or width < 2:
@@ -281,8 +281,8 @@ class Body:
     def _find_unusual(self, table: Table | PartedTable, known: set[int]) -> set[int]:
         """Return the lines of remarks that resemble no other cell of the first column.
 
-        If that column has codes, numbers or dates, a remark has words; if it has words, a remark is
-        known or has numbers. A short line may also continue the text of the row above.
+        If the column has codes, numbers or dates, a remark has words or numbers. If it has words,
+        a remark is a `known` line or has numbers. A short line may continue the row above.
         """
         texts = pl.Series(self.remarks.values(), dtype=pl.String)
         starts, forms = texts.str.extract(_FIRST_WORD), shapes_of(texts)
@@ -332,10 +332,10 @@ class Body:
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
-        # Line of a total (`found`), or other row with a label (`unmatched`) -> word, filled cells.
+        # Line of a total (`found`) or of another row labelled so -> label's word, filled columns.
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
-        is_bare = False  # whether the label of the last total has no further words
+        is_bare = False  # whether the last total's label is only the word for a total
         of_rows: set[bytes] = set()
         # Number of rows, and the sum of each column: over all rows, since the last total, since the
         # last label, and over labelled rows that are no totals.

@@ -38,8 +38,8 @@ class Layout:
     """The delimiter of a text, the position of its header, and its first rows."""
 
     delimiter: str  # one character, or `ONE_COLUMN`
-    tidy: Callable[[bytes], bytes]  # removes bars around lines, and spaces around cells
-    is_drawn: bool  # whether `tidy` makes rulers blank
+    tidy: Callable[[bytes], bytes]  # removes bars (|) around lines, and spaces around cells
+    is_drawn: bool  # whether `tidy` makes lines such as ----- blank
     start: int  # position of the header's first byte
     line: int  # line number of the header
     rows: list[list[str]]  # first rows, as stripped cells, from the first line that is not skipped
@@ -71,7 +71,7 @@ class Layout:
         place = found = None
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
-            # A title may hide the delimiter. Use the delimiter that finds the highest header,
+            # A title may hide the delimiter. Use the delimiter with the earliest line as header,
             # unless the current delimiter splits that line into as many cells as most rows.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
@@ -174,7 +174,7 @@ def _start_of_line(text: bytes, n_lines: int) -> int:
 def _tidier(
     lines: Sequence[bytes], delimiter: str, *, is_open: bool
 ) -> tuple[Callable[[bytes], bytes], bool]:
-    """Return a function that removes frames and spaces around cells, and whether it blanks rulers.
+    """Return a function that removes frames and spaces, and whether it blanks rulers (``-----``).
 
     A list with bars between cells has rulers, and may have bars at both ends of each line.
     """
