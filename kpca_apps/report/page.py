@@ -116,7 +116,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _sentence(parts: list[str]) -> Markup:
-    """Join the parts of a sentence; isolate the text direction of parts from a table.
+    """Join the parts of a sentence; isolate table texts, which may be written right to left.
 
     A short `Verbatim` part without spaces, such as a date, is not broken over lines.
     """

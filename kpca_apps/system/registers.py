@@ -10,8 +10,8 @@ itself mostly run in their scalar remainders there. A register is used like a nu
 
 `load` reads adjacent numbers of a C-contiguous float32 or float64 array of any dimension, by
 default eight; `each` repeats one number in all lanes. The operators +, -, * and / work per lane.
-Indices are not checked. `load`, `each` and `fill` take the number of lanes as a last argument, a
-constant multiple of 8. Registers of the processor then share the lanes; sums keep their order.
+Indices are not checked. The last argument of `load`, `each` and `fill`, a constant multiple of 8,
+sets the number of lanes, in several registers of the processor. The order of sums stays the same.
 """
 
 from __future__ import annotations

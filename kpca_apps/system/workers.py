@@ -383,9 +383,9 @@ class Kept:
         self._carried = set[int]()  # numbers of the parts that were sent with their data
 
     def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
-        """Return the future of a part's value, submitting it if missing or lost."""
+        """Return the future of a part's value; submit the part if the future is missing or lost."""
         future, part = self._futures[number], self._parts[number]
-        # Resubmit a pending value whose part was sent without data that its worker cannot read.
+        # With `carried`, workers cannot read the data: resubmit a pending part sent without them.
         good = (
             {"finished", "pending"} if carried is None or number in self._carried else {"finished"}
         )

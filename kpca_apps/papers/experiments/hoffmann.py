@@ -21,7 +21,7 @@ from kpca_apps.system.arrays import Matrix
 
 @dataclass(frozen=True)
 class _Set:
-    """A data set: figure, sigma, number of components, and number of noise rows, which come last.
+    """A data set: figure, sigma, number of components, number of noise rows (the last rows).
 
     Data sets with noise also have the kernel width of the one-class SVM.
     """

@@ -173,7 +173,7 @@ def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
 
 
 def _iterations() -> Outcome:
-    """Measure error and products with K of the power method and the kernel Hebbian algorithm."""
+    """Measure two methods, power and kernel Hebbian: their errors, and their products with K."""
     X, kernel = _curved()
     few = X[:300]
     pairs = fits.power_pairs(centred(gram_matrix(kernel, X)), 10, Rng(0))
@@ -352,7 +352,7 @@ def _diabetes() -> tuple[float, float]:
 
 
 def _preimages() -> Outcome:
-    """Show the images that components of digits represent, and locate moved signals."""
+    """Show the images that components of digits represent, and find positions of moved signals."""
     X = _digits()[0]
     subspace = components(_median_kernel(X), X, 8)
     learned, sides = learn_preimage(subspace, 1e-3), (-2.0, 2.0)

@@ -91,7 +91,7 @@ def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
-    """Return the ratio by number of components, and how many pre-images were run and restarted."""
+    """Return error ratios, linear over kernel PCA, and counts of pre-images: run, restarted."""
     train, noisy, truth = drawn(draw, sigma)
     kernel = components(RBF(1.0 / (D * 2.0 * sigma**2)), train, max(COUNTS))
     linear = components(Linear(), train, max(COUNTS))

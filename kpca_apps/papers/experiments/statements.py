@@ -137,7 +137,7 @@ def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -
 
 
 def _monomials() -> tuple[Claim, ...]:
-    """Judge the dimension and coefficients of the feature map of (x.y)^d (1996, 3 and B.1)."""
+    """Judge the size and weights of the feature map of (x.y)^d (1996 report, 3 and B.1)."""
     count = comb(256 + 5 - 1, 5)
     # The columns of degree 3 are x1^3, x1^2 x2, x1 x2^2 and x2^3.
     weight = float(monomials(np.ones((1, 2)), 3)[0, 1])

@@ -38,7 +38,7 @@ from kpca_apps.report.novelty.plane import column_plane
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
 from kpca_apps.report.text import count, in_prose, number, percent, plural
 
-Fold = tuple[str, str, list[Drawing]]  # folded section of a page: title, hint and figures
+Fold = tuple[str, str, list[Drawing]]  # section that a reader opens: title, hint and figures
 MARK_ROOM = 0.17  # share of the axes' width that a label such as "1 in 10,000" takes
 MAX_COMPONENTS = 40
 WIDE = 30.0  # ratio of variances above which their axis is logarithmic
@@ -375,8 +375,8 @@ def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: s
         )
 
 
-# The folded figures of a screening: a section's title and hint, and functions that draw its figures
-# or return None. The page and the folder of figures use this list.
+# Sections of figures that a reader opens: a section's title and hint, and functions that draw its
+# figures or return None. The page and the folder of figures use this list.
 SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | None], ...]], ...] = (
     (
         "Scores and threshold",

@@ -21,7 +21,7 @@ SIDES = {"above": " too high", "below": " too low", "": ""}
 
 
 def marks_of(result: ScreeningResult) -> dict[str, Any]:
-    """Return the marks of a page, and the names of the columns that form the keys of rows."""
+    """Return the user's marks on rows, and the names of the columns that form the keys of rows."""
     marks = []
     for one in result.lists.marks:
         mark = {"key": one.key, "mark": one.mark, "row": one.row}

@@ -46,7 +46,7 @@ class Cell:
     """The SQL expression that selects a column, and a remark on the column's conversion."""
 
     expression: str
-    remark: str = ""  # "seconds" (of an interval), "rounded" (to a float) or "finite" (date)
+    remark: str = ""  # "seconds" (intervals), "rounded" (to floats), "finite" (no other dates)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Database(ABC):
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
-    """Return a SELECT list: the cells, then the sum of the expression `count` over any dates."""
+    """Return a SELECT list: all cells, then the sum of `count` over columns of dates, if any."""
     parts = [cell.expression for cell in cells]
     pairs = zip(cells, aliases, strict=True)
     dates = [count.format(alias) for cell, alias in pairs if cell.remark == "finite"]

@@ -235,7 +235,7 @@ class DelimitedText:
                 except _BadRow:
                     if n_lines == 1:
                         raise
-                    # If another bad line follows in the same row, the quote is not closed.
+                    # This row's quote reaches another bad line, so it is probably never closed.
                     raise _BadRow(_OPEN_QUOTE) from None
 
         while not is_open and start < end:

@@ -296,13 +296,13 @@ class Body:
             above = of_rows[ends.to_numpy()] + 1
             is_data |= pl.Series(np.isin([*self.remarks], above)) & is_short & ~is_known
             is_data |= starts.is_in(others.str.extract(_FIRST_WORD).unique().drop_nulls().implode())
-            # A short line with a known word is a remark even if other cells are single words.
+            # A short line in `known` is a remark even if other cells are single words, too.
             is_formed_like = forms.is_in(shapes_of(others).unique().implode())
             is_data |= is_formed_like & ~(is_known & is_short)
             n += len(others)
             n_numbered += int(others.str.contains(r"\d").sum())
             n_worded += int(others.str.contains(_WORDS).sum())
-        # Texts repeated in rows of full width are levels, unless they are page numbers ("2 of 3").
+        # Texts repeated in rows of full width are categories, unless they number pages ("2 of 3").
         pages = texts.str.extract(r"^\D*(\d+)\D+\d+\D*$").cast(pl.Int64, strict=False)
         of_marks = pl.DataFrame({"text": texts, "start": starts, "page": pages})
         is_first = pl.col("page").min().over("start").fill_null(1) <= _FIRST_PAGES
@@ -320,7 +320,7 @@ class Body:
     def _find_totals(self, table: Table | PartedTable, last_line: int) -> None:
         """Remove totals: rows with a label such as "total" that sum up the rows above.
 
-        A single total must be the last row, and its label have no further words, as a customer may
+        A single total must be the last row and have no further word in its label, as a customer may
         be called "Total". A label without numbers may end a table with other totals. A row that
         does not sum up is removed, too, if it has the word and the filled columns of a total, and
         no row of data has these filled columns.
@@ -337,8 +337,8 @@ class Body:
         unmatched: dict[int, tuple[str | None, bytes]] = {}
         is_bare = False  # whether the last total's label is only the word for a total
         of_rows: set[bytes] = set()
-        # Number of rows, and the sum of each column: over all rows, since the last total, since the
-        # last label, and over labelled rows that are no totals.
+        # Number of rows, and the sum of each column: over all rows, over rows since the last total,
+        # over rows since the last label, and over labelled rows that are no totals.
         whole, block, since, called = np.zeros((4, 1 + len(formats)))
         for frame, lines in self._remaining_rows(table) if formats else ():
             values = [Column(frame[:, k]).read(format).values for k, format in formats.items()]

@@ -52,7 +52,7 @@ class Head:
     place: int  # position of the first row with names, among the sampled rows
     names: list[str] | None  # names of the columns; None if the first row is data
     below: dict[int, str] = field(default_factory=dict)  # position of a row -> its kind
-    # Whether names are words above numbers or dates, so that rows that repeat names are not data.
+    # Whether names are words above numbers or dates: then rows that repeat the names are not data.
     are_words: bool = False
 
 
@@ -141,7 +141,7 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether a row describes the columns: all cells are words, mostly phrases above numbers.
 
-    The first cell differs in form from the cells below; else the row may be missing values.
+    The first cell differs in form from those below; else the words may stand for missing values.
     """
     cells = [first[k] for k in measured_columns(rows, is_number_like)]
     are_words = len(cells) > 1 and all(map(_WORD.search, first)) and len({*first}) == len(first)
@@ -152,7 +152,7 @@ def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
 
 
 def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row has several units above columns of numbers, and nothing else above numbers."""
+    """Whether a row has several units above columns of numbers, and no other cell above numbers."""
     given = {k: cell for k, cell in enumerate(first) if cell.casefold() not in MISSING_WORDS}
     measured, numbers = ({*measured_columns(rows, one)} for one in (is_measure, is_number_like))
     # Words may be above columns of text, and date patterns above columns of dates.
@@ -182,8 +182,8 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     """Join the names in the first two rows, if the first row names groups of columns; else None.
 
     Within each group of two or more columns, the second row has distinct words or years. Either
-    these are the same in several groups, or no row but the second is empty below the first name.
-    With such empty cells, the second row may also have words for the answers to questions.
+    several groups share them, or in the first column only the second row is empty. If it is empty
+    there, the second row may also have words for the answers to questions.
     """
     first, second, *others = rows if len(rows) > 2 else [[""], [""]]
     if len(second) != len(first):

@@ -121,7 +121,7 @@ def sniff_delimiter(text: bytes) -> str:
 
 
 def _agreement(rows: Sequence[str], delimiter: str) -> float:
-    """Return the share of rows with the same number of delimiters; 0 if text may contain it."""
+    """Return the largest share of rows with equally many delimiters; 0 if these may be text."""
     counts = [row.count(delimiter) for row in rows]
     body = rows[1:] or rows
     if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):
