@@ -28,7 +28,7 @@ def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
     # A row x becomes a function f_x on the unit square, linear between pixel centres. The inner
     # product f_x.f_y is the midpoint sum of the integral (eq. 66-68, B.5; eq. 68 omits the factor):
     #     height width / q^2  sum_ij f_x((i - 1/2)/q, (j - 1/2)/q) f_y((i - 1/2)/q, (j - 1/2)/q).
-    # The kernel Polynomial(d) of the results is its power d.
+    # The kernel Polynomial(d) of two results is the power d of this inner product.
     return _mapped(X, _sampling(height, q), _sampling(width, q))
 
 
@@ -72,7 +72,7 @@ def iterated_gaussian(gamma: float, n_features: int) -> Scaled:
     The factor in front does not change components; it scales projections by its square root.
     """
     # int exp(-g |x - z|^2) exp(-g |z - y|^2) dz = (pi / (2 g))^(d/2) exp(-g/2 |x - y|^2), eq. 73.
-    # The mean over the rows, as in `iterated`, is not Gaussian.
+    # A mean over rows in place of R^d, as in `iterated`, is not Gaussian.
     return Scaled((np.pi / (2.0 * gamma)) ** (0.5 * n_features), RBF(0.5 * gamma))
 
 

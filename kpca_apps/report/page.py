@@ -60,7 +60,7 @@ def make_part(template: str, **context: Any) -> str:
 
 @cache
 def _bound_style() -> str:
-    """Return the style of pages, limited to elements of class `PART`; that class replaces the root.
+    """Return the style of pages, limited to elements of class `PART`, which replace the root.
 
     The class is repeated, to take priority over a notebook's style of tables and lists.
     """

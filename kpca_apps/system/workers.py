@@ -380,7 +380,7 @@ class Kept:
         self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
         self._futures: list[Any] = [None] * len(parts)
         self._sent: tuple[Any, ...] | None = None
-        self._carried = set[int]()  # numbers of the parts that were sent with their data
+        self._carried = set[int]()  # numbers of parts sent with their data, not only its place
 
     def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
         """Return the future of a part's value; submit the part if the future is missing or lost."""
@@ -423,7 +423,7 @@ class _Flight(Generic[Part, Result]):
         self.waiting: deque[tuple[int, Part, Any]] = deque()
         # parts that were running when a worker was lost
         self.suspects: deque[tuple[int, Part, Any]] = deque()
-        self.sent_carried = set[int]()  # numbers of the parts that were sent with their data
+        self.sent_carried = set[int]()  # numbers of parts sent with their data, not only its place
         self.distributed: Any = None
         self.given_up: tuple[type[BaseException], ...] = ()
         if self.workers.executor == "dask":

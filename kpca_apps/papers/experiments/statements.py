@@ -104,7 +104,7 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
     right = float(N * subspace.variances[0])
     about_mean = centred(K)
     smallest = float(np.abs(np.linalg.eigvalsh(about_mean)).min() / np.trace(about_mean))
-    # The report's formula has wrong indices: it needs as many new rows as fitted rows.
+    # Eq. (20) of Aguilera and Antonanzas fits only as many new rows as fitted rows (wrong indices).
     new = RBF(0.1)(X + 0.5, X)
     rows, columns, mean = new.mean(axis=1), K.mean(axis=0), K.mean()
     swapped = new - columns[:, None] - rows + mean

@@ -184,7 +184,7 @@ class HasNoise(Protocol):
 
 
 def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
-    """Return the laws by which an image's noise grows with brightness; empty if that is not sure."""
+    """Return the laws by which an image's noise surely grows with brightness; may be empty."""
     return image.evidence.laws if image.noise == "poisson" and image.evidence.is_law else ()
 
 
@@ -319,7 +319,7 @@ def _measured(image: ImageOutcome | TrialResult) -> str:
 
 
 def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
-    """State how the noise grows with brightness, if that is sure, and name the second-best model."""
+    """State how noise grows with brightness, if that is sure, and name the second-best model."""
     sentences, evidence = [], image.evidence
     if found := laws_of(image):
         laws = [law_text(law) for law in found]

@@ -72,8 +72,8 @@ def render_screening(
 ) -> str:
     """Render a screening as a self-contained page of at most about 1.5 MB, with figures `drawn`.
 
-    A page to send is for people who must not get the rows. Of these, it contains only the cells that
-    are reasons, and no keys, so its rows cannot be marked or opened.
+    A page to send is for people who must not get the rows. It contains only the cells it shows, and
+    no keys of the rows, so its rows cannot be marked or opened.
     """
     if is_to_send:
         # A note on what reveals hidden values would help a reader to infer these values.

@@ -33,7 +33,7 @@ from kpca_apps.report.text import (
 )
 
 MAX_DIGITS = 12  # largest number of digits shown of the largest score
-MAX_ROWS = 100  # most rows whose scores are told apart, and most rows in a diff of two screenings
+MAX_ROWS = 100  # most rows whose scores are kept distinct, and most rows in a diff of screenings
 MAX_LISTED = 2_000  # largest number of ranked rows on a page
 MAX_NAMED = 3  # largest number of tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"
@@ -69,7 +69,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     told_apart = scores[:MAX_ROWS]
     sizes = sorted(abs(v) for v in (*told_apart, threshold) if math.isfinite(v) and v)
     exponents = [math.floor(math.log10(size)) for size in sizes] or [0]
-    # Show three digits of the threshold and of the median score; the largest score has more.
+    # Show three digits of the threshold and of the median score; the largest may have more.
     typical, largest = exponents[len(exponents) // 2], exponents[-1]
     if math.isfinite(threshold) and threshold:
         typical = min(typical, math.floor(math.log10(abs(threshold))))

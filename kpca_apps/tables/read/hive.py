@@ -116,7 +116,7 @@ def _below(
 
 
 def refuse_folders_beside(folder: Path, suffixes: Collection[str]) -> None:
-    """Raise InputError if a folder of tables has a subfolder, which may contain rows, too."""
+    """Raise InputError if a folder of tables has a subfolder that is no table but may have rows."""
     for item in unhidden(folder):
         if item.is_dir() and item.suffix.lower() not in suffixes:
             raise InputError(

@@ -174,9 +174,9 @@ def _start_of_line(text: bytes, n_lines: int) -> int:
 def _tidier(
     lines: Sequence[bytes], delimiter: str, *, is_open: bool
 ) -> tuple[Callable[[bytes], bytes], bool]:
-    """Return a function that removes frames and spaces, and whether it blanks rulers (``-----``).
+    """Return a function that removes frames and spaces, and whether it blanks lines of dashes.
 
-    A list with bars between cells has rulers, and may have bars at both ends of each line.
+    A list with bars between cells has such lines, and may have bars at both ends of each line.
     """
     is_list = is_open and delimiter == "|"
     is_drawn = is_list and any(map(DRAWN_LINE.match, lines))
