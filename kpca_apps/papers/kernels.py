@@ -23,7 +23,7 @@ from kpca_apps.system.blas import one_blas_thread
 def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
     """Return images (n, height width) resampled at q x q points, ``(n, q^2)``.
 
-    Inner products keep their size as q changes; for height = width = q, they are of the pixels.
+    Inner products keep their size as q changes. If height = width = q, they equal those of pixels.
     """
     # A row x becomes a function f_x on the unit square, linear between pixel centres. The inner
     # product f_x.f_y is the midpoint sum of the integral (eq. 66-68, B.5; eq. 68 omits the factor):
@@ -48,7 +48,7 @@ def over_regions(
 ) -> Matrix:
     """Return the sum of a kernel over square regions, k = sum_i k(x_i, z_i), shape ``(n, m)``.
 
-    `Polynomial(d)` then correlates d pixels only within a region (eq. 71-72).
+    x_i are the pixels of x in region i: `Polynomial(d)` relates d pixels of one region (eq. 71-72).
     """
     pixels = np.arange(height * width).reshape(height, width)
     windows = np.lib.stride_tricks.sliding_window_view(pixels, (size, size))[::step, ::step]

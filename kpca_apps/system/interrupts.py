@@ -55,7 +55,7 @@ def heard_while(
     look: Callable[[], None] | None = None,
     give_up: Callable[[Future[T]], None] | None = None,
 ) -> T:
-    """Call a function that waits for a network in a thread, so that interrupts end the wait.
+    """Call, in a thread, a function that waits for a network, so that interrupts end the wait.
 
     Without a thread, Python would handle a signal only after the library returns. `look` is called
     before and during the wait, and may end the wait by raising an error. `give_up` receives the

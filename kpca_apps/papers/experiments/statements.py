@@ -1,6 +1,6 @@
 """Test statements of the papers, mostly on 60 rows of the plane with a Gaussian kernel.
 
-A misprinted formula counts as reproduced with a condition, the correction. A wrong sentence counts
+A misprinted formula counts as reproduced; the condition is its correction. A wrong sentence counts
 as not reproduced, and the stated reason is the correct sentence.
 """
 

@@ -245,8 +245,8 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
     """Return the position of a header below a title, among the first rows; None without a title.
 
     The header has as many cells as most rows. Its cells are names, or years or months, but no other
-    numbers. All rows above the header are remarks, blank, or at most half as wide. If the names are
-    above numbers, rows of another width may also be full.
+    numbers. All rows above the header are remarks, blank, or at most half filled. If the names are
+    above numbers, full rows above the header are allowed, too, but not of the header's width.
     """
     full = [place for place, row in enumerate(rows) if any(row)]
     below = [len(rows[place]) for place in full[len(full) // 2 :]]
