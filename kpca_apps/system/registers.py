@@ -66,7 +66,7 @@ for _operations, _instruction in (
 
 
 def _operation(typed: Any) -> Any:
-    """Declare a function whose LLVM code is generated, for calls in compiled code."""
+    """Declare a function that compiled code calls, and whose LLVM code is generated here."""
     return intrinsic(prefer_literal=True)(typed)
 
 

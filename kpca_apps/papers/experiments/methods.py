@@ -60,7 +60,7 @@ def run_methods(data: PaperData) -> Outcome:
 
 
 def _table(title: str, measured: str, counted: str, *rows: tuple[str, ...]) -> Table:
-    """Return a table of rows from `_row`: an error and a count for each of two methods."""
+    """Return a table whose rows (see `_row`) compare the errors and the counts of two methods."""
     heads = ("method", measured, "prefer", measured, f"{counted}, by it / by that")
     return Table(title, heads, rows)
 

@@ -249,7 +249,7 @@ def component_map(result: ScreeningResult) -> Drawing:
 
 
 def scree(result: ScreeningResult) -> Drawing:
-    """Draw the variances of the leading components, and the share of each that the model keeps."""
+    """Draw the variances of leading components, and the share of each variance the model keeps."""
     points = result.pictures.map
     figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
     variances, gains = points.variances[:MAX_COMPONENTS], points.gains[:MAX_COMPONENTS]

@@ -22,7 +22,7 @@ from kpca_apps.report.text import count, in_prose, percent, plural
 
 MANY = 60  # number of flagged rows above which marks shrink, to hide fewer rows
 MAX_MARK_NAME = 12  # largest number of characters of an identifier next to a mark
-SKEWED = 10.0  # an axis is logarithmic if the tail exceeds the median by this factor
+SKEWED = 10.0  # an axis is logarithmic if its 99.5 % quantile exceeds this many medians
 SPREAD = 0.28  # largest horizontal or vertical offset of marks from the position of their category
 DAY = 86_400.0  # seconds
 YEARS = (-719_162.0, 2_932_896.0)  # range of dates (years 1 to 9999), in days since 1970

@@ -31,7 +31,7 @@ def marks_of(result: ScreeningResult) -> dict[str, Any]:
     return {"format": MARKS_FORMAT, "columns": columns, "marks": marks}
 
 
-# Fields of a row in this order, 0 if empty. The names are written once for all rows.
+# Fields of a row, in this order; an empty field is 0. A page has their names only once.
 FIELDS = (
     "row", "line", "id", "key", "kind", "why", "major", "cells", "expected", "odd", "near", "seen",
     "group", "more",

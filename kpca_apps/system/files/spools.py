@@ -122,7 +122,7 @@ def remove_spools() -> None:
 
 
 def spool_folder(*, folder: bool = True) -> TemporaryPath:
-    """Return a private temporary folder, or a file."""
+    """Return a private temporary folder or, without `folder`, a file."""
     try:
         return private_path(_SPOOL, folder=folder)
     except OSError as error:

@@ -397,7 +397,7 @@ class Body:
             kept.append(pl.DataFrame({"label": labels, "key": others[0]}))
         rows = pl.concat(kept)
         starts, known = rows["label"].is_not_null(), rows["label"].drop_nulls()
-        # If blocks have a single row, the column may merely have empty cells.
+        # Blocks of a single row may instead be empty cells of an ordinary column.
         is_plain = starts[0] and not starts[-1] and not (starts & starts.shift(1)).any()
         is_plain = is_plain and len(known) >= _LEAST_BLOCKS and not known.is_duplicated().any()
         is_plain = is_plain and not any(map(is_measure, known))

@@ -194,7 +194,7 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     data = _rows_like(first, others)
     is_below = not second[0] and all(row[0] for row in [first, *data] if any(row))
     runs = [[*run] for label, run in groupby(range(len(first)), labels.__getitem__) if label]
-    # Below a question with a single column, the cell is empty or a word for the answer.
+    # If a question has a single column, the cell below it is empty or a word for the answer.
     alone = [second[run[0]] for run in runs if len(run) == 1]
     is_answer = [_ANSWER.fullmatch(cell) is not None for cell in filter(None, alone)]
     if is_below and all(is_answer) and any(map(_ANSWER.fullmatch, second)):
