@@ -23,12 +23,12 @@ from kpca_apps.system.blas import one_blas_thread
 def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
     """Return images (n, height width) resampled at q x q points, ``(n, q^2)``.
 
-    Inner products keep their size as q changes; for height = width = q, they are of the pixels.
+    Inner products keep their size as q changes. If height = width = q, they equal those of pixels.
     """
-    # A row becomes a function f on the unit square, linear between pixel centres. The inner product
-    # is the midpoint sum of the integral, and Polynomial(d) is (f_x.f_y)^d:
+    # A row x becomes a function f_x on the unit square, linear between pixel centres. The inner
+    # product f_x.f_y is the midpoint sum of the integral (eq. 66-68, B.5; eq. 68 omits the factor):
     #     height width / q^2  sum_ij f_x((i - 1/2)/q, (j - 1/2)/q) f_y((i - 1/2)/q, (j - 1/2)/q).
-    # Eq. 66-68 and B.5; eq. 68 is the sum, without the factor.
+    # The kernel Polynomial(d) of two results is the power d of this inner product.
     return _mapped(X, _sampling(height, q), _sampling(width, q))
 
 
@@ -48,7 +48,7 @@ def over_regions(
 ) -> Matrix:
     """Return the sum of a kernel over square regions, k = sum_i k(x_i, z_i), shape ``(n, m)``.
 
-    `Polynomial(d)` then correlates d pixels only within a region (eq. 71-72).
+    x_i are the pixels of x in region i: `Polynomial(d)` relates d pixels of one region (eq. 71-72).
     """
     pixels = np.arange(height * width).reshape(height, width)
     windows = np.lib.stride_tricks.sliding_window_view(pixels, (size, size))[::step, ::step]
@@ -72,7 +72,7 @@ def iterated_gaussian(gamma: float, n_features: int) -> Scaled:
     The factor in front does not change components; it scales projections by its square root.
     """
     # int exp(-g |x - z|^2) exp(-g |z - y|^2) dz = (pi / (2 g))^(d/2) exp(-g/2 |x - y|^2), eq. 73.
-    # Iterated over the distribution of rows, as in `iterated`, the result is not Gaussian.
+    # A mean over rows in place of R^d, as in `iterated`, is not Gaussian.
     return Scaled((np.pi / (2.0 * gamma)) ** (0.5 * n_features), RBF(0.5 * gamma))
 
 

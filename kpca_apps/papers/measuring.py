@@ -19,7 +19,7 @@ from kpca_apps.papers.figures import Contours, Curves
 from kpca_apps.system.arrays import Matrix
 
 GRID = 60  # number of grid points along each side
-SMOOTHING = 0.75  # pixels; gives USPS digits the pixel variance that Mika et al. (1998) state
+SMOOTHING = 0.75  # filter width in pixels; the pixel variance is then that of Mika et al. (1998)
 
 
 def components(kernel: Kernel, X: Matrix, n_components: int | None = None) -> KernelSubspace:

@@ -33,7 +33,7 @@ def all_experiments() -> dict[str, Experiment]:
     for row in read_table("experiments"):
         name, data = row["name"], tuple(row["data"].split())
         module = vars(import_module(f"{experiments.__name__}.{row['module']}"))
-        method = row["method"].format_map(module)  # uses constants of the module
+        method = row["method"].format_map(module)  # fill in constants of the module
         run = module[f"run_{name.replace('-', '_')}"]
         by_name[name] = Experiment(name, row["paper"], row["title"], data, run, method)
     return by_name

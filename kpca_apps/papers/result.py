@@ -104,7 +104,7 @@ class GalleryResult:
     reproductions: tuple[Reproduction, ...]
     command: str = ""  # the command that reproduces the result
     versions: dict[str, str] = field(default_factory=dict)
-    elsewhere: tuple[Place, ...] = ()  # parts not shown; empty for a partial run
+    elsewhere: tuple[Place, ...] = ()  # parts of papers shown in other places; empty if partial
     references: tuple[Reference, ...] = ()
 
     @property

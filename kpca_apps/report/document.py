@@ -20,7 +20,7 @@ Fields = tuple[tuple[type, Collection[str]], ...]
 
 @dataclass(frozen=True)
 class Part:
-    """An object in a document without some fields of its dataclass, or with additional keys."""
+    """An object in a document. It may lack fields of its dataclass, or have additional keys."""
 
     name: str
     what: str

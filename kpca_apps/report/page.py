@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_SENTENCE = 400  # largest number of characters of a warning or setting
 LONGEST_WORD = 20  # largest number of characters of a word that fits into a title on a phone
-PART = ".kpca-screening"  # CSS class of a part in another page; the style applies only inside
+PART = ".kpca-screening"  # CSS class of a report inside another page; limits our style to it
 # How Jupyter, VS Code, Colab and documentation sites mark a light or dark theme.
 LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'
 DARK = (
@@ -60,7 +60,7 @@ def make_part(template: str, **context: Any) -> str:
 
 @cache
 def _bound_style() -> str:
-    """Limit the style of pages to the class of a part, which takes the place of the page's root.
+    """Return the style of pages, limited to elements of class `PART`, which replace the root.
 
     The class is repeated, to take priority over a notebook's style of tables and lists.
     """
@@ -116,7 +116,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _sentence(parts: list[str]) -> Markup:
-    """Join the parts of a sentence; isolate the text direction of parts from a table.
+    """Join the parts of a sentence; isolate table texts, which may be written right to left.
 
     A short `Verbatim` part without spaces, such as a date, is not broken over lines.
     """

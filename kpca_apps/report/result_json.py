@@ -145,7 +145,7 @@ def result_to_json(result: Result) -> str:
 
 
 def to_json(document: Document, content: Mapping[str, Any]) -> str:
-    """Format a document of a kind as JSON, preceded by its header."""
+    """Format a document's header and content as JSON."""
     # Indent with msgspec, as the json module would write long lists in slow Python.
     found = plain({**document.head, **content})
     text = json.dumps(found, sort_keys=True, ensure_ascii=False, allow_nan=False)

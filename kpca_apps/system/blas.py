@@ -15,7 +15,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 from kpca_apps.system.interrupts import interrupts_held
 
 # The libraries have one thread count per process, so the limit applies to the whole process, until
-# all callers have left. Each caller is listed with its thread.
+# all callers have left. `_INSIDE` lists each caller with its thread.
 _LOCK, _LIMIT = Lock(), list[Any]()
 _INSIDE: dict[object, int] = {}
 
@@ -41,7 +41,7 @@ def one_blas_thread() -> Iterator[None]:
     finally:
         try:
             _leave(me)
-        # Leave again after an interrupt: deferring interrupts on every call would cost too much.
+        # If an interrupt stopped `_leave`, repeat it; deferring interrupts costs too much here.
         except BaseException:
             _leave(me)
             raise

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def dask_client(n_workers: int | None, scheduler: str | Any | None, opened: ExitStack) -> Any:
-    """Return a client with at least one worker, of a scheduler or a new local cluster.
+    """Return a client of a scheduler or of a new local cluster, with at least one worker.
 
     An existing client is returned as is. ``opened`` collects what to close, also after an error.
     Raises ConfigError if Dask is not installed, RefusedError if the scheduler does not answer or

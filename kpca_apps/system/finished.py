@@ -43,7 +43,7 @@ _COPY_FOLDER, _COPY = re.compile(rf"{_COPIES}[0-9a-f]{{16}}"), re.compile(r"[0-9
 
 @dataclass
 class FinishedParts:
-    """Files of finished parts, in a separate folder."""
+    """Files with the results of finished parts, in a folder of their own."""
 
     folder: Path
     used: set[Path] = field(default_factory=set)

@@ -34,7 +34,7 @@ def interrupts_held(*, drop: bool = False) -> Iterator[None]:
         return
     before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
     held: list[int] = []
-    # Child processes inherit the mask. Threads of libraries may still receive the signals.
+    # Child processes inherit this thread's mask. Other threads lack it: replace handlers, too.
     for number in before:
         signal.signal(number, signal.SIG_IGN if drop else lambda number, _: held.append(number))
     has_mask = hasattr(signal, "pthread_sigmask")
@@ -55,7 +55,7 @@ def heard_while(
     look: Callable[[], None] | None = None,
     give_up: Callable[[Future[T]], None] | None = None,
 ) -> T:
-    """Call a function that waits for a network in a thread, so that interrupts end the wait.
+    """Call, in a thread, a function that waits for a network, so that interrupts end the wait.
 
     Without a thread, Python would handle a signal only after the library returns. `look` is called
     before and during the wait, and may end the wait by raising an error. `give_up` receives the

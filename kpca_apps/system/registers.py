@@ -10,8 +10,8 @@ itself mostly run in their scalar remainders there. A register is used like a nu
 
 `load` reads adjacent numbers of a C-contiguous float32 or float64 array of any dimension, by
 default eight; `each` repeats one number in all lanes. The operators +, -, * and / work per lane.
-Indices are not checked. A constant last argument of `load`, `each` and `fill`, a multiple of 8,
-sets the number of lanes, of several processor registers; the order of sums is the same.
+Indices are not checked. The last argument of `load`, `each` and `fill`, a constant multiple of 8,
+sets the number of lanes, in several registers of the processor. The order of sums stays the same.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ for _operations, _instruction in (
 
 
 def _operation(typed: Any) -> Any:
-    """Declare a function whose LLVM code is generated, for calls in compiled code."""
+    """Declare a function that compiled code calls, and whose LLVM code is generated here."""
     return intrinsic(prefer_literal=True)(typed)
 
 

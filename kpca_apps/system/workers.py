@@ -380,12 +380,12 @@ class Kept:
         self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
         self._futures: list[Any] = [None] * len(parts)
         self._sent: tuple[Any, ...] | None = None
-        self._carried = set[int]()  # numbers of the parts that were sent with their data
+        self._carried = set[int]()  # numbers of parts sent with their data, not only its place
 
     def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
-        """Return the future of a part's value, submitting it if missing or lost."""
+        """Return the future of a part's value; submit the part if the future is missing or lost."""
         future, part = self._futures[number], self._parts[number]
-        # Resubmit a pending value whose part was sent without data that its worker cannot read.
+        # With `carried`, workers cannot read the data: resubmit a pending part sent without them.
         good = (
             {"finished", "pending"} if carried is None or number in self._carried else {"finished"}
         )
@@ -400,13 +400,13 @@ class Kept:
         return future
 
     def renew(self) -> None:
-        """Resend the shared arguments later, as they may be lost with all workers."""
+        """Send the shared arguments again with the next part: workers that had them may be lost."""
         self._sent = None
 
 
 @dataclass
 class _Flight(Generic[Part, Result]):
-    """The submitted parts, and their repetition after workers are lost."""
+    """The submitted parts; parts that are lost with a worker are submitted again."""
 
     workers: Workers
     task: _Task[Result]
@@ -423,7 +423,7 @@ class _Flight(Generic[Part, Result]):
         self.waiting: deque[tuple[int, Part, Any]] = deque()
         # parts that were running when a worker was lost
         self.suspects: deque[tuple[int, Part, Any]] = deque()
-        self.sent_carried = set[int]()  # numbers of the parts that were sent with their data
+        self.sent_carried = set[int]()  # numbers of parts sent with their data, not only its place
         self.distributed: Any = None
         self.given_up: tuple[type[BaseException], ...] = ()
         if self.workers.executor == "dask":
@@ -437,7 +437,7 @@ class _Flight(Generic[Part, Result]):
         """Yield the results; a few parts are submitted ahead."""
         try:
             for number, part in enumerate(parts):
-                # Query the width each time, as workers may join.
+                # Ask each time how many parts the workers can process at once: workers may join.
                 while self.suspects or len(self.waiting) >= IN_FLIGHT * self.workers.width:
                     yield self._next()
                 self.waiting.append((number, part, self._submit(number, part)))

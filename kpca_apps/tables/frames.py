@@ -51,7 +51,7 @@ _AS_TEXT = {
     "nested": NESTED,
     "bytes": "Bytes read as text",
 }
-# Types that one column may mix, such as int and float; a type belongs to the first that fits.
+# Families of types that one column may mix. A type belongs to the first family that fits.
 _FAMILIES = {
     "booleans": bool | np.bool_,
     "numbers": int | float | np.integer | np.floating | Decimal | Fraction,

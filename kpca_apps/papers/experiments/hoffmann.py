@@ -21,7 +21,7 @@ from kpca_apps.system.arrays import Matrix
 
 @dataclass(frozen=True)
 class _Set:
-    """A data set: figure, sigma, number of components, and number of noise rows, which come last.
+    """A data set: figure, sigma, number of components, number of noise rows (the last rows).
 
     Data sets with noise also have the kernel width of the one-class SVM.
     """
@@ -115,7 +115,7 @@ SMALL, LARGE = 0.3, 100.0  # values of sigma for the two limits in 4.2.2 and app
 
 
 def run_novelty_rates(data: PaperData) -> Outcome:
-    """Compare the AUC of novelty detection with three other methods, on cancer and the digit 0.
+    """Compare the AUC of kernel PCA with that of three other methods, on cancer and the digit 0.
 
     Cancer: trained on the first 200 benign rows; uniform noise of up to .05 breaks ties of
     integers. Digit 0: trained on 1,194 zeros of the training file, tested on all 2,007 test digits.

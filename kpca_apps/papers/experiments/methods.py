@@ -48,7 +48,7 @@ Rng = np.random.default_rng
 
 
 def run_methods(data: PaperData) -> Outcome:
-    """Run the methods, one kind after another."""
+    """Run the papers' remaining methods, one kind after another."""
     with one_blas_thread():
         kinds = [_fewer_rows(), _iterations(), _clusters(), _spiral(), _classifiers()]
         kinds += [_on_components(), _preimages(), _kernels()]
@@ -60,7 +60,7 @@ def run_methods(data: PaperData) -> Outcome:
 
 
 def _table(title: str, measured: str, counted: str, *rows: tuple[str, ...]) -> Table:
-    """Return a table of rows from `_row`: an error and a count for each of two methods."""
+    """Return a table whose rows (see `_row`) compare the errors and the counts of two methods."""
     heads = ("method", measured, "prefer", measured, f"{counted}, by it / by that")
     return Table(title, heads, rows)
 
@@ -122,7 +122,7 @@ def _fewer_rows() -> Outcome:
     """Compare components from fewer rows or features with components from Nystrom landmarks."""
     (X, kernel), m = _curved(), LANDMARKS
     subset = Rng(0).choice(N, size=100, replace=False)
-    # As in 6.3 (3,000 of 7,291 rows), rows outside the subset affect neither components nor mean.
+    # As in section 6.3 of the 1996 report, only the subset determines the components and the mean.
     part = components(kernel, X[subset], Q)
     same = _landmarks(X[subset], 100)
     patterns = fits.basic_patterns(gram_matrix(kernel, X), ALIKE)
@@ -173,7 +173,7 @@ def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
 
 
 def _iterations() -> Outcome:
-    """Measure error and products with K of the power method and the kernel Hebbian algorithm."""
+    """Measure two methods, power and kernel Hebbian: their errors, and their products with K."""
     X, kernel = _curved()
     few = X[:300]
     pairs = fits.power_pairs(centred(gram_matrix(kernel, X)), 10, Rng(0))
@@ -352,7 +352,7 @@ def _diabetes() -> tuple[float, float]:
 
 
 def _preimages() -> Outcome:
-    """Show the images that components of digits represent, and locate moved signals."""
+    """Show the images that components of digits represent, and find positions of moved signals."""
     X = _digits()[0]
     subspace = components(_median_kernel(X), X, 8)
     learned, sides = learn_preimage(subspace, 1e-3), (-2.0, 2.0)

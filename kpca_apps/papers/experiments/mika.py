@@ -91,7 +91,7 @@ def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
-    """Return the ratio by number of components, and how many pre-images were run and restarted."""
+    """Return error ratios, linear over kernel PCA, and counts of pre-images: run, restarted."""
     train, noisy, truth = drawn(draw, sigma)
     kernel = components(RBF(1.0 / (D * 2.0 * sigma**2)), train, max(COUNTS))
     linear = components(Linear(), train, max(COUNTS))
@@ -109,16 +109,16 @@ def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
-# Best numbers of components for linear and kernel PCA; ratio of their smallest distances.
+# The paper's best numbers of components, linear and kernel PCA, and ratio of smallest distances.
 BEST = {"Gaussian": (32, 512), "Speckle": (32, 256)}
 FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 
 SHOWN_COUNTS = (1, 4, 16, 64, 256, 1024)
-SHAPE = 4, 10, 16, 16  # shape of the pictures
+SHAPE = 4, 10, 16, 16  # 4 rows of 10 pictures of 16 x 16 pixels
 SHOWN = 150  # index of the digit shown: the first 3 among the test digits
 WITHIN = 0.05
 C = 0.5
-WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # measured on digits without smoothing
+WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # our factors on digits without smoothing
 
 
 def run_denoising_digits(data: PaperData) -> Outcome:

@@ -58,7 +58,7 @@ def run_parabola(data: PaperData) -> Outcome:
 
 
 def _drawn(X: Matrix) -> tuple[Matrix, float]:
-    """Return eigenvalue shares (4, 3) by degree, and |correlation| of component 3 with noise."""
+    """Return eigenvalue shares by degree; |correlation| of noise and component 3 of degree 2."""
     shares = np.zeros((len(JOURNAL), 3))
     for row, degree in enumerate(JOURNAL):
         fit = components(Polynomial(degree), X)
@@ -137,7 +137,7 @@ USPS = {
     1024: (np.nan, 4.9, 4.3, 4.4, 4.6, 4.8, 4.6),
     2048: (np.nan, 4.9, 4.2, 4.1, 4.0, 4.3, 4.4),
 }
-RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # degrees and component counts, raw digits
+RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # degrees, component counts: unsmoothed digits
 
 FITTED_ROWS = 3000
 TOLERANCE = {"degrees 1 to 5": 0.7, "degrees 6 and 7": 1.3}
@@ -204,7 +204,7 @@ def errors(
 
 
 def scaled(subspace: KernelSubspace, *parts: Matrix) -> list[Matrix]:
-    """Return projections divided by the root mean square length of the first part.
+    """Return projections, divided by the root mean square length of rows of the first part.
 
     The SVM's C then does not depend on the size of the kernel.
     """
@@ -257,7 +257,7 @@ def _judge(paper: Matrix, ours: Matrix, plain: dict[int, list[float]]) -> tuple[
 
 
 DEGREE, COMPONENTS = 3, 512
-LEAST_GAIN = 0.25  # per cent: five of the test digits
+LEAST_GAIN = 0.25  # percentage points: five of the 2,007 test digits
 MACHINE_C = (10.0, 2.0)
 SHIFTS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 

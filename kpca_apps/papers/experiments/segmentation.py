@@ -208,7 +208,7 @@ def estimated_sigma(X: Matrix) -> float:
 
 
 def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]]:
-    """Return Fig. 5, the errors on new test rows, and claims on its caption."""
+    """Return Fig. 5 with a curve for new test rows, and judge two claims of its caption."""
     few, both = np.arange(1, 15), np.array([*range(1, 15), *range(15, 101, 5)])
     linear, laplace = published.curve("linear", few), published.curve("Laplace", both)
     true = fresh.curve("Laplace", both)

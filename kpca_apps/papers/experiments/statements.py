@@ -1,6 +1,6 @@
 """Test statements of the papers, mostly on 60 rows of the plane with a Gaussian kernel.
 
-A misprinted formula counts as reproduced with a condition, the correction. A wrong sentence counts
+A misprinted formula counts as reproduced; the condition is its correction. A wrong sentence counts
 as not reproduced, and the stated reason is the correct sentence.
 """
 
@@ -104,7 +104,7 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
     right = float(N * subspace.variances[0])
     about_mean = centred(K)
     smallest = float(np.abs(np.linalg.eigvalsh(about_mean)).min() / np.trace(about_mean))
-    # The printed indices fit only if there are as many new rows as fitted rows.
+    # Eq. (20) of Aguilera and Antonanzas fits only as many new rows as fitted rows (wrong indices).
     new = RBF(0.1)(X + 0.5, X)
     rows, columns, mean = new.mean(axis=1), K.mean(axis=0), K.mean()
     swapped = new - columns[:, None] - rows + mean
@@ -137,7 +137,7 @@ def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -
 
 
 def _monomials() -> tuple[Claim, ...]:
-    """Judge the dimension and coefficients of the feature map of (x.y)^d (1996, 3 and B.1)."""
+    """Judge the size and weights of the feature map of (x.y)^d (1996 report, 3 and B.1)."""
     count = comb(256 + 5 - 1, 5)
     # The columns of degree 3 are x1^3, x1^2 x2, x1 x2^2 and x2^3.
     weight = float(monomials(np.ones((1, 2)), 3)[0, 1])

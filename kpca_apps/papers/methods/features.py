@@ -73,10 +73,10 @@ def two_layer_machine(
 
 def component_moments(T: Matrix, order: int) -> Matrix:
     """Return the moments of order p, from 1 to 8, of projections (n, q): a tensor of q^p values."""
-    # In the span of the feature vectors C^p = 1/M sum_i phi~(x_i) o ... o phi~(x_i) (p factors, o
-    # the outer product) is given by its values on the components, 1/M sum_i prod_k t_{jk}(x_i). The
-    # second moments are the variances, other entries zero; the third and fourth measure deviation
-    # from a Gaussian. Scholkopf, Smola and Muller (1996), eq. 32-35.
+    # C^p = 1/M sum_i phi~(x_i) o ... o phi~(x_i) (p factors, o the outer product) is determined by
+    # its values on the components, 1/M sum_i prod_k t_{jk}(x_i). Of order 2, these are variances on
+    # the diagonal, else zero; those of order 3 and 4 measure deviation from a Gaussian. Scholkopf,
+    # Smola and Muller (1996), eq. 32-35.
     letters = "abcdefgh"[:order]
     terms = ",".join(f"z{letter}" for letter in letters)
     moments: Matrix = np.einsum(f"{terms}->{letters}", *[T] * order, optimize=True)
@@ -84,9 +84,10 @@ def component_moments(T: Matrix, order: int) -> Matrix:
 
 
 def projection_pursuit(subspace: KernelSubspace, X: Matrix, random_state: int) -> Matrix:
-    """Return the fitted rows along orthogonal directions of extreme kurtosis, ``(n, q)``.
+    """Return projections of the fitted rows on directions of extreme kurtosis, ``(n, q)``.
 
-    The directions are in the span of components scaled to unit variance, largest kurtosis first.
+    The directions are orthogonal in the span of components scaled to unit variance, with the
+    largest absolute kurtosis first.
     """
     # FastICA with the cubic contrast on components of unit variance: Hyvarinen (1999), Fast and
     # robust fixed-point algorithms for independent component analysis, IEEE Transactions on Neural
@@ -118,7 +119,7 @@ class FeatureMeans:
     def decision(self, X: Matrix) -> Matrix:
         """Return <phi(x), m> - |m|^2 / 2 for each mean, ``(n, k)``; a larger value is nearer.
 
-        For two classes, the second column minus the first is eq. (3.2) of the Spanish notes.
+        For two classes, the second column minus the first is eq. (3.2) of the Spanish course notes.
         """
         values: Matrix = self.kernel(X, self.points) @ self.gamma.T - 0.5 * self.norms
         return values

@@ -143,7 +143,7 @@ def mean_components(
 ) -> KernelSubspace:
     """Return the components of cluster means weighted by cluster ``sizes`` (m,).
 
-    Equal sizes give the unweighted version of the encyclopedia (section on large datasets).
+    Equal sizes give the unweighted version of the encyclopedia article on kernel PCA.
     """
     # The weighted covariance sum_j w_j (phi(m_j) - mean)(phi(m_j) - mean)', w_j the cluster's share
     # of rows and mean = sum_j w_j phi(m_j), has the eigenvalues of W^(1/2) K~ W^(1/2): the means
@@ -222,8 +222,8 @@ def parametrised_set(
 
     The search finds the local minimum nearest to ``start`` (m, p), whose rows should differ.
     """
-    # Expands components over few interpretable points z(theta), such as an image moved by theta or
-    # a curve of slope theta. Minimises over theta and beta
+    # Components become sums over few interpretable points z(theta), such as an image moved by theta
+    # or a curve of slope theta. Minimise over theta and beta
     #     sum_a rho_a,  rho_a = |V_a - sum_j beta_ja phi(z(theta_j))|^2.
     # For given points, beta solves linear equations, so L-BFGS searches over theta alone, with
     # numerical gradients. Scholkopf, Smola and Muller (1996), 4.5 and eq. 25-27.

@@ -41,7 +41,7 @@ MARKS = {
 OTHER = ("D", "green", "green")
 MOST_LAWS = 12  # largest number of images whose noise laws are drawn, to bound report sizes
 CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
-HEADROOM = 2.0  # points that exceed their law by this factor are drawn at the top of the axes
+HEADROOM = 2.0  # axes end at this multiple of a noise law or below; points above are at the top
 
 
 def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:

@@ -63,7 +63,7 @@ UNSET = {
     "bandwidth": "by the noise level",
 }
 PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")
-View = dict[str, Any]  # template variables of an object, as short texts
+View = dict[str, Any]  # what a template shows of one object, as short texts
 MAX_NAME = 200
 MAX_IMAGE_NOTES = 20
 SMALL, THUMB = 256, 80  # widths in CSS pixels: of a crop, of a picture in a list

@@ -41,7 +41,7 @@ KINDS = {
     "camera": "camera noise",
     "raw": "noise of the sensor (photons and readout)",
 }
-# Names of the channels that have laws, by number of laws; a channel without noise has no law.
+# Names of the channels that have noise laws, by number of laws; a channel without noise has none.
 CHANNELS = {1: ("",), 2: ("one colour", "another"), 3: ("red", "green", "blue")}
 MAX_NAMED = 3
 MOST_LIKELY = 1e6  # largest likelihood ratio that is written as a number
@@ -184,7 +184,7 @@ class HasNoise(Protocol):
 
 
 def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
-    """Return the laws by which an image's noise certainly grows with brightness; may be empty."""
+    """Return the laws by which an image's noise surely grows with brightness; may be empty."""
     return image.evidence.laws if image.noise == "poisson" and image.evidence.is_law else ()
 
 
@@ -319,7 +319,7 @@ def _measured(image: ImageOutcome | TrialResult) -> str:
 
 
 def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
-    """Describe how the noise certainly grows with brightness, and name the second-best model."""
+    """State how noise grows with brightness, if that is sure, and name the second-best model."""
     sentences, evidence = [], image.evidence
     if found := laws_of(image):
         laws = [law_text(law) for law in found]
@@ -386,7 +386,7 @@ def law_text(law: NoiseLaw) -> str:
 
 
 def interval_text(laws: Sequence[NoiseLaw]) -> str:
-    """Format the interval of the variance relative to the law; for several channels, the widest."""
+    """Format the interval of variances over those of the noise laws, for all channels together."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
     if 0.99 <= low <= high <= 1.01:
         return "within 1 % of that"

@@ -38,7 +38,7 @@ from kpca_apps.report.novelty.plane import column_plane
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
 from kpca_apps.report.text import count, in_prose, number, percent, plural
 
-Fold = tuple[str, str, list[Drawing]]  # folded section of a page: title, hint and figures
+Fold = tuple[str, str, list[Drawing]]  # section that a reader opens: title, hint and figures
 MARK_ROOM = 0.17  # share of the axes' width that a label such as "1 in 10,000" takes
 MAX_COMPONENTS = 40
 WIDE = 30.0  # ratio of variances above which their axis is logarithmic
@@ -187,7 +187,7 @@ def _elsewhere(result: ScreeningResult) -> str:
     }
     counts = {word: int(found.n_above[step]) for word, step in steps.items()}
     words = [word for word, n in counts.items() if n not in (0, n_flagged)]
-    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # shown nearby: same decimals
+    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # same decimals as in the list of rows
     texts, limit = scores_text([*(scores[steps[word]] for word in words), *listed], value)
     others = [
         f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "
@@ -249,7 +249,7 @@ def component_map(result: ScreeningResult) -> Drawing:
 
 
 def scree(result: ScreeningResult) -> Drawing:
-    """Draw the variances of the leading components, and the share of each that the model keeps."""
+    """Draw the variances of leading components, and the share of each variance the model keeps."""
     points = result.pictures.map
     figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
     variances, gains = points.variances[:MAX_COMPONENTS], points.gains[:MAX_COMPONENTS]
@@ -375,8 +375,8 @@ def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: s
         )
 
 
-# The folded figures of a screening: a section's title and hint, and functions that draw its figures
-# or return None. The page and the folder of figures use this list.
+# Sections of figures that a reader opens: a section's title and hint, and functions that draw its
+# figures or return None. The page and the folder of figures use this list.
 SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | None], ...]], ...] = (
     (
         "Scores and threshold",
@@ -394,7 +394,7 @@ EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_r
 class ScreeningDrawings:
     """All figures of a screening, drawn once for the page and the folder of figures."""
 
-    plane: Drawing | None  # the figure outside the folded sections
+    plane: Drawing | None  # the figure that is visible before a section is opened
     folds: list[Fold]
     evaluations: list[list[Drawing]]
 

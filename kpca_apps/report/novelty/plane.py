@@ -1,4 +1,4 @@
-"""The figure outside folded sections: rows by the two columns with the largest share of reasons."""
+"""The main figure: rows by the two columns that explain most of the scores of odd rows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kpca_apps.report.text import count, in_prose, percent, plural
 
 MANY = 60  # number of flagged rows above which marks shrink, to hide fewer rows
 MAX_MARK_NAME = 12  # largest number of characters of an identifier next to a mark
-SKEWED = 10.0  # an axis is logarithmic if the tail exceeds the median by this factor
+SKEWED = 10.0  # an axis is logarithmic if its 99.5 % quantile exceeds this many medians
 SPREAD = 0.28  # largest horizontal or vertical offset of marks from the position of their category
 DAY = 86_400.0  # seconds
 YEARS = (-719_162.0, 2_932_896.0)  # range of dates (years 1 to 9999), in days since 1970
 
 
 def column_plane(result: ScreeningResult) -> Drawing | None:
-    """Draw rows by the two columns with the largest share of reasons, flagged rows on top."""
+    """Draw rows by the two columns that explain most of odd rows' scores, flagged rows on top."""
     plane = result.pictures.plane
     if plane is None:
         return None
@@ -50,7 +50,7 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     dots = axes.plot(*inner[usual].T, "o", ms=3.4, mew=0, alpha=0.35, color=PALETTE["band"])
     place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
     named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
-    near = named[~plane.flagged[named]]  # the highest-ranked rows that are not flagged
+    near = named[~plane.flagged[named]]  # named rows that are not flagged
     order = by_rank(plane.rank)
     flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
     upwards = flagged[::-1]  # draw the oddest row last, so that it is on top
@@ -126,7 +126,7 @@ def _place_on(
 
 
 def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Move points (n, 2) beyond the axes to the rim; return which moved, and to which side."""
+    """Return points (n, 2), moved to the rim if beyond the axes, and the side (n, 4) of each."""
     low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
     below, above = places < low, places > high
     sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])

@@ -12,7 +12,7 @@ WIDTH = 200.0  # width of the drawing, in SVG units
 HEIGHT = 30.0
 BASE = 27.0  # vertical position of the baseline of bands and bars
 MARGIN = 8.0  # room for half a mark at each end
-MAX_STRETCH = 1.0  # largest extension of the axis to reach a value, in widths of the band
+MAX_STRETCH = 1.0  # largest extension of the axis at each end, over the histogram's width
 
 
 class Mark(NamedTuple):

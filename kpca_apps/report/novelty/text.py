@@ -33,7 +33,7 @@ from kpca_apps.report.text import (
 )
 
 MAX_DIGITS = 12  # largest number of digits shown of the largest score
-MAX_ROWS = 100  # largest number of rows whose scores get distinct decimals, and of rows in a diff
+MAX_ROWS = 100  # most rows whose scores are kept distinct, and most rows in a diff of screenings
 MAX_LISTED = 2_000  # largest number of ranked rows on a page
 MAX_NAMED = 3  # largest number of tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"
@@ -69,7 +69,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     told_apart = scores[:MAX_ROWS]
     sizes = sorted(abs(v) for v in (*told_apart, threshold) if math.isfinite(v) and v)
     exponents = [math.floor(math.log10(size)) for size in sizes] or [0]
-    # Show three digits of the threshold and of a typical score, as the largest may be far larger.
+    # Show three digits of the threshold and of the median score; the largest may have more.
     typical, largest = exponents[len(exponents) // 2], exponents[-1]
     if math.isfinite(threshold) and threshold:
         typical = min(typical, math.floor(math.log10(abs(threshold))))
@@ -101,7 +101,7 @@ def is_missing(text: str) -> bool:
 
 
 def file_of(row: RankedRow, file_column: str | None) -> str:
-    """Return the file that a row comes from; ``""`` if there is one file, or it is hidden."""
+    """Return a row's file; ``""`` if there is one file, or the column of files is hidden."""
     return dict(row.cells).get(file_column or "", "")
 
 
@@ -162,7 +162,7 @@ def headline(result: ScreeningResult) -> list[str]:
 
 
 def too_few(result: ScreeningResult) -> str:
-    """State that the reference has too few rows for the rule to flag any; else return ""."""
+    """State that there are too few reference rows for the rule to flag a row; else return ""."""
     rule, setting = result.threshold.rule, result.threshold.setting
     if math.isfinite(result.threshold.value) or not result.threshold.n_calibration:
         return ""
@@ -245,7 +245,7 @@ def standing(evaluations: Sequence[Evaluation], area: str) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """State the rank of our detector by both of `AREAS`, and name the baselines.
+    """State the rank of our detector among all methods, by each of the two areas of `AREAS`.
 
     A hint follows if the known outliers have low scores.
     """

@@ -21,7 +21,7 @@ SIDES = {"above": " too high", "below": " too low", "": ""}
 
 
 def marks_of(result: ScreeningResult) -> dict[str, Any]:
-    """Return the marks of a page, and the names of the columns that form the keys of rows."""
+    """Return the user's marks on rows, and the names of the columns that form the keys of rows."""
     marks = []
     for one in result.lists.marks:
         mark = {"key": one.key, "mark": one.mark, "row": one.row}
@@ -31,7 +31,7 @@ def marks_of(result: ScreeningResult) -> dict[str, Any]:
     return {"format": MARKS_FORMAT, "columns": columns, "marks": marks}
 
 
-# Fields of a row in this order, 0 if empty. The names are written once for all rows.
+# Fields of a row, in this order; an empty field is 0. A page has their names only once.
 FIELDS = (
     "row", "line", "id", "key", "kind", "why", "major", "cells", "expected", "odd", "near", "seen",
     "group", "more",
@@ -39,7 +39,7 @@ FIELDS = (
 
 
 def by_field(rows: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the rows of `work_of` as lists, a list for each field."""
+    """Return the rows of `work_of` as a dict with a list for each field."""
     values = [values_of(row) for row in rows]
     return dict(zip(FIELDS, map(list, zip(*values, strict=True)), strict=True)) if values else {}
 
@@ -97,7 +97,7 @@ def work_of(
             },
             "odd": {place[name]: text for name, text in meant.items()},
             "near": [other.row for other in near],
-            # Actual values that are not among the cells of the row.
+            # Actual values in columns whose cells are not among the row's stored `cells`.
             "seen": {
                 place[r.column]: "" if is_missing(r.seen) else cut(r.seen, MAX_CELL)
                 for r in reasons
@@ -145,7 +145,7 @@ def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
         "row": cell.row,
         "fix": [cut(text, MAX_CELL) for text in (cell.column, cell.seen, cell.suggestion)],
     }
-    # Cells that occur in several rows are marked row by row, where the rows are listed.
+    # Only a cell of a single row gets a key: other cells are marked in the list of rows.
     key = result.lists.keys.get(cell.row)
     if key and not cell.more_rows:
         found["key"] = key

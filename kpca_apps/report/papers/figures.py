@@ -33,8 +33,8 @@ GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 N_LEVELS = 10
 MAX_DOTS = 150  # largest number of rows under the contour lines of a panel
 COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
-# Cap style of a short line, and the line's length as a share of the panel's width. The results,
-# dots, squares and dashes, distinguish groups without colour.
+# Short lines that distinguish groups without colour, as dots, squares and dashes: cap style, and
+# length as a share of the panel's width.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
 FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # page and figure widths in inches; a row has three figures
 SQUARISH = 1.18

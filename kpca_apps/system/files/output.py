@@ -80,7 +80,7 @@ class ResultFolder(ABC):
 
     @abstractmethod
     def _begun(self) -> TemporaryPath:
-        """Return a temporary folder; raise if it cannot be made, or not be moved to the target."""
+        """Return a temporary folder; raise if that fails, or if the target cannot be replaced."""
 
     @abstractmethod
     def _swap(self, building: Path) -> None:

@@ -122,7 +122,7 @@ def remove_spools() -> None:
 
 
 def spool_folder(*, folder: bool = True) -> TemporaryPath:
-    """Return a private temporary folder, or a file."""
+    """Return a private temporary folder or, without `folder`, a file."""
     try:
         return private_path(_SPOOL, folder=folder)
     except OSError as error:
@@ -130,7 +130,7 @@ def spool_folder(*, folder: bool = True) -> TemporaryPath:
 
 
 def copy_folder() -> TemporaryPath:
-    """Return a temporary folder for the copy of a table, in the work folder if that is local."""
+    """Return a temporary folder for a table's copy, in `COPIES_IN` if that is a local folder."""
     place = COPIES_IN.get()
     if place is None or isinstance(place, StorePath):
         return spool_folder()

@@ -35,12 +35,12 @@ from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 from kpca_apps.system.stores.buckets import PROBE, Place, place_of
 
 RUNS = ".kpca-runs"  # folder of objects that mark active runs
-# seconds between rewrites, and seconds without a rewrite after which a run counts as killed
+# A run rewrites its mark every `_ANEW` s; after `_DEAD` s without that, it counts as killed.
 _ANEW, _DEAD = 15.0, 60.0
 # Hash of this machine's name, and an identifier of this process, as process numbers recur.
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _PROCESS = secrets.token_hex(4)
-# Lists the files of an upload until run.json exists, so that the next run may replace them.
+# This object lists the files of an unfinished upload, so that the next run may replace them.
 _BEGUN = "run.json.partial"
 
 

@@ -41,7 +41,7 @@ class Address:
 
     kind: str  # "PostgreSQL", "SQLite" or "DuckDB"
     uri: str  # URI without the name of a table
-    path: str  # file of SQLite and DuckDB; else empty
+    path: str  # file of an SQLite or DuckDB database; else empty
     table: TableName | None = None
     query: str | None = None  # query without a final semicolon
 

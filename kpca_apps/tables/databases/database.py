@@ -46,7 +46,7 @@ class Cell:
     """The SQL expression that selects a column, and a remark on the column's conversion."""
 
     expression: str
-    remark: str = ""  # "seconds" (of an interval), "rounded" (to a float) or "finite" (date)
+    remark: str = ""  # "seconds" (intervals), "rounded" (to floats), "finite" (no other dates)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Database(ABC):
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
-    """Return a SELECT list: the cells, then the sum of the expression `count` over any dates."""
+    """Return a SELECT list: all cells, then the sum of `count` over columns of dates, if any."""
     parts = [cell.expression for cell in cells]
     pairs = zip(cells, aliases, strict=True)
     dates = [count.format(alias) for cell, alias in pairs if cell.remark == "finite"]
@@ -149,7 +149,7 @@ def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> st
 def checked(
     selected: Selected, batches: Iterable[pa.RecordBatch], notes: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches without the last column of counts; at the end, add notes on conversions."""
+    """Yield batches without the column that counts dates; at the end, add notes on conversions."""
     names, cells = selected.names, selected.cells
     n_far, is_rounded = 0, [False] * len(cells)
     rounded = [k for k, cell in enumerate(cells) if cell.remark == "rounded"]
@@ -177,7 +177,7 @@ def checked(
 
 
 def named_schema(selected: Selected) -> pa.Schema:
-    """Return the schema without the unnamed column of counts; names may repeat."""
+    """Return the schema without the unnamed column that counts dates; names may repeat."""
     types = selected.schema.types[: len(selected.names)]
     return pa.schema([pa.field(*one) for one in zip(selected.names, types, strict=True)])
 

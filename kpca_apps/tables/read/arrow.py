@@ -45,7 +45,7 @@ _BATCH_ROWS = 1 << 16
 _COPIES = 2  # number of copies of a batch that are in memory at the same time
 _VIEWS = (pa.string_view(), pa.binary_view())
 _MOST_BYTES = 1 << 42  # largest size of a column in one batch: 2**31 rows of 2 kB
-_DICTIONARY, _BATCH = 2, 3  # codes of these types of messages
+_DICTIONARY, _BATCH = 2, 3  # codes of messages with a dictionary, or a batch of rows
 
 
 def _rows(path: Path) -> Rows:

@@ -235,7 +235,7 @@ class DelimitedText:
                 except _BadRow:
                     if n_lines == 1:
                         raise
-                    # If another bad line follows in the same row, the quote is not closed.
+                    # This row's quote reaches another bad line, so it is probably never closed.
                     raise _BadRow(_OPEN_QUOTE) from None
 
         while not is_open and start < end:
@@ -306,7 +306,7 @@ class DelimitedText:
         self._bad.leave_out(line, cause)
 
     def _advice_on_width(self, n_cells: int, line: int) -> str:
-        # If they are few, rows of one cell above wider rows may be a title.
+        # A few rows of one cell above wider rows may be a title.
         is_title = self._n_rows < (_MOST_TITLE if len(self.names) == 1 else 1)
         rows = self._layout.rows
         if is_title and 2 * sum(len(row) == n_cells for row in rows) > len(rows):

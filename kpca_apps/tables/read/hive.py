@@ -116,7 +116,7 @@ def _below(
 
 
 def refuse_folders_beside(folder: Path, suffixes: Collection[str]) -> None:
-    """Raise InputError for folders next to a folder's tables, as they may contain rows, too."""
+    """Raise InputError if a folder of tables has a subfolder that is no table but may have rows."""
     for item in unhidden(folder):
         if item.is_dir() and item.suffix.lower() not in suffixes:
             raise InputError(
@@ -153,7 +153,7 @@ def _is_day(text: str) -> bool:
 
 
 def with_values(frame: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
-    """Add the partition values of a file, a frame of one row, as columns to all of its rows."""
+    """Add the values of a file's partitions (a frame of one row) as columns to the file's rows."""
     return frame.with_columns(
         pl.lit(column[0], column.dtype).alias(column.name) for column in values.iter_columns()
     )

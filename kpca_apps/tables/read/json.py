@@ -345,7 +345,7 @@ def _checked(text: str, where: str) -> dict[str, Any]:
     try:
         record = _decode(text)
         if text.count("[") + text.count("{") > _MANY_LEVELS:
-            # The record must also stay below the recursion limit inside an array, and when written.
+            # In an array, and when written, the record must stay below the recursion limit, too.
             _decode(f"{'[' * _SPARE_LEVELS}{text}{']' * _SPARE_LEVELS}")
         if "\\u" in text and r"\ud" in text.lower():
             json.dumps(record, ensure_ascii=False).encode("utf-8")

@@ -57,7 +57,7 @@ _WORDS, _NUMBERS = (
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
 _MOST_REMARKS = 10_000  # largest number of possible remarks, to bound memory
-_MOST_ALIKE, _FIRST_PAGES = 3, 2  # largest number of rows that repeat a remark, and of a first page
+_MOST_ALIKE, _FIRST_PAGES = 3, 2  # rows that may repeat a remark; page numbers begin at 1 or 2
 _RUN_BYTES = 300  # bytes per run of lines that are not data, with copies; measured on 1e6 runs
 
 
@@ -112,7 +112,7 @@ class Body:
         require_memory(_RUN_BYTES * len(runs) // 2, copies=1)
 
     def accept_short(self, cells: list[str], width: int, line: int, fault: str) -> bool:
-        """Pad a short row that may not be data; if it turns out as data, raise `fault` later."""
+        """Pad a short row that may not be data; if it is data after all, report `fault` later."""
         stripped = [cell.strip() for cell in cells]
         is_few = is_sparse(stripped, width) or re.search(_TOTAL, next(filter(None, stripped), ""))
         if not is_few or any(cells[width:]) or width < 2:
@@ -281,8 +281,8 @@ class Body:
     def _find_unusual(self, table: Table | PartedTable, known: set[int]) -> set[int]:
         """Return the lines of remarks that resemble no other cell of the first column.
 
-        If that column has codes, numbers or dates, a remark has words; if it has words, a remark is
-        known or has numbers. A short line may also continue the text of the row above.
+        If the column has codes, numbers or dates, a remark has words or numbers. If it has words,
+        a remark is a `known` line or has numbers. A short line may continue the row above.
         """
         texts = pl.Series(self.remarks.values(), dtype=pl.String)
         starts, forms = texts.str.extract(_FIRST_WORD), shapes_of(texts)
@@ -296,13 +296,13 @@ class Body:
             above = of_rows[ends.to_numpy()] + 1
             is_data |= pl.Series(np.isin([*self.remarks], above)) & is_short & ~is_known
             is_data |= starts.is_in(others.str.extract(_FIRST_WORD).unique().drop_nulls().implode())
-            # A short line with a known word is a remark even if other cells are single words.
+            # A short line in `known` is a remark even if other cells are single words, too.
             is_formed_like = forms.is_in(shapes_of(others).unique().implode())
             is_data |= is_formed_like & ~(is_known & is_short)
             n += len(others)
             n_numbered += int(others.str.contains(r"\d").sum())
             n_worded += int(others.str.contains(_WORDS).sum())
-        # Texts repeated in rows of full width are levels, unless they are page numbers ("2 of 3").
+        # Texts repeated in rows of full width are categories, unless they number pages ("2 of 3").
         pages = texts.str.extract(r"^\D*(\d+)\D+\d+\D*$").cast(pl.Int64, strict=False)
         of_marks = pl.DataFrame({"text": texts, "start": starts, "page": pages})
         is_first = pl.col("page").min().over("start").fill_null(1) <= _FIRST_PAGES
@@ -320,7 +320,7 @@ class Body:
     def _find_totals(self, table: Table | PartedTable, last_line: int) -> None:
         """Remove totals: rows with a label such as "total" that sum up the rows above.
 
-        A single total must be the last row, and its label have no further words, as a customer may
+        A single total must be the last row and have no further word in its label, as a customer may
         be called "Total". A label without numbers may end a table with other totals. A row that
         does not sum up is removed, too, if it has the word and the filled columns of a total, and
         no row of data has these filled columns.
@@ -332,13 +332,13 @@ class Body:
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
-        # Line of a total (`found`), or other row with a label (`unmatched`) -> word, filled cells.
+        # Line of a total (`found`) or of another row labelled so -> label's word, filled columns.
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
-        is_bare = False  # whether the label of the last total has no further words
+        is_bare = False  # whether the last total's label is only the word for a total
         of_rows: set[bytes] = set()
-        # Number of rows, and the sum of each column: over all rows, since the last total, since the
-        # last label, and over labelled rows that are no totals.
+        # Number of rows, and the sum of each column: over all rows, over rows since the last total,
+        # over rows since the last label, and over labelled rows that are no totals.
         whole, block, since, called = np.zeros((4, 1 + len(formats)))
         for frame, lines in self._remaining_rows(table) if formats else ():
             values = [Column(frame[:, k]).read(format).values for k, format in formats.items()]
@@ -397,7 +397,7 @@ class Body:
             kept.append(pl.DataFrame({"label": labels, "key": others[0]}))
         rows = pl.concat(kept)
         starts, known = rows["label"].is_not_null(), rows["label"].drop_nulls()
-        # If blocks have a single row, the column may merely have empty cells.
+        # Blocks of a single row may instead be empty cells of an ordinary column.
         is_plain = starts[0] and not starts[-1] and not (starts & starts.shift(1)).any()
         is_plain = is_plain and len(known) >= _LEAST_BLOCKS and not known.is_duplicated().any()
         is_plain = is_plain and not any(map(is_measure, known))

@@ -52,7 +52,7 @@ class Head:
     place: int  # position of the first row with names, among the sampled rows
     names: list[str] | None  # names of the columns; None if the first row is data
     below: dict[int, str] = field(default_factory=dict)  # position of a row -> its kind
-    # Whether names are words above numbers or dates, so that rows that repeat names are not data.
+    # Whether names are words above numbers or dates: then rows that repeat the names are not data.
     are_words: bool = False
 
 
@@ -141,7 +141,7 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether a row describes the columns: all cells are words, mostly phrases above numbers.
 
-    The first cell differs in form from the cells below; else the row may be missing values.
+    The first cell differs in form from those below; else the words may stand for missing values.
     """
     cells = [first[k] for k in measured_columns(rows, is_number_like)]
     are_words = len(cells) > 1 and all(map(_WORD.search, first)) and len({*first}) == len(first)
@@ -152,7 +152,7 @@ def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
 
 
 def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row has several units above columns of numbers, and no numbers or levels."""
+    """Whether a row has several units above columns of numbers, and no other cell above numbers."""
     given = {k: cell for k, cell in enumerate(first) if cell.casefold() not in MISSING_WORDS}
     measured, numbers = ({*measured_columns(rows, one)} for one in (is_measure, is_number_like))
     # Words may be above columns of text, and date patterns above columns of dates.
@@ -168,7 +168,7 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return False
     if not all(_TIME.fullmatch(given[k]) for k in of_dates & given.keys()):
         return False
-    # Two units above whole numbers may be data (codes), unless a column without unit is full below.
+    # Two units suffice if a column without unit is full below, or a column with unit has decimals.
     is_short = any(
         k not in given and all(row[k] for row in rows if any(row)) for k in range(len(first))
     )
@@ -182,8 +182,8 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     """Join the names in the first two rows, if the first row names groups of columns; else None.
 
     Within each group of two or more columns, the second row has distinct words or years. Either
-    these are the same in several groups, or no row but the second is empty below the first name.
-    With such empty cells, the second row may also have words for the answers to questions.
+    several groups share them, or in the first column only the second row is empty. If it is empty
+    there, the second row may also have words for the answers to questions.
     """
     first, second, *others = rows if len(rows) > 2 else [[""], [""]]
     if len(second) != len(first):
@@ -194,7 +194,7 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     data = _rows_like(first, others)
     is_below = not second[0] and all(row[0] for row in [first, *data] if any(row))
     runs = [[*run] for label, run in groupby(range(len(first)), labels.__getitem__) if label]
-    # Below a question with a single column, the cell is empty or a word for the answer.
+    # If a question has a single column, the cell below it is empty or a word for the answer.
     alone = [second[run[0]] for run in runs if len(run) == 1]
     is_answer = [_ANSWER.fullmatch(cell) is not None for cell in filter(None, alone)]
     if is_below and all(is_answer) and any(map(_ANSWER.fullmatch, second)):
@@ -245,8 +245,8 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
     """Return the position of a header below a title, among the first rows; None without a title.
 
     The header has as many cells as most rows. Its cells are names, or years or months, but no other
-    numbers. All rows above the header are remarks, blank, or at most half as wide. If the names are
-    above numbers, rows of another width may also be full.
+    numbers. All rows above the header are remarks, blank, or at most half filled. If the names are
+    above numbers, full rows above the header are allowed, too, but not of the header's width.
     """
     full = [place for place, row in enumerate(rows) if any(row)]
     below = [len(rows[place]) for place in full[len(full) // 2 :]]
@@ -272,7 +272,7 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
             is_above = is_joined or _stands_above(row, like)
             is_above = is_above or (is_title and not measured_columns(like))
             return place if is_alike and is_above else None
-        # A first row of `width` cells, enough of them filled, is the header: there is no title.
+        # Stop at a row of `width` cells, of which enough are filled: no title is above it.
         named = sum(map(bool, row))
         if width < 2 or (len(row) == width and (named >= _MOST_TITLE * width or not is_short)):
             return None

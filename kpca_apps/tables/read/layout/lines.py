@@ -38,8 +38,8 @@ class Layout:
     """The delimiter of a text, the position of its header, and its first rows."""
 
     delimiter: str  # one character, or `ONE_COLUMN`
-    tidy: Callable[[bytes], bytes]  # removes bars around lines, and spaces around cells
-    is_drawn: bool  # whether `tidy` makes rulers blank
+    tidy: Callable[[bytes], bytes]  # removes bars (|) around lines, and spaces around cells
+    is_drawn: bool  # whether `tidy` makes lines such as ----- blank
     start: int  # position of the header's first byte
     line: int  # line number of the header
     rows: list[list[str]]  # first rows, as stripped cells, from the first line that is not skipped
@@ -71,7 +71,7 @@ class Layout:
         place = found = None
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
-            # A title may hide the delimiter. Use the delimiter that finds the highest header,
+            # A title may hide the delimiter. Use the delimiter with the earliest line as header,
             # unless the current delimiter splits that line into as many cells as most rows.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
@@ -121,7 +121,7 @@ def sniff_delimiter(text: bytes) -> str:
 
 
 def _agreement(rows: Sequence[str], delimiter: str) -> float:
-    """Return the share of rows with the same number of delimiters; 0 if text may contain it."""
+    """Return the largest share of rows with equally many delimiters; 0 if these may be text."""
     counts = [row.count(delimiter) for row in rows]
     body = rows[1:] or rows
     if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):
@@ -174,9 +174,9 @@ def _start_of_line(text: bytes, n_lines: int) -> int:
 def _tidier(
     lines: Sequence[bytes], delimiter: str, *, is_open: bool
 ) -> tuple[Callable[[bytes], bytes], bool]:
-    """Return a function that removes frames and spaces around cells, and whether it blanks rulers.
+    """Return a function that removes frames and spaces, and whether it blanks lines of dashes.
 
-    A list with bars between cells has rulers, and may have bars at both ends of each line.
+    A list with bars between cells has such lines, and may have bars at both ends of each line.
     """
     is_list = is_open and delimiter == "|"
     is_drawn = is_list and any(map(DRAWN_LINE.match, lines))
