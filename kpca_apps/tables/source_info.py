@@ -1,4 +1,4 @@
-"""The source of a table, in a module that imports fast, as results contain it."""
+"""The source of a table. The module imports fast, as modules of results import it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 LeftOut = tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
-_LISTED = 5  # largest number of runs of lines in a sentence
+_LISTED = 5  # largest number of runs of lines that a sentence lists
 REPEATED, DRAWN, TOTAL, FOOT = "repeated header", "drawn line", "total", "footer"
 UNMATCHED, BLANK, REMARK = "unmatched total", "blank line", "remark"
 COUNTED = (REPEATED, DRAWN, TOTAL, UNMATCHED, BLANK, REMARK)
@@ -33,7 +33,7 @@ class SourceInfo:
     key_columns: tuple[str, ...] = ()  # primary key of a database table
     renamed: tuple[tuple[str, str], ...] = ()  # (column, its original name), see `unique_names`
     # Lines of a text or rows of a sheet that are not data: kind, and the first and last line of
-    # each run. If there are several files, the kind follows the file's name.
+    # each run. In a table of several files, a kind reads "FILE: KIND".
     left_out: LeftOut = ()
 
     def left_out_text(self, title: str = "") -> str:

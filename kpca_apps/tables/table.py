@@ -58,7 +58,7 @@ _FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # start of year 1, in seconds sin
 
 DURATIONS, NESTED = "Durations read as seconds", "Lists and records read as text"
 
-# Reads the rows of a part, and their line numbers if the file has any; small when pickled.
+# A function that reads the rows of a part, and their line numbers if any; small when pickled.
 Load = Callable[[], tuple[pl.DataFrame, IntArray | None]]
 
 
@@ -115,7 +115,7 @@ class TablePart:
 
     @property
     def place(self) -> str:
-        """The rows of the original part, for messages."""
+        """The rows of the part, or of the `whole` that contains it, for messages."""
         whole = self.whole or self
         return f"rows {whole.start + 1:,} to {whole.stop:,}"
 
@@ -173,10 +173,10 @@ class Rows:
     """A stream of rows, as Arrow tables."""
 
     pieces: Iterator[pa.Table]
-    names: list[str]  # names of the columns, complete when the first piece is read
+    names: list[str]  # names of the columns; like `renamed`, complete when the first piece is read
     notes: list[str]  # notes on the rows, complete when the last piece is read
     has_lines: bool  # whether the last column contains line numbers
-    renamed: dict[str, str] = field(default_factory=dict)  # original names; complete with `names`
+    renamed: dict[str, str] = field(default_factory=dict)  # column -> its original name
 
 
 def part_size(n_columns: int) -> int:

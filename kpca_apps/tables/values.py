@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Words for a missing value, compared in lower case and stripped. Nothing is lost if a word is a
-# level ("none" for no garage), as missing text is a level. "0", "-1" and "999" are values.
+# Words for a missing value, compared in lower case and stripped. If such a word has a meaning
+# ("none" for no garage), nothing is lost: missing text is a level, too. "0" and "999" are values.
 MISSING_WORDS = frozenset(
     {"", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil", "none", "missing", "?", "-", "--", "."}
 )
@@ -90,7 +90,7 @@ _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|
 _MIN_NUMBERS = 10  # a column of fewer distinct numbers is a scale, with "don't know" as a level
 WITH_NUMBER = r"^[^#]*\d"  # a cell that matches cannot mean a missing value; "#REF!1" can
 MOST_TOKENS = 5  # largest number of different texts for missing values in a column of numbers
-_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # largest number/share of cells with one typing error
+_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # largest number/share of cells with the same mistake
 _LONGEST_UNIT = 40
 READS_AS = 0.9  # least share of readable cells in a column of numbers or of dates
 DECISIVE = 2  # least number of cells that decide a format; a single cell may be a typing error
@@ -295,7 +295,7 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
     is_several = letters.drop_nulls().n_unique() > (not is_sure)
     is_flag = is_several and 2 * len(letters) < len(numbers) < 2 * n_amounts
     unsure = [] if is_flag else ["a letter"]
-    # A trailing sign needs numbers with decimals: "1500-" may be a part number, and "19H" a seat.
+    # A minus, H or S is a sign only after decimals: "1500-" may be a part number, and "19H" a seat.
     is_quantity = "a minus behind" in known and varies
     for mark in ("a minus behind", "H or S")[is_quantity:]:
         amounts = short.filter(hits[mark]).str.contains(r"\d[.,]\d")
@@ -490,7 +490,7 @@ def number_pattern(decimal: str, thousands: str) -> str:
 
 
 def thousands_mark(format: NumberFormat) -> str:
-    """Return the thousands separator; by default, the point or comma that is not the decimal."""
+    """Return the thousands separator; by default, the point or comma that is no decimal mark."""
     return format.thousands or ("." if format.decimal == "," else ",")
 
 
@@ -846,7 +846,7 @@ class Column:
     def written_as(self, known: ValueFormat) -> tuple[ValueFormat, int]:
         """Return the format to use for this column, and how many more cells it reads than `known`.
 
-        The result is `known`, unless a format with another order reads more cells.
+        The result is `known`, unless the other decimal mark or date order reads more cells.
         """
         own, like = self._own_and_like(known)
         if own is None or like is None or own.order == known.order:
@@ -890,9 +890,9 @@ class Column:
         return texts.zip_with(is_same, self.cells).alias(self.name)
 
     def leaves_open(self, known: ValueFormat) -> int | None:
-        """Count the cells that can be read only in the opposite order of a known format.
+        """Count cells readable only with the decimal mark or date order that `known` lacks.
 
-        None if some cell is read only in the known order, or the order makes no difference.
+        None if some cell is readable only with those of `known`, or if both give the same values.
         """
         (own, like), (_, other) = map(self._own_and_like, (known, known.swapped))
         if own is None or like is None or other is None:
@@ -1044,7 +1044,7 @@ def _stripped(cells: pl.Series) -> pl.Series:
 
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
-    """Return the levels of texts or, with `codes`, of cells given as positions in the texts."""
+    """Return the levels of texts, or of cells that `codes` gives as positions in these texts."""
     texts, places = _encoded(cells)
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 

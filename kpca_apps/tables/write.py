@@ -1,4 +1,4 @@
-"""Write the scored table: the input columns, then the added columns, in input order.
+"""Write the scored table, rows in input order: the input columns, then the added ones.
 
 Workers convert the parts of a large table; the parts are written to one file in order.
 """

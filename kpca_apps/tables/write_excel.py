@@ -136,7 +136,7 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
             (pattern, is_odd): book.add_format({"num_format": pattern} | (odd if is_odd else {}))
             for pattern in (_GENERAL, _DAY, _TIME)
             for is_odd in (False, True)
-            if is_odd or pattern != _GENERAL  # plain cells: a style takes space, even if empty
+            if is_odd or pattern != _GENERAL  # plain cells have none: empty styles take space
         }
         heads = {
             added: book.add_format(

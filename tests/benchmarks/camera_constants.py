@@ -42,7 +42,7 @@ HELD_OUT = 60  # photographs held out to measure errors
 
 @dataclass(frozen=True)
 class Example:
-    """A photograph; if noisy, also its clean version."""
+    """A photograph, and its clean version if the photograph is noisy."""
 
     kind: str
     planes: np.ndarray
@@ -115,7 +115,7 @@ def _planes(image: np.ndarray) -> np.ndarray:
 
 
 def quiet_and_truth(example: Example) -> tuple[np.ndarray, np.ndarray | None, float]:
-    """Return log deviations of quiet patches and of the noise, and the total noise level."""
+    """Return log standard deviations of quiet patches and of noise, and the total noise level."""
     opponent = camera.to_opponent(example.planes)
     quiet, _ = camera.quiet_deviations(opponent, extreme_pixels(example.planes))
     if example.clean is None:

@@ -70,10 +70,10 @@ def _fit_seconds(
 
 
 def scoring_rate(repeats: int) -> None:
-    """Print rows scored per second and the limit set by the products and exponentials alone.
+    """Print rows scored per second, and the limit set by matrix products and exponentials.
 
-    Timed in the same run, in turn, and in the model's precision: exponents of four views against
-    the landmarks, their exponentials, and the product of their mean with [W | beta].
+    The limit is timed in turn with scoring, in the model's precision: exponents of every view
+    against the landmarks, their exponentials, and one product as wide as that with [W | beta].
     """
     import numpy as np
 

@@ -202,7 +202,8 @@ def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: f
 def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
     """Return the least seconds to recompute a Gram matrix's triangle once for every 32 vectors.
 
-    Work per value: the exponent, exp, and the terms in the products of its row and of its column.
+    Work for each kernel value: its exponent, its exponential, and its terms in two matrix
+    products, as the matrix is symmetric.
     """
     rng = np.random.default_rng(0)
     left = rng.random((256, d + 2), np.float32)
@@ -242,7 +243,7 @@ def exact(args: argparse.Namespace) -> None:
 
 
 def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
-    """Fit with landmarks; return time, memory and, for our fit, the least time of its products."""
+    """Fit with landmarks; return time, memory and, for ours, the least time of its products."""
     X = curved_rows(n)
     gamma = usual_gamma(X)
     points = X[np.random.default_rng(0).choice(n, m, replace=False)]
@@ -258,7 +259,7 @@ def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
 
 
 def sums_limit(n: int, m: int, block: int = 4096) -> float:
-    """Return the least seconds to sum the products of all rows' kernel values in float64."""
+    """Return the least CPU seconds to compute K (n, m) in float32 and K'K in float64."""
     rng = np.random.default_rng(0)
     left = rng.random((block, DIMENSIONS + 2), np.float32)
     right = -0.1 * rng.random((DIMENSIONS + 2, m), np.float32)

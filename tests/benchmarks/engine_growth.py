@@ -68,7 +68,7 @@ def seconds(what: str, n: int, d: int, q: int, m: int) -> float:
 
 
 def peer_seconds(what: str, n: int, d: int, q: int, m: int) -> float:
-    """Return scikit-learn's time for the task that `seconds` times."""
+    """Return scikit-learn's CPU seconds for one fit, or for a transform of n rows."""
     from sklearn.decomposition import PCA, KernelPCA
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline

@@ -1,7 +1,7 @@
 """Measure false-alarm rates on held-out normal rows of ADBench's classical tables.
 
 The detector is fitted on half of the normal rows and judged on the other half. Tables with fewer
-than 1 / alpha calibration rows are excluded from that rate's mean.
+than 1 / alpha calibration rows are excluded from the mean for that alpha.
 
     python tests/benchmarks/false_alarms.py --data FOLDER [--seeds 5] [--calibration split]
 """

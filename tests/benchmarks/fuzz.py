@@ -46,7 +46,7 @@ NOT_INSTRUMENTED = [
 COUNTED = ("files", "read", "refused")
 
 
-# Slow imports, done once before a process per target is forked.
+# Modules that are slow to import, imported once before a process for each target is forked.
 AHEAD = (
     "kpca_apps.cli.main", "kpca_apps.images.files", "kpca_apps.tables.opening",
     "kpca_apps.tables.read.delta", "kpca_apps.novelty.run",

@@ -63,7 +63,7 @@ CARD_VALUES = b"""0 1 -1 8 16 -32 64 255 -32768 99999 1E400 1E-320 1E300 NaN T F
 
 
 def seeds(target: str) -> list[bytes]:
-    """Return valid files for an entry point: the smaller originals of the damage benchmarks."""
+    """Return valid files of at most `MAX_BYTES` for an entry point."""
     return [data for data in _seeds(target) if len(data) <= MAX_BYTES]
 
 
@@ -96,7 +96,7 @@ def rows(n_rows: int = 40) -> pl.DataFrame:
 
 
 def nested(rng: random.Random) -> pl.DataFrame:
-    """Return a table with nested columns and a dictionary."""
+    """Return a table with a categorical column, a column of lists and a column of structs."""
     return rows(rng.choice([3, 40, 400])).with_columns(
         pl.col("kind").cast(pl.Categorical).alias("category"),
         pl.concat_list("n", "n").alias("list"),
@@ -425,7 +425,7 @@ def _changed(target: str, data: bytes, change: Change, rng: np.random.Generator)
 
 
 def _part_changed(data: bytes, change: Change, rng: np.random.Generator, target: str = "") -> bytes:
-    """Mutate an uncompressed part of a file."""
+    """Mutate a file, or an uncompressed member of an archive."""
     if data.startswith(b"\x93NUMPY"):
         return _array_changed(data, change, rng)
     if data.startswith(b"\x89PNG"):

@@ -59,7 +59,7 @@ def nearest(plan: Plan) -> Plan:
 
 
 class Part(NamedTuple):
-    """A method, and a change of its plan that leaves out parts."""
+    """A method, and a change of its plan, such as fewer passes."""
 
     method: str
     change: Callable[[Plan], Plan]
@@ -84,7 +84,7 @@ def denoise(part: Part, noisy: Image, sigma: float, **options: str) -> NDArray[n
 
 
 def pictures(folder: Path | None) -> dict[str, tuple[str, list[tuple[str, Image]]]]:
-    """Return the content and the images of each kind of picture."""
+    """Return, for each kind of picture, the value of the option `content` and the images."""
     own = [(name, in_grey(image)) for name, image in photographs(SIDE)]
     scans = [(load.__name__, load()[:SIDE, :SIDE].astype(float)) for load in (data.page, data.text)]
     found = {

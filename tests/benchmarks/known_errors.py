@@ -62,7 +62,7 @@ ANIMALS, BOOK = "UselessPress+decapitated-animals-data", "AllenDowney+ThinkStats
 FILE_OF_DAYS = "data/covid19za_provincial_cumulative_timeline_{}.csv"
 A_CORRECTION = re.compile(r"fix|typo|correct|error|mistake|wrong", re.IGNORECASE)
 MOST_ROWS_OF_A_COMMIT = 10
-# Objects whose numbers later commits correct, by table revision.
+# Year -> revision of the table, and objects whose numbers later commits correct.
 OBJECTS = {
     "2019": ("bff3bf6^", "IC0423 IC0424 NGC3180 NGC1649 IC4212 NGC2020".split()),
     "2021": ("60fa929^", "NGC5163 IC3372 NGC2020".split()),
@@ -77,7 +77,7 @@ class KnownErrors(NamedTuple):
     """A table as published, with the rows known to be wrong."""
 
     name: str
-    source: str  # tables of one source stay in one half
+    source: str  # all tables of a source are in one `half`
     frame: pd.DataFrame
     wrong: Collection[int]  # row positions
 

@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def format_counts(marks: list[int], counts: np.ndarray) -> str:
-    """For each number of marks, format the faults found by filtering alone and by reweighting."""
+    """Format, for each number of marks, the faults found without and with reweighting."""
     return ", ".join(f"{n} marks {a} -> {b}" for n, (a, b) in zip(marks, counts, strict=True))
 
 

@@ -36,7 +36,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 FloatArray, BoolArray = NDArray[np.float64], NDArray[np.bool_]
 SMALL = ((60, 8), (60, 12), (100, 12), (200, 12))
 WIDE = ((60, 20), (60, 60), (60, 120), (60, 240), (60, 520))
-# Standard deviations of the log row scales.
+# Standard deviations of the logarithms of the rows' scales.
 SIZES = (0.1, 0.3, 1.0)
 NOISE = 0.1  # standard deviation of the logarithms of cells
 TOP = 0.02
@@ -79,7 +79,7 @@ def detector(X: FloatArray) -> FloatArray:
 
 
 def screened(X: FloatArray, row: int, column: int) -> tuple[int, bool, bool]:
-    """Screen a table; return the row's rank, if its cell is odd, and if another cell is odd."""
+    """Screen a table; return the row's rank, and whether its cell and another cell are odd."""
     found = screen_table(pl.DataFrame({f"m{j}": X[:, j] for j in range(X.shape[1])}))
     odd = {(at - 1, cell.column) for cell in found.findings.odd_cells for at in cell.rows}
     cell = (row, f"m{column}")

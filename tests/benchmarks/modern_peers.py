@@ -60,7 +60,7 @@ def pyod_class(name: str) -> Callable[..., Any]:
 
 
 def standardised(method: Method) -> Method:
-    """Wrap a method to standardise its columns first."""
+    """Return a method that standardises the columns, then calls `method`."""
 
     def run(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
         scaler = StandardScaler().fit(train)

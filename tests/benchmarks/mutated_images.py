@@ -43,7 +43,7 @@ SECONDS = 20
 MOST_MEMORY = 1 << 30
 ADDRESS_SPACE = 3 << 29
 MOST_PAGES = 20  # limit on TIFF pages whose fields are listed
-LOST = {"late": "time", "killed": "killed"}  # output columns that count files without an answer
+LOST = {"late": "time", "killed": "killed"}  # files without an answer: outcome -> output column
 DAMAGE = ("flip", "cut", "insert", "remove", "field")
 COLUMNS = (
     "files",

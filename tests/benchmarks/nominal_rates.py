@@ -128,7 +128,7 @@ def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) ->
 
 
 def interval(n: int, alpha: float, n_seeds: int, n_new: int) -> tuple[float, float]:
-    """Return the interval of the mean rate over seeds for thresholds from n calibration rows."""
+    """Return the `LEVEL` interval of the mean rate of flags, with n calibration rows per seed."""
     above = n + 1 - math.ceil((n + 1) * (1 - alpha) - 1e-9)
     of_fit = betabinom(n_new, above, n + 1 - above)
     total = np.ones(1)

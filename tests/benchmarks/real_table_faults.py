@@ -207,7 +207,7 @@ OF_PAIRS = ("odd combination", "odd category", "swapped columns")
 
 
 def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
-    """Plant ten faults in different rows of text cells (index 0 to n - 1), cycling kinds."""
+    """Plant ten faults, each in another row, of each kind in turn; the index is 0 to n - 1."""
     planter, damaged, faults = Planter(cells, rng), cells.copy(), []
     order = list(KINDS)
     for turn in range(ATTEMPTS * len(order)):

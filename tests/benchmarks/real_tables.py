@@ -182,7 +182,7 @@ def columns_error(path: Path) -> FloatArray:
         def fit(cls, X, errors, columns, **options):  # type: ignore[no-untyped-def]
             features = AdditiveFeatures.fit(X, columns)
             rows = features(X)
-            # Cells clip extreme values, so use the unclipped numbers.
+            # `features` clips extreme numbers; replace them by the unclipped ones.
             rows.lines[features.polynomial] = rows.value
             fitted = BlockPCA.fit(rows.features, features.group)
             seen.append(fitted.errors(rows.lines, np.ones(len(X), dtype=bool)).whole)
@@ -206,7 +206,7 @@ def peers() -> dict[str, Callable[[FloatArray], FloatArray]]:
 
 
 def tuned() -> dict[str, Callable[[FloatArray], FloatArray]]:
-    """Return baselines with other settings; the best on the development half is used."""
+    """Return baselines with other settings, to choose from on the tables for development."""
     found = {f"{name}, {k}": pyod_scores(name, n_neighbors=k)
              for name in ("LOF", "KNN") for k in (3, 10, 20, 50, 100)}  # fmt: skip
     found |= {"IForest, whole": pyod_scores("IForest", n_estimators=500, max_samples=1.0)}

@@ -152,7 +152,7 @@ def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Ranking]]:
 def line(pair: Pair, scores: FloatArray, cells: list[tuple[int, int]] | None) -> str:
     """Format how well rows and cells were found."""
     bad, n_wrong = pair.wrong.any(axis=1), int(pair.wrong.sum())
-    # The area is undefined if every row has a wrong cell.
+    # The area is undefined if every row has a wrong cell, or none has.
     area = f"{roc_auc_score(bad, scores):8.3f}" if 0 < bad.sum() < len(bad) else f"{'-':>8}"
     if cells is None:
         return area

@@ -45,7 +45,7 @@ ELLIPSOIDS = (
 
 
 def phantom(pages: int, side: int = 96) -> Pages:
-    """Return the phantom, in 0..255."""
+    """Return the 3-D Shepp-Logan phantom, in 0..255."""
     axes = (np.linspace(-1, 1, pages), np.linspace(-1, 1, side), np.linspace(-1, 1, side))
     z, y, x = np.meshgrid(*axes, indexing="ij")
     density = np.zeros(z.shape)

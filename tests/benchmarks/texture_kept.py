@@ -32,14 +32,14 @@ from skimage import data
 from kpca_apps.denoise.denoiser import denoise_kpca
 
 FACTORS = (0.6, 0.8, 1.0, 1.25)
-WIDTHS = (0.0, 0.7, 1.4, 2.8, 5.6)  # sigmas of Gaussians in pixels; bands are their differences
+WIDTHS = (0.0, 0.7, 1.4, 2.8, 5.6)  # sigmas in pixels; bands are differences of successive blurs
 TILE, TEXTURED = 32, 0.25
 PHOTONS = (100, 400)
 MOST_TEXTURED = 4  # number of photographs used: those with the largest gradients
 
 
 def choosing_names(names: list[str], count: int) -> list[str]:
-    """Return one tuning pair per scene, not reported in `camera_pairs.py`."""
+    """Return one pair of each scene, for tuning; `camera_pairs.py` reports none of them."""
     measured = measured_names(names, 20)
     scenes: dict[str, str] = {}
     for name in random.Random(0).sample(names, len(names)):
@@ -56,7 +56,7 @@ def bands(image: np.ndarray) -> np.ndarray:
 
 
 def textured_pixels(clean: np.ndarray) -> np.ndarray:
-    """Mark textured tiles (h, w) by mean magnitude, so that one hard edge is not enough."""
+    """Mark pixels (h, w) of tiles with large mean bands, for which one hard edge is too little."""
     size = np.abs(bands(clean)).sum(axis=0)
     rows, columns = (side // TILE for side in size.shape)
     tiles = size[: rows * TILE, : columns * TILE].reshape(rows, TILE, columns, TILE)

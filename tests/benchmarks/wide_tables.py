@@ -131,7 +131,7 @@ class Planter:
         return self.rng.choice([-1.0, 1.0], n)
 
     def shift(self, row: int, columns: NDArray[np.intp], by: FloatArray) -> None:
-        """Shift values; move levels to the extremes."""
+        """Shift numbers; set levels to the lowest or the highest level."""
         if self.is_text:
             self.X[row, columns] = np.where(by > 0, 3.0, 0.0)
         else:

@@ -17,7 +17,7 @@ from tests.quick import quick
 
 
 def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
-    """Return sentence and words of each next step, by its command."""
+    """Return the sentence and the words of each suggested next step, by its command."""
     found = {}
     for sentence, command in result(folder)["run"]["next_steps"]:
         words = shlex.split(command)

@@ -57,7 +57,7 @@ def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
         "kind": ["odd" if k >= N_ROWS - odd else "usual" for k in range(N_ROWS)],
     }
     if odd:
-        for name, cells in columns.items():  # duplicate a row except for one cell
+        for name, cells in columns.items():  # duplicate a row except for its id and dose
             if name not in ("patient", "dose", "kind"):
                 cells[8] = cells[7]
         columns["visit"][11] = "1889-02-30"  # type: ignore[index]

@@ -282,7 +282,8 @@ def test_no_face_shows_what_is_hidden(kpca: Run, name: str, kind: str) -> None:
     check(kpca, name, kind)
 
 
-# Every fifth case tests each form with some kinds of file; all cases take 10 minutes.
+# Every fifth case covers every shape of header, but only some kinds of table for each. All cases
+# take 10 minutes.
 @pytest.mark.release
 @pytest.mark.parametrize(("name", "kind"), CASES if "KPCA_EXAMPLES" in os.environ else CASES[::5])
 def test_no_face_shows_what_is_hidden_in_any_shape_of_header(

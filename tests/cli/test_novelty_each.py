@@ -158,7 +158,7 @@ def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:
 def test_a_full_disk_is_no_fault_of_a_table(
     kpca: Run, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted as failed tables, a full disk would replace the reports by an index of failures."""
+    """A full disk ends the command, or an index of failed tables would replace the reports."""
     assert kpca("screen", "data", "--each", "--out", "out").code == 5
     before = index()
 

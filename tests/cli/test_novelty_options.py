@@ -234,7 +234,7 @@ def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) 
 
 
 def _numbers(result: dict[str, Any]) -> list[Any]:
-    """Return the row figures of a result: scores, reasons, or the metrics of a comparison."""
+    """Return the scores, reasons and metrics of methods that a result contains."""
     names = ("scores", "score", "novelty_score", "reasons", "evaluations", "detectors", "methods")
     return [result[name] for name in names if name in result]
 
@@ -282,7 +282,7 @@ def test_hidden_cells_are_kept_on_request(command: str, kpca: Run) -> None:
 
 
 def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
-    """The model decides if lines are left out, unless an option does; the file decides which."""
+    """The model or --layout decides whether lines are left out; the file decides which lines."""
     names, *rows = Path("birds.csv").read_text().splitlines()
     pages = [line for start in range(0, 60, 20) for line in (names, *rows[start : start + 20])]
     commas = "," * names.count(",")
@@ -316,7 +316,7 @@ def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
 
 
 def test_a_wrong_cell_among_totals_is_flagged_by_its_line(kpca: Run) -> None:
-    """The totals exceed every cell, but are not listed."""
+    """The totals exceed every cell, but are left out as not data."""
     lines = ["Region,Month,Orders,Revenue"]
     for block, region in enumerate(("North", "South", "East", "West")):
         orders = [80 + (7 * n + 11 * block) % 40 for n in range(24)]

@@ -97,7 +97,7 @@ def test_a_check_is_a_suite_of_test_cases(invoices: Path, kpca: Run) -> None:
     assert [line.split(" (")[0] for line in str(sums[0].text).splitlines()] == ["line 6", "line 9"]
     cases = {case.get("name"): case for case in ElementTree.parse("screen.xml").getroot()[0]}
     assert [child.text for child in cases["gross = net + tax"]] == ["line 9"]
-    # Only rule files are replaced, and only with --force.
+    # A file of test cases is replaced only with --force; any other file never is.
     again = kpca("rules", "more.csv", "--rules", "rules.json", "--junit", "rules.xml")
     assert_refused(again, 4, "exists already")
     table = kpca("screen", "invoices.csv", "--junit", "good.csv", "--force")
@@ -170,7 +170,7 @@ def test_a_file_is_written_as_its_name_ends(
     assert text.endswith(printed.out)
     if name == "a":
         assert text.startswith("Rules between the columns of invoices.csv\n\n")
-    # Writing the file again needs --force; only rule files are ever replaced.
+    # Writing the file again needs --force; any file without rules is never replaced.
     again = kpca("rules", "invoices.csv", "--out", name, *options)
     assert_refused(again, 4, "exists already; replace it with --force")
     assert kpca("rules", "invoices.csv", "--out", name, "--force", *options).code == 0

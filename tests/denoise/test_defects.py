@@ -124,10 +124,11 @@ def test_clipped_noise_is_not_padding(rng: np.random.Generator) -> None:
 def test_a_pixel_between_two_areas_borders_both(rng: np.random.Generator) -> None:
     page = rng.integers(1, 250, (40, 60))
     page[:, :10] = page[:, 11:21] = 0
-    page[[3, 17, 31], 10] = 0  # 3 of 40 pixels beside the first area, and of 80 beside the second
+    page[[3, 17, 31], 10] = 0  # 3 of 40 neighbours of the first area, 3 of 80 of the second
     found = padding_in(page[np.newaxis, np.newaxis])[0]
     assert found[:, 11:21].all() and found.sum() == 400
-    # Pixels between two arms of an area count once: 4 of 90 (below the limit), not 8 of 121.
+    # Of 90 pixels beside the area, 4 have its value (below the limit). The 30 between its two arms
+    # count once, not once for each arm.
     page = rng.integers(1, 250, (60, 80))
     page[:, :10] = page[:, 11:21] = page[30:, 10] = 0
     page[[4, 10, 16, 22], 10] = 0

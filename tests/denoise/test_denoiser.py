@@ -88,9 +88,9 @@ RANGES = {  # GREY in other units: the size of one grey level, and the value of 
 def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     noise: str, values: str
 ) -> None:
-    """Half of the image is so dark that noise goes below the least value; the mean is kept.
+    """Half of the image is so dark that noise goes below the least value of the type.
 
-    The mean of clipped noise is restored, mostly restored if a camera's noise was only measured.
+    Where noise is clipped, the denoised mean is the clean one (camera noise: by at least 60 %).
     """
     dtype, unit, black = RANGES[values]
     clean = np.where(np.arange(64) < 32, 0.0, GREY / 2.0 + 60) * unit + black
@@ -239,7 +239,7 @@ def test_a_crop_equals_the_crop_of_the_whole_to_the_last_bit(
     colour: bool,
     given_sigma: bool,
 ) -> None:
-    """A crop depends on group search, low frequencies, levels and range of the whole image."""
+    """Group search, low frequencies, levels and range must be those of the whole image."""
     (height, width), window = drawn
     texture = np.resize(COLOUR, (height, width, 3)).astype(float)
     texture += 20 * np.random.default_rng(height * width).standard_normal(texture.shape)

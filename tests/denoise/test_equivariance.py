@@ -42,7 +42,7 @@ def pictures(draw: st.DrawFn) -> tuple[np.ndarray, int | None]:
     axis = draw(st.sampled_from([None, None, None, -1]))
     shape = clean.shape if axis is None else (*clean.shape, 3)
     noisy = (clean if axis is None else clean[..., np.newaxis]) + rng.normal(0, 15, shape)
-    noisy.ravel()[0] = -20.0  # images in 0..1 have no negative values
+    noisy.ravel()[0] = -20.0  # below 0, so that no image is taken for one in 0..1
     return np.round(noisy), axis
 
 
@@ -72,7 +72,7 @@ def test_the_unit_has_no_influence(drawn, noise, exponent, is_known, has_range):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("unit", [1 / 255, 257.0])
 def test_other_units_change_the_result_by_rounding_only(method, unit):
-    """Groups of stroke patches get a kernel of finite bandwidth, except with `linear`."""
+    """On strokes, every method except `linear` uses kernels of finite bandwidth."""
     rows, columns = np.indices((48, 64))
     clean = 200.0 * ((rows + 2 * columns) % 17 < 4)
     noisy = clean + np.random.default_rng(0).normal(0, 15, clean.shape)

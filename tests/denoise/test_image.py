@@ -19,7 +19,7 @@ from kpca_apps.denoise.options import Options
         (np.array([[False, True]]), (1.0, 0.0)),
         (np.array([[3, 7]], np.uint8), (255.0, 0.0)),
         (np.array([[3, 7]], np.uint16), (65535.0, 0.0)),
-        # The range of signed integers is measured: scanners' units leave most of the type unused.
+        # The range of signed integers is measured, as scans use a small part of the type's range.
         (np.array([[-1000, 700]], np.int16), (1700.0, -1000.0)),
         (np.array([[-3, 7]], np.int32), (10.0, -3.0)),
         (np.array([[0.25, 0.5]]), (1.0, 0.0)),

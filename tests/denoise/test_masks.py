@@ -1,4 +1,4 @@
-"""Pixels without data are neither used nor changed, and only regions are denoised."""
+"""Pixels without data are neither used nor changed, nor are pixels outside a region changed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_noise_is_that_of_the_data_and_is_removed_up_to_the_edge(masked: str) ->
     assert info.noise == of_whole.noise
     assert info.sigma == pytest.approx(of_whole.sigma, rel=0.1)
     near = mask & binary_dilation(~mask, iterations=8)
-    # A dead pixel loses almost none of its neighbourhood; a rim pixel loses all beyond the rim.
+    # Pixels near dead pixels lose few neighbours; pixels near the rim lose all beyond it.
     assert psnr(found, near) > psnr(whole, near) - (0.1 if masked == "dead" else 2.5)
 
 
@@ -161,7 +161,7 @@ def test_only_the_region_is_denoised(noise: str) -> None:
     assert np.array_equal(found[outside], image[outside])
     assert np.mean(found[~outside] != image[~outside]) > 0.9
     assert info.sigma == pytest.approx(SIGMA, rel=0.25)
-    # Patches outside the region are matched as well, so its borders resemble the full result.
+    # Patches outside the region are matched as well, so the region's borders resemble `whole`.
     whole = denoise_kpca(NOISY, noise=noise, data_range=255, quality="fast", sigma=info.sigma)
     inner = np.zeros(image.shape, bool)
     inner[24:104, 16:80] = True

@@ -79,7 +79,7 @@ def test_the_transform_has_noise_of_1_and_an_exact_inverse(added: float) -> None
         counts = rng.poisson(mean, 400_000) + np.sqrt(added) * rng.standard_normal(400_000)
         roots = anscombe(counts, added)
         deviation = float(np.std(roots))
-        # The noise is weaker where almost no photons were counted, and never stronger than 1.
+        # The deviation of `roots` is 1, or less where almost no photons were counted.
         assert (0.95 if added > 2 or mean > 2 else 0.0) <= deviation < 1.03
         back = float(inverse_generalised_anscombe(roots.mean(), added))
         assert back == pytest.approx(mean, abs=4 * np.sqrt((mean + added) / 4e5) + 0.02)
@@ -180,7 +180,7 @@ def test_any_number_of_workers_and_any_window_give_the_same(
     noisy = exposed(mosaic_of(light), A, B).astype(np.float32)
     first, second = (denoise_mosaic(noisy, quality="fast", n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(first, second)
-    # A window refers to the picture; the whole mosaic is denoised.
+    # A window (`wanted`) does not apply to mosaics: all of the mosaic is denoised.
     whole, window = (
         clean_mosaic(noisy, "RGGB", np.inf, None, Options(quality="fast", wanted=wanted))[0]
         for wanted in (None, ((0, 8), (0, 8)))

@@ -25,7 +25,7 @@ def test_a_truncated_progress_board_still_reports_its_shares(
     with watching(board, ["a.png", "b.png", "c.png"], within):
         writing(board, 1)(0.5)
         assert heard.wait(10)
-        board.write_bytes(board.read_bytes()[:13])  # halfway through the second part
+        board.write_bytes(board.read_bytes()[:13])  # the second share is cut in the middle
         heard.clear()
         writing(board, 1)(0.75)
         assert heard.wait(10)

@@ -24,16 +24,16 @@ def of_kernel(kernel: Kernel, d: int, dtype: type = np.float64) -> float:
         has_distance = any(part.falls_with_distance for part in kernel.parts)
         if not has_distance:
             return of_product
-    # An exponent sums d + 2 terms of up to h = |xs|^2 / 2 of both rows, each rounded d + 5 times:
-    # (2 d + 7) eps (2 h + 2 h'). One row has h <= FAR, or differences are used; for a farther row
-    # the value falls faster than the bound grows.
+    # With h = |xs|^2 / 2 of a scaled row and h' of the other, an exponent is exact to
+    # (2 d + 7) eps (2 h + 2 h'): it sums d + 2 terms, each rounded d + 5 times. If h and h' exceed
+    # FAR, differences of rows are used; if one does, the kernel falls faster than the bound grows.
     return LARGEST_POWER * (2 * d + 7) * eps * 4.2 * FAR[np.dtype(dtype)] + of_product
 
 
 def of_errors(subspace: KernelSubspace, X: Matrix, delta: float) -> Matrix:
     """Return bounds (n,) on the rounding errors of reconstruction errors."""
-    # The error is k(x, x) - 2 beta'k + c - |W'k - b|^2: kernel values round, then products of p
-    # terms; W'KW is the identity up to the residuals of the eigenvectors.
+    # The error is k(x, x) - 2 beta'k + c - |W'k - b|^2. Kernel values and products of p terms are
+    # rounded, and W'KW is the identity only up to the residuals of the eigenvectors.
     kernel, T = subspace.kernel, np.abs(subspace.project(X))
     p, eps = len(subspace.points), float(np.finfo(np.float64).eps)
     diagonal = kernel.diagonal(subspace.points)

@@ -1,4 +1,4 @@
-"""Errors of blocks equal those of regressions and covariances that omit the block and row."""
+"""Errors of a block equal those of regressions on other blocks, fitted without the row."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Linear
 from kpca_apps.engine.nystroem import CovarianceSums
 
-# Number of rows, and the number of features of each column.
+# Number of rows, and the number of features of each block.
 TABLES = {
     "single features": (60, (1, 1, 1, 1, 1)),
     "blocks": (60, (3, 1, 4, 3)),
@@ -31,8 +31,8 @@ def table_of(name):
 def regressions(features, block, fitted, rows, ridge):
     """Residuals of ridge regressions of each block on the others.
 
-    As in the closed form, the standard deviations of the features and the penalty (the ridge times
-    the number of all rows) are fixed. The constant is free.
+    As in the closed form, the standard deviations of the features and the penalty (ridge times n)
+    are those of all rows, and the constant is not penalised.
     """
     n = len(features)
     mean, deviation = features.mean(axis=0), features.std(axis=0)
@@ -67,7 +67,7 @@ def residuals(model, features, fitted=None):
 def explicit_errors(features, block, fitted, row, ridge):
     """Errors of a whole row and of each block, from an inverse covariance matrix.
 
-    As in the closed form, the deviations and the ridge times the number of all rows are fixed.
+    As in the closed form, the deviations and the penalty (ridge times n) are those of all rows.
     """
     n, mean, deviation = len(features), features.mean(axis=0), features.std(axis=0)
     Z, z = (features[fitted] - mean) / deviation, (row - mean) / deviation
@@ -98,7 +98,7 @@ def test_residuals_of_new_rows_are_those_of_one_regression_a_block(name):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
-    """Deviations and penalty are fixed; residuals differ only where the leverage is capped."""
+    """Regressions keep the deviations and penalty of all rows; only capped leverages differ."""
     features, block = table_of(name)
     n = len(features)
     model = BlockPCA.fit(features, block)
@@ -220,7 +220,7 @@ def test_the_least_ridge_leaves_the_requested_freedom() -> None:
 
 @pytest.mark.parametrize(("n", "p"), [(150, 400), (300, 150), (300, 600)])
 def test_rows_left_out_of_a_wide_table_are_as_far_off_as_new_ones(n: int, p: int) -> None:
-    """Tails learned from rows left out of the fit must apply to new rows."""
+    """Residuals of left-out rows set the limits for new rows, so both must be alike."""
     rng = np.random.default_rng(10)
     loadings = rng.normal(size=(8, p))
 

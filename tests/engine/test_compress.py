@@ -13,7 +13,7 @@ from tests.engine.examples import ORACLES, PSD_KERNELS, curved_rows, exact, norm
 
 
 def distances(before, after):
-    """Distances of components and means, from all kernel values of both point sets."""
+    """Distances between the components, and means, of two subspaces, from all kernel values."""
     U, V = (np.column_stack([s.weights, s.mean_weights]) for s in (before, after))
     both = np.vstack([before.points, after.points])
     difference = np.vstack([U, -V])

@@ -300,7 +300,7 @@ def test_partial_fit_warns_if_few_rows_set_its_parameters(options, message):
         model = getattr(KernelPCA(2, **options), first)(X[:30])
         with pytest.warns(KpcaWarning, match=message):
             model.partial_fit(X[30:])
-    # partial_fit keeps the parameters that fit chose, as the sums depend on them.
+    # partial_fit keeps landmarks and width, on which the sums over earlier rows depend.
     assert len(model.subspace_.points) <= 30
     KernelPCA(2, **options).fit(X[:800]).partial_fit(X[800:])
     given = {**options, "gamma": 0.1, "landmarks": X[:20]}

@@ -49,7 +49,7 @@ def tables(draw: st.DrawFn, least: int = 2, most: int = 14) -> np.ndarray:
 
 
 def new_rows(X: np.ndarray, count: int = 5) -> np.ndarray:
-    """Return rows between the given ones and slightly outside."""
+    """Return some of the rows, each multiplied by a random factor of about 1."""
     rng = np.random.default_rng(len(X))
     return np.ascontiguousarray(
         X[rng.integers(0, len(X), count)] * rng.normal(1.0, 0.3, (count, 1))
@@ -74,7 +74,7 @@ def test_gram_matrices_are_positive_semi_definite(kernel, X):
 def test_centring_removes_the_mean_and_is_idempotent(kernel, X):
     K = kernel(X)
     n, size = len(X), float(np.abs(K).max())
-    # Each of the three means added is exact to n eps.
+    # Centring adds three means, each exact to n eps, to a value.
     bound = 4 * (n + 4) * EPS * size
     H = np.eye(n, dtype=np.longdouble) - np.longdouble(1.0) / n
     expected = (H @ K.astype(np.longdouble) @ H).astype(np.float64)
@@ -112,7 +112,8 @@ def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
     # Each fit may drop directions with at most a thousand eps of the trace as rounding.
     assert abs(total - rest - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
     spread = np.sqrt(subspace.variances)
-    # T = V (n L)^(1/2), up to residuals of V that dividing by a root of L magnifies.
+    # T is V (n L)^(1/2), with eigenvectors V and variances L; the fit divides by roots of L, which
+    # magnifies rounding errors of V.
     bound = 2 * moved * (1.0 / spread[:, None] + 1.0 / spread) * np.maximum(spread[:, None], spread)
     assert (np.abs(T.T @ T / n - np.diag(subspace.variances)) <= bound * 2).all()
     assert (np.abs(T.mean(axis=0)) <= 2 * moved / spread).all()
@@ -126,7 +127,7 @@ def test_the_order_of_rows_has_no_influence(kernel, X, seed):
 
 
 def agree(kernel, one, other, rows, other_rows=None, moved=0.0):
-    """Assert that errors of two fits agree for the components before the widest eigenvalue gap."""
+    """Assert that two fits, cut at the widest eigenvalue gap, have equal errors up to rounding."""
     n, trace = len(one.points), float(kernel.diagonal(one.points).sum())
     delta = delta_of(kernel)
     moved += 2 * rounding.of_gram(trace, n, delta)
@@ -182,7 +183,7 @@ def test_the_unit_has_no_influence_on_automatic_widths(name, X, exponent, option
 @examples(30)
 @given(tables(), st.integers(-140, 140), st.sampled_from([0.0, 1.0, 2.0**10, -(2.0**20)]))
 def test_the_linear_kernel_is_pca_whatever_unit_and_origin(X, exponent, offset):
-    # Leave digits for the offset, so that both fits see the same rows.
+    # Round the rows to few digits, so that adding the offset is exact.
     size = float(np.abs(X).max()) or 1.0
     unit = 2.0**exponent
     X = (np.round(X / size * 2**22) / 2**22 + offset) * unit
@@ -190,7 +191,7 @@ def test_the_linear_kernel_is_pca_whatever_unit_and_origin(X, exponent, offset):
     about = X - X.mean(axis=0)
     _, singular, axes = np.linalg.svd(about, full_matrices=False)
     total = float((about**2).sum())
-    # A mean is exact to n eps of its size, and so are the centred rows.
+    # A mean of n numbers, and thus a centred row, is exact to n eps times the numbers' size.
     lost = 2 * len(X) * EPS * (float(np.abs(X).max()) * np.sqrt(X.size) * np.sqrt(total) + total)
     moved = 2 * rounding.of_gram(total, len(X), delta_of(Linear())) + 2 * lost
     q = subspace.n_components
@@ -235,14 +236,15 @@ def test_float32_errors_agree_with_float64_within_kernel_rounding(kernel, X):
 @given(any_kernel, tables(least=3))
 def test_with_all_rows_as_landmarks_a_fit_through_them_is_exact(kernel, X):
     reference = exact(kernel, X)
-    kernel = reference.kernel  # the fit shifts some kernels to the mean, to keep digits
+    kernel = reference.kernel  # in some kernels, the fit moves the origin to the mean
     basis = LandmarkBasis.from_eigen(kernel, X)
     nystroem = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X))
     # Directions below 1e-10 of the largest eigenvalue are excluded from the span.
     cut = 1e-10 * float(kernel.diagonal(X).sum())
     shared = min(reference.n_components, nystroem.n_components)
     n, trace = len(X), float(kernel.diagonal(X).sum())
-    # Rounding errors of K_mm, divided by eigenvalues down to the cut, enter by their root (Weyl).
+    # Rounding errors of K_mm are divided by eigenvalues as small as the cut, so that eigenvalues of
+    # the fit change by up to the root of error times trace (Weyl).
     delta = delta_of(kernel)
     moved = 2 * rounding.of_gram(trace, n, delta)
     moved += cut + 2 * np.sqrt(moved * trace)

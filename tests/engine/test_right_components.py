@@ -219,7 +219,7 @@ def test_no_component_is_made_of_rounding(X, kernel, method):
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
 def test_the_linear_kernel_keeps_its_digits_far_from_0(offset, method):
     columns = np.array([1.0, 0.3, 0.1, 0.03])
-    # Use offsets that are sums of powers of two, so that adding them only rounds the rows.
+    # Round the rows to multiples of 2^-20, so that adding a whole number to them is exact.
     X = np.round(normal_rows(200) * columns * 2**20) / 2**20
     far = X + np.round(offset)
     assert np.array_equal(far - np.round(offset), X)

@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 PARQUET_SUFFIXES = (".parquet", ".pq")
 # Files with longer row groups are copied, as reading a row decodes all rows before it in its group.
 _LONGEST_GROUP = 1 << 18
-# Largest number of rows decoded at once, least number for long rows, largest number of bytes.
+# Rows decoded at once: largest number, least number (if rows are long), largest number of bytes.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
-_LEAF = 8  # bytes assumed for each value of a list, written as text
+_LEAF = 8  # bytes assumed for each nested value that becomes text, besides its own text
 _MOST_TEXT = 1 << 30  # bytes; a dictionary of two long texts may expand to gigabytes
 
 
@@ -190,7 +190,7 @@ def _check_sizes(
             if column.physical_type == "BYTE_ARRAY":
                 cell = unpacked if repeats else 0
                 is_text |= repeats
-            # A name with a dot usually belongs to a nested column.
+            # A nested column, which usually has a dot in its name, is not read as codes.
             if "." in name or "DELTA" in encodings or column.physical_type[:5] == "FIXED":
                 values = max(1, column.num_values // group.num_rows)
                 of_column = max(of_column, cell * values)

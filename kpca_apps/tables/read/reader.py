@@ -15,7 +15,7 @@ from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.read.uri import scheme_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, collect
 
-ANY = " ".join(READING)  # all options: each is accepted, or checked by a later reader
+ANY = " ".join(READING)  # for readers that accept every option, or pass inputs on to others
 
 
 @dataclass(frozen=True)

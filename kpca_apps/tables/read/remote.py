@@ -39,7 +39,7 @@ def expand_address(address: str) -> list[str]:
 
 
 def copied_folder(place: Place) -> tuple[TemporaryPath, Path]:
-    """Copy the tables of a folder and its partitions; return the copy and the folder in it."""
+    """Copy a folder's tables and partitions; return the temporary folder and the copy in it."""
     items = place.copyable(HIDDEN)
     if any(one.is_folder and is_partition(one.name) for one in items):
         items = place.copyable(HIDDEN, recursive=True)

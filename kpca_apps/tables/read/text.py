@@ -54,7 +54,7 @@ class Text:
             deque(self._pass()[1], maxlen=0)
 
     def _pass(self, digest: object = None) -> tuple[bytes, Iterator[bytes]]:
-        """Return the head of the text, which includes the skipped lines, and all of its chunks."""
+        """Return the head of the text, including the lines to skip, and all chunks of the text."""
         chunks, head = self.file.file.chunks(digest), b""
         if not self._is_raw:
             chunks = decoded(chunks, self._codec, zeros=self._leave_out)

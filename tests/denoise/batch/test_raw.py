@@ -28,7 +28,7 @@ FAST = GroupDenoiser(Options(quality="fast"))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A noisy raw file, a rotated one, its clean development, a damaged one and a PNG."""
+    """A noisy raw file, its rotated, truncated and clean versions, and a PNG."""
     made = tmp_path_factory.mktemp("raw")
     (made / "in").mkdir()
     (made / "clean").mkdir()

@@ -145,7 +145,7 @@ def test_other_settings_need_another_folder_or_force(folder: Path) -> None:
     assert contents(folder / "out") == whole
     run(folder, **other, force=True)
     assert contents(folder / "out")["grey.png"] != whole["grey.png"]
-    # The same call resumes the killed run instead of starting over.
+    # With the same settings again, results are reused even with `force`.
     assert run(folder, **other, force=True).n_resumed == 3
 
 

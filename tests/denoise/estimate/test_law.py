@@ -169,7 +169,7 @@ def test_noise_is_correlated_within_pages_only() -> None:
     cleaned, info = denoise_with_info(pages, stack_axis=0, data_range=255, quality="fast")
     assert info.noise == "poisson" and info.laws[0].blur >= 0.6
     errors = np.sqrt(np.mean(np.square(cleaned - clean), axis=2))
-    # Margins contain nothing of the page above or below.
+    # The first and last rows of a page contain nothing of the page above or below it.
     assert errors[:, [0, -1]].mean() < 2.5 * errors.mean()
 
 
@@ -216,8 +216,8 @@ def test_grey_saved_as_three_colours_is_denoised_as_grey(sigma: float | None) ->
 
 
 def test_the_interval_of_a_law_covers_the_scatter_of_its_points() -> None:
-    # Draw near regions whose noise does not follow the law of the rest, as with shallow depth of
-    # field.
+    # Draw the image of a depth camera. In `bent`, the variance rises with the fourth power of the
+    # depth, whereas a law is linear.
     depth = np.full((256, 256), 3200.0) + np.linspace(0, 400, 256)[:, None]
     depth[80:220, 60:140], depth[45:135, 145:235] = 1500, 2100
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Which noise is measured in an image if some of its noise is given."""
+"""Which noise is measured if the kind or the level of an image's noise is given."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_white_noise_is_measured_only_if_level_or_kind_is_unknown(
         ("gaussian", 10.0, 0),
         ("camera", 10.0, 0),
         ("poisson", 10.0, 0),
-        ("auto", [10.0, 9.0, 11.0], 0),  # one level per channel for white noise
+        ("auto", [10.0, 9.0, 11.0], 0),  # a level for each channel implies white noise
         ("auto", 10.0, 1),
         ("gaussian", None, 1),
         ("poisson", None, 1),

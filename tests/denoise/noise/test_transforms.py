@@ -1,4 +1,4 @@
-"""Noise and colour transforms equal their definitions, summed or sampled."""
+"""Noise and colour transforms agree with sums over distributions and with samples."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Groups equal those of a plain numpy search; images equal those of the readable operator."""
+"""Groups equal those of a plain numpy search, images those of uncompiled code for groups."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_small_image_gives_all_its_patches() -> None:
 
 
 def test_ties_are_drawn_from_everywhere_and_reproducibly(image: Image) -> None:
-    """In noise, the nearest 48 of 1369 patches share the reference's noise; random ones do not."""
+    """In noise, nearest patches share noise with the reference; patches drawn among ties do not."""
     drawn = search(image, 30, 30, (6, 6), 48, tie=1e6)
     assert drawn == search(image, 30, 30, (6, 6), 48, tie=1e6)
     assert (30, 30) in drawn
@@ -132,10 +132,10 @@ def test_pixels_beside_a_patch_enter_no_estimate() -> None:
 
 
 class ByOperator:
-    """The two compiled loops over groups in plain Python, using the readable operator."""
+    """The two compiled loops over groups in plain Python, with `operator.denoise_group`."""
 
     def __init__(self) -> None:
-        self.bandwidths: list[float | None] = []  # bandwidth of each group; None with a pilot
+        self.bandwidths: list[float | None] = []  # bandwidth by group; None for `smooth`
 
     def truncate(
         self, planes: Any, variance: Any, found: Any, window: Any, width: int,
@@ -198,7 +198,7 @@ class ByOperator:
 def test_an_image_is_denoised_by_the_operator_of_the_engine(
     options: dict[str, Any], bandwidths: set[float | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The compiled loops use the engine's operator; its readable form gives the same image."""
+    """The compiled loops use the engine's functions; `ByOperator` gives the same image."""
     loops: tuple[Any, Any] = groups.truncate_groups, groups.smooth_groups
     called = {name for loop in loops for name in loop.py_func.__code__.co_names}
     for name in ("truncate_rows", "linear_smooth"):

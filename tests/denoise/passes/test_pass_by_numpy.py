@@ -56,7 +56,7 @@ def np_pass(
 def smoothed(
     guide: Image, estimate_of_group: Callable[[Places], Group], count: int = SETTINGS.group
 ) -> tuple[Image, Image]:
-    """Aggregate the estimates of all groups: nearest patches, weighted by patch and window."""
+    """Average the estimates of all groups of nearest patches, weighted by patch and window."""
     size = SETTINGS.size
     window = np.outer(np.kaiser(size, 2.0), np.kaiser(size, 2.0))
     patches = sliding_window_view(guide.astype(float), (size, size))
@@ -130,7 +130,7 @@ def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot(group: int) -> None
 
 
 def test_leverage_is_the_derivative_of_an_estimate_by_its_pixel() -> None:
-    """With a fixed pilot the soft pass is linear, and its leverage is a derivative."""
+    """With a given pilot (a first estimate), estimates are linear in the noisy pixels."""
     pilot, noisy = (planes.astype(np.float32) for planes in scene(1))
     variance = np.full((1, 1, 1), 100.0, np.float32)
     pilot += np.float32(0.1) * noisy

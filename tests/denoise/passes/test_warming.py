@@ -1,4 +1,4 @@
-"""The inner loops are compiled once per machine, with an announcement."""
+"""The inner loops are compiled once per machine, and a message announces this."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTIONS = """
 from kpca_apps.denoise.passes import warming
 print(warming.is_kept(), warming._is_compiled(warming._LAST))
 """
-# Print the last bits of sums by functions that call other compiled functions.
+# Call a compiled function that calls others, and print its sums to the last bit.
 BITS = """
 import numpy as np
 from kpca_apps.engine.groups.compiled import truncate_rows

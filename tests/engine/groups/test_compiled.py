@@ -1,4 +1,4 @@
-"""The operator of one group, readable and compiled, gives the results of scikit-learn."""
+"""Denoising one group of patches, in numpy or compiled, gives scikit-learn's results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_tiny_ridge_stays_finite() -> None:
 
 @pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
 def test_one_patch_unlike_all_others_stays_alone(size: float) -> None:
-    """A hot pixel's patch is barely smoothed and does not affect others in single precision."""
+    """In single precision, a hot pixel's patch is barely smoothed and barely affects others."""
     x = 3 * np.random.default_rng(5).normal(size=(90, 64))
     x[7, 5] += size
     x -= x.mean(0)
@@ -106,7 +106,7 @@ def random_group(
 def compiled_group(
     noisy: NDArray[np.float64], pilot: NDArray[np.float64] | None, bandwidth: float, excess: float
 ) -> tuple[Matrix, float]:
-    """Run the compiled operator; return the patches and the component count or largest leverage."""
+    """Return denoised patches and the component count or, with a pilot, the largest leverage."""
     n, mean = noisy.shape[1], noisy.mean(axis=0)
     if pilot is not None:
         ridge = RIDGE_FACTOR * n * 100.0
@@ -142,7 +142,7 @@ def test_the_compiled_soft_cut_is_the_operator(shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> None:
-    """Both operators, readable and compiled, are linear then, but not with a narrower kernel."""
+    """Then numpy and compiled code equal the linear method; narrower kernels do not."""
     noisy, _ = random_group(shape, 1)
     spread = np.square(noisy - noisy.mean(axis=0)).sum(axis=1).mean()
     limit = WIDEST * spread / (shape[1] * 100.0)
@@ -168,7 +168,7 @@ def test_patches_far_nearer_than_their_noise_become_their_mean(spread: float) ->
     patches = 1.0 + spread * np.random.default_rng(0).normal(size=(40, 1)) * np.ones(9)
     found = denoise_group(patches, 100.0, bandwidth=16)
     mean = np.broadcast_to(patches.mean(axis=0), patches.shape)
-    near = 1e-6 + spread / 5  # the pre-image of the mean in feature space
+    near = 1e-6 + spread / 5  # tolerance: pre-images of feature-space means differ from means
     np.testing.assert_allclose(found.patches, mean, atol=near)
     compiled, q = compiled_group(patches, None, 16.0, 1.0)
     assert q == found.n_components == 0

@@ -26,10 +26,10 @@ def test_powers_of_exponentials_are_as_exact_as_single_precision(reach: float) -
 @pytest.mark.parametrize("reach", [0.5, 87.0])
 @pytest.mark.parametrize("is_compiled", [True, False])
 def test_exponentials_are_right_to_the_last_digit(reach: float, is_compiled: bool) -> None:
-    # The uncompiled function rounds between multiplication and addition.
+    # Only compiled code may fuse a multiplication and an addition, without rounding in between.
     function = add_first_and_third if is_compiled else add_first_and_third.py_func
     exponents = -reach * np.random.default_rng(2).random((5, 200), np.float32)
-    # With this factor the third power is lost to rounding.
+    # The function adds factor * u + u^3 with u = exp(x); with this factor, u^3 is lost to rounding.
     factor, found = 2.0**30, np.zeros(exponents.shape, np.float32)
     function(exponents, LOWEST, np.float32(factor), found, False)
     np.testing.assert_allclose(found / factor, np.exp(exponents.astype(np.float64)), rtol=1e-7)

@@ -19,7 +19,7 @@ from tests.system.model_parts import from_file
 
 @pytest.fixture(scope="module")
 def case():
-    """Matrices K and Kt and their centred versions, computed in fractions."""
+    """Matrices K of rows and Kt of new rows, and their centred versions, computed exactly."""
     oracle = json.loads((ORACLES / "misc_exact.json").read_text(encoding="utf-8"))["centring"]
     return {
         name: np.array([[float(Fraction(value)) for value in row] for row in rows])

@@ -37,7 +37,7 @@ def test_norms_are_those_of_the_plain_product(p, q, dtype, tolerance):
 
 
 def test_columns_of_very_different_lengths_keep_their_digits():
-    """Component weights have very different lengths: reciprocals of standard deviations."""
+    """Such are component weights, whose columns have lengths of 1 / standard deviation."""
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
     lengths = np.logspace(0, 7, 60)

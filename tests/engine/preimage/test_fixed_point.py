@@ -89,7 +89,7 @@ def test_a_start_far_from_all_points_does_not_divide_zero_by_zero():
 
 
 def test_a_vanishing_denominator_is_restarted_and_flagged():
-    # Between two points with opposite weights the terms cancel exactly.
+    # Midway between two points of opposite weights, the two terms of the denominator cancel.
     X = np.array([[-1.0], [1.0]])
     subspace = exact(RBF(1.0), X, center=False)
     T = (X[[0]] * 0.0) + np.array([[0.0, 1.0]])
