@@ -16,7 +16,7 @@ from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relati
 # Strength of the weaker result, which keeps some grain (a lower noise level would leave blotches
 # where noise looks like detail); and factor of the noise level for the stronger result.
 WEAKER, STRONGER = 0.6, 1.3
-BEATS = 5.0  # least log likelihood ratio of a rising law to noise of equal strength everywhere
+BEATS = 5.0  # log odds against equal noise everywhere from which noise rises with brightness
 SHARED_BLUR = 0.4  # blur in pixels above which neighbours share noise; less is barely visible
 
 
@@ -75,7 +75,8 @@ class Comparison:
 class Residual:
     """The residual ("method noise"), which should look like noise."""
 
-    sd: float  # deviation over all colours, in the units of the image
+    sd: float  # standard deviation over all colours, in the units of the image
+
     edge_correlation: float  # correlation of neighbouring pixels where the image has most detail
     flat_correlation: float  # the same where the image has least detail
     structured: bool  # whether the correlation at edges is so large that detail was removed

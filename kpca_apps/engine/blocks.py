@@ -63,16 +63,17 @@ ALL = slice(None)
 
 
 class BlockErrors(NamedTuple):
-    """Reconstruction errors of n rows under soft kernel PCA."""
+    """Reconstruction errors of n rows under kernel PCA with a Tikhonov filter."""
 
-    residual: FloatArray  # (w, n), r_b of the wanted features, in the features' units
+    residual: FloatArray  # (w, n), r_b of the w requested features, in the units of each feature
+
     whole: FloatArray  # (n,), E
     blocks: FloatArray  # (b, n), E_b of each block that has features
 
 
 @dataclass(frozen=True, eq=False)
 class BlockPCA:
-    """Soft kernel PCA of a sum of kernels, each given by explicit features."""
+    """Kernel PCA with a Tikhonov filter of a sum of kernels, each given by explicit features."""
 
     # With the factor U = diag(sqrt(s / (s + rho))) V', the residual is y = z - U'U z = rho P z, and
     # (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.

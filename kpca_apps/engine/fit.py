@@ -57,7 +57,7 @@ class LandmarkFit:
 
     @property
     def missed(self) -> float:
-        """Mean share of a row's squared length outside the landmarks' span."""
+        """Share of squared length outside the landmarks' span; see `KernelPCA.missed_`."""
         sums = self.sums
         return sums.missed / sums.norm if self.outside is None else self.outside.share
 
@@ -201,7 +201,8 @@ def fit_through_landmarks(
     rng: np.random.Generator,
     plan: NystroemPlan | None = None,
 ) -> SubspaceFit:
-    """Draw landmarks, sum rows in their span, and turn the sums into components."""
+    """Draw landmarks, sum means and covariances of rows in their span, and solve for components."""
+
     basis, index, plan, *_ = draw_basis(source, kernel, options, rng, plan)
     outside = None if options.keeps_span else _estimate_missed(source, basis, options)
     sums = CovarianceSums.of_rows(basis, source, precision=plan.precision)

@@ -393,7 +393,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def missed_(self) -> float:
-        """Mean share of a row's squared length outside the landmarks' span."""
+        """Share of squared length outside the landmarks' span; see the class's attributes."""
+
         return self._landmark_fit.missed
 
     @property

@@ -179,7 +179,9 @@ class CovarianceSums:
     def of_values(cls, values: Matrix, shift: Matrix) -> CovarianceSums:
         """Return the sums over rows ``(n, p)``, which are overwritten; k(x, x) is not summed."""
         values -= shift.astype(values.dtype)
-        # numpy multiplies a matrix by its own transpose by syrk: half the work, exactly symmetric.
+        # For this product numpy calls syrk, which halves the work and is exactly symmetric.
+
+
         scatter = (values.T @ values).astype(np.float64, copy=False)
         total = values.sum(axis=0, dtype=np.float64)
         return cls(len(values), total, scatter, shift, norm=0.0)
@@ -311,7 +313,7 @@ class Missed:
         n_rows: int | None = None,
         with_variance: bool = True,
     ) -> Missed:
-        """Estimate from at most ``rows`` of X, for ``n_rows`` rows in total.
+        """Estimate the part outside the span for ``n_rows`` rows, from at most ``rows`` rows of X.
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """

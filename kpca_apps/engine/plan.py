@@ -152,9 +152,11 @@ def choose_regime(
 
 def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -> str:
     """Return the method of drawing landmarks that ``"auto"`` stands for."""
-    # For kernels of a distance, a cluster centre resembles the rows around it. With few columns,
-    # rows drawn by residual span almost everything. For other kernels a mean of rows may resemble
-    # no row, so rows themselves are drawn.
+    # If the kernel falls with distance, a cluster centre resembles the rows around it; with few
+    # columns, rows drawn by pivoted Cholesky span almost all others. For other kernels, a mean of
+    # rows may resemble no row, so rows themselves are drawn.
+
+
     if landmarks != "auto":
         return landmarks
     if not kernel.falls_with_distance:

@@ -102,7 +102,8 @@ class RowSource(Protocol):
         ...
 
     def map(self, function: RowFunction, in_use: Mask | None = None) -> Matrix:
-        """Return one number per row, shape (n,); without a mask (n,) no row is in use."""
+        """Return one number per row, (n,); `in_use` (n,) marks fitted rows (none by default)."""
+
         ...
 
     def sum(self, function: RowSums[Sums], in_use: Mask | None = None) -> Sums:
@@ -204,7 +205,8 @@ def sum_row_blocks(
     block: int = SUMMED,
     n_jobs: int | None = None,
 ) -> Sums:
-    """Add up a function's values over blocks of X (n, d), in order; a mask selects rows."""
+    """Add a function's values over consecutive blocks of X (n, d); a mask selects the rows."""
+
 
     def sum_block(start: int) -> Sums:
         part = slice(start, start + block)

@@ -112,7 +112,7 @@ def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> 
 def leave_landmark_out(
     subspace: KernelSubspace, rho: float, X: Matrix, landmarks: IntArray
 ) -> tuple[Matrix, Matrix]:
-    """Return r and M of rows (b, d), each with one landmark (b,) removed."""
+    """Return r and M of `TikhonovFilter` for b rows, each with its landmark (b,) removed."""
     roots = 1.0 / np.sqrt(subspace.variances + rho)  # A^-1/2, which is diagonal
     t, error = subspace.project_and_error(X)
     residual = np.maximum(error - rho * (np.square(t) @ roots**2), 0.0)
@@ -125,7 +125,8 @@ def leave_landmark_out(
 def without_direction(
     rows: Matrix, along: Matrix, residual: Matrix, whitened_rows: Matrix, whitened: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Return r and M of b rows, each with one landmark removed.
+    """Return r and M of `TikhonovFilter` for b rows, each with one landmark removed.
+
 
     The arguments, per row: the landmark's row of B; the product of that row with z; r; L^-1 times
     that row; and L^-1 y. The part of a row along v, the unit direction that only the landmark

@@ -28,7 +28,8 @@ class DenoiseRequest:
 
     options: Options
     sigma: float | None = None  # noise level, or None to estimate it
-    stack: bool = False  # whether the planes along the axis before rows form a volume or film
+    stack: bool = False  # whether planes along the axis before that of rows are a volume or film
+
 
 
 def plane_at(data: Any, step: tuple[int, ...], *, rgb: bool) -> NDArray[Any]:

@@ -74,7 +74,8 @@ class Accepted:
 
 
 class _Shared(NamedTuple):
-    """How a column that both tables have is compared."""
+    """How to compare a column that both tables have."""
+
 
     name: str  # name of the column in the table
     format: ValueFormat | None  # format of numbers or dates; None for text

@@ -56,7 +56,8 @@ class GroupEstimate:
 
     patches: Matrix  # (k, N)
     weight: Matrix  # (k,), weight where patches overlap, proportional to 1 / leverage
-    leverage: Matrix  # (k,), variance of each estimate over the noise variance
+    leverage: Matrix  # (k,), variance of each estimate divided by the noise variance
+
     n_components: int  # number of components kept; all for the Tikhonov filter
     residual: float  # noise variance estimated from the residual, per degree of freedom
 

@@ -118,7 +118,9 @@ def eliminate(a: Matrix, n: int, least: Scalar) -> None:
         first = i // PAIR * PAIR
         multiply(a, (NONE, width, ONE), a, i, a, (i, i + 4), (first, width), YES)
         for r in range(i, i + 4):
-            # A pivot is below `least` only by rounding.
+            # Exact pivots are at least `least`; rounding may give less.
+
+
             scale = fill(number(1) / np.sqrt(max(a[r, r], least)))
             for j in range(first, width, WIDTH):
                 store(a, (r, j), scale * load(a, (r, j)))
@@ -353,7 +355,7 @@ def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
 
 @inlined
 def leading_eigenvectors(a: Matrix, n: int, edge: Scalar) -> tuple[Vector, Matrix]:
-    """Return the eigenvalues (q,) of a symmetric matrix above an edge, and eigenvectors.
+    """Return the q eigenvalues of a symmetric matrix above `edge`, and their eigenvectors.
 
     The eigenvalues are in decreasing order. The matrix has n rows, padded with zeros, and is
     overwritten. The eigenvectors are the first q rows of a matrix as wide as `a`.

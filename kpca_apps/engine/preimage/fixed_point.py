@@ -179,9 +179,10 @@ Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Mask]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
-    """Return the function of one iteration step, for rows in multiples of `STEP`."""
+    """Return the function of one iteration step; it takes a multiple of `STEP` rows."""
     # The function maps z, weights g, bounds of sum |g| and row numbers (the last may repeat) to the
-    # next z, the inner products <phi(z), P phi(x)>, and which denominators vanished.
+    # next z, the inner products <phi(z), P phi(x)>, and a mask of vanished denominators.
+
     clipped, unclipped = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])

@@ -93,7 +93,8 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         ),
         carried=tuple(_carried(segments)),
     )
-    # Adobe stores, and Pillow returns, the light that white paper reflects below the inks.
+    # Pillow returns CMYK as Adobe stores it: the light that white paper reflects below the inks.
+
     return split_inks(image) if channels == 4 else image
 
 
@@ -128,7 +129,8 @@ def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
     except ValueError as error:
         if "subsampling" not in str(error):
             raise
-        # For rare chroma subsampling, test for a complete scan: then more bits change no pixel.
+        # Rare chroma subsampling: if all scans are complete, bits added at the ends change nothing.
+
         picture = JpegImageFile(io.BytesIO(data))
         scan = 0 if picture.fp is None else picture.fp.tell()
         longer = data[:scan] + _SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", data[scan:])
