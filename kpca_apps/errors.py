@@ -177,7 +177,7 @@ def about(place: str | PurePath) -> Iterator[None]:
 
 @contextmanager
 def opening(place: str | PurePath, path: Path | None = None) -> Iterator[None]:
-    """Convert system errors on opening a file; with `path`, suggest names for a missing file."""
+    """Raise InputError for errors in opening a file; `path` adds similar names if missing."""
     try:
         yield
     except FileNotFoundError:

@@ -76,7 +76,6 @@ class Residual:
     """The residual ("method noise"), which should look like noise."""
 
     sd: float  # standard deviation over all colours, in the units of the image
-
     edge_correlation: float  # correlation of neighbouring pixels where the image has most detail
     flat_correlation: float  # the same where the image has least detail
     structured: bool  # whether the correlation at edges is so large that detail was removed
@@ -194,7 +193,7 @@ class ImageOutcome:
     page_ranges: tuple[float, ...] = ()  # range of values of each page
     estimated: bool = False  # whether the noise level was estimated
     correlated: bool = False  # whether neighbouring pixels share their noise
-    data_range: float | None = None  # widest range assumed for pages of the first page's type
+    data_range: float | None = None  # widest range of values assumed for pages of the first's type
     used_range: float | None = None  # range of most values of the first page, denoised
     established: bool = True  # whether noise was established; if not, the image is unchanged
     impulses: bool = False  # whether single pixels stand out, but another noise model was used
@@ -221,7 +220,7 @@ class ImageOutcome:
 
 @dataclass(frozen=True)
 class ComponentView:
-    """A leading component of a dictionary: pre-images at two deviations from the mean."""
+    """A leading component of a dictionary: pre-images two deviations below and above the mean."""
 
     number: int  # from 1
     share: float  # share of the variance in feature space

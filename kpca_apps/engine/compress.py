@@ -57,7 +57,6 @@ class ReducedSet:
     # A row's projection on a component changes by at most the distance of the two components times
     # the row's distance from the mean in feature space, plus the distance of the two means.
 
-
     subspace: KernelSubspace  # directions are orthonormal, so errors are distances
     component_distances: Matrix  # |v - v~| (q,) in feature space, v of length 1
     mean_distance: float  # |mean - mean~| in feature space
@@ -202,7 +201,7 @@ def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Mat
 
 
 def _project_on_points(subspace: KernelSubspace, points: Matrix) -> ReducedSet:
-    """Return the subspace spanned by given points that is nearest to another subspace."""
+    """Return the subspace nearest to the given one among those that the points span."""
     basis = LandmarkBasis.from_eigen(subspace.kernel, points)
     gram = subspace.kernel(points, subspace.points)
     along = basis.transform.T @ (gram @ subspace.weights)

@@ -147,8 +147,8 @@ class DrawnBasis(NamedTuple):
     basis: LandmarkBasis
     landmarks: IntArray | None  # row numbers in the sample; None if landmarks are not rows
     plan: NystroemPlan
-    # Some sample rows that are not landmarks (none if components are chosen), and a cached function
-    # that returns their z (r, p) in a given precision.
+    # Some sample rows that are not landmarks (none unless a fit keeps all directions), and a cached
+    # function that returns their features z (r, p) in a given precision.
     probe: Matrix
     of_probe: Callable[[Resolved], Matrix]
 
@@ -202,7 +202,6 @@ def fit_through_landmarks(
     plan: NystroemPlan | None = None,
 ) -> SubspaceFit:
     """Draw landmarks, sum means and covariances of rows in their span, and solve for components."""
-
     basis, index, plan, *_ = draw_basis(source, kernel, options, rng, plan)
     outside = None if options.keeps_span else _estimate_missed(source, basis, options)
     sums = CovarianceSums.of_rows(basis, source, precision=plan.precision)
@@ -237,7 +236,7 @@ def _absolute_ridge(options: FitOptions, length: float, mean_norm: float) -> flo
 
 
 def variance_share(ridge: float, variance: float) -> float:
-    """Return a ridge share of the variance as an absolute variance > 0 in feature space."""
+    """Return an absolute ridge > 0, from a ridge as share of a variance in feature space."""
     # Identical rows have no variance; the ridge stays positive.
     return max(ridge * variance, float(np.finfo(np.float64).tiny))
 

@@ -394,7 +394,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     @property
     def missed_(self) -> float:
         """Share of squared length outside the landmarks' span; see the class's attributes."""
-
         return self._landmark_fit.missed
 
     @property

@@ -62,7 +62,6 @@ def draw_landmarks(
 
 def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
     """Return the bytes needed to draw ``m`` landmarks from n rows, besides those of the rows."""
-
     # "residual" processes candidates in blocks and keeps only their residuals.
     if kind not in CANDIDATES or kind == "residual" or m >= n:
         return 0

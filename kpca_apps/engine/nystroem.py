@@ -134,7 +134,7 @@ class CovarianceSums:
     n: int  # number of rows
     total: Matrix  # (p,), sum of z - shift
     scatter: Matrix  # (p, p), sum of (z - shift)(z - shift)'
-    shift: Matrix  # (p,), a value near the mean that limits cancellation; equal in added sums
+    shift: Matrix  # (p,), near the mean to limit cancellation; sums to be added have the same shift
     norm: float  # sum of k(x, x)
 
     @classmethod
@@ -180,8 +180,6 @@ class CovarianceSums:
         """Return the sums over rows ``(n, p)``, which are overwritten; k(x, x) is not summed."""
         values -= shift.astype(values.dtype)
         # For this product numpy calls syrk, which halves the work and is exactly symmetric.
-
-
         scatter = (values.T @ values).astype(np.float64, copy=False)
         total = values.sum(axis=0, dtype=np.float64)
         return cls(len(values), total, scatter, shift, norm=0.0)

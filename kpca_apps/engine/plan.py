@@ -155,8 +155,6 @@ def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -
     # If the kernel falls with distance, a cluster centre resembles the rows around it; with few
     # columns, rows drawn by pivoted Cholesky span almost all others. For other kernels, a mean of
     # rows may resemble no row, so rows themselves are drawn.
-
-
     if landmarks != "auto":
         return landmarks
     if not kernel.falls_with_distance:

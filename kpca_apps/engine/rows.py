@@ -103,7 +103,6 @@ class RowSource(Protocol):
 
     def map(self, function: RowFunction, in_use: Mask | None = None) -> Matrix:
         """Return one number per row, (n,); `in_use` (n,) marks fitted rows (none by default)."""
-
         ...
 
     def sum(self, function: RowSums[Sums], in_use: Mask | None = None) -> Sums:
@@ -206,7 +205,6 @@ def sum_row_blocks(
     n_jobs: int | None = None,
 ) -> Sums:
     """Add a function's values over consecutive blocks of X (n, d); a mask selects the rows."""
-
 
     def sum_block(start: int) -> Sums:
         part = slice(start, start + block)

@@ -127,7 +127,6 @@ def without_direction(
 ) -> tuple[Matrix, Matrix]:
     """Return r and M of `TikhonovFilter` for b rows, each with one landmark removed.
 
-
     The arguments, per row: the landmark's row of B; the product of that row with z; r; L^-1 times
     that row; and L^-1 y. The part of a row along v, the unit direction that only the landmark
     provides, moves from the span to the residual, r + (v'z)^2. A^-1 is restricted to the other

@@ -31,7 +31,6 @@ class DenoiseRequest:
     stack: bool = False  # whether planes along the axis before that of rows are a volume or film
 
 
-
 def plane_at(data: Any, step: tuple[int, ...], *, rgb: bool) -> NDArray[Any]:
     """Return the plane (h, w) or (h, w, channels) at a step of the leading axes."""
     leading = data.ndim - (3 if rgb else 2)

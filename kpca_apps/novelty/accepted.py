@@ -76,7 +76,6 @@ class Accepted:
 class _Shared(NamedTuple):
     """How to compare a column that both tables have."""
 
-
     name: str  # name of the column in the table
     format: ValueFormat | None  # format of numbers or dates; None for text
     in_lower: bool  # whether case is ignored
@@ -84,7 +83,7 @@ class _Shared(NamedTuple):
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec | None) -> _Shared:
-        """Choose the comparison by the plan, or by data type if the plan ignores the column."""
+        """Choose the comparison by the column's `spec`, or by data type if there is none."""
         format, kind = None if spec is None else spec.format, column.cells.dtype
         if format is None and kind.is_numeric():
             format = NumberFormat()
@@ -109,7 +108,7 @@ class _Shared(NamedTuple):
 def _matched(
     table: Table, columns: Sequence[_Shared], wanted: pl.DataFrame
 ) -> tuple[BoolArray, IntArray]:
-    """Mark the accepted rows (n,) of a part, and count those that match each `wanted` row (k,)."""
+    """Mark the accepted rows (n,) of a table; count those that match each `wanted` row (k,)."""
     cells = [shared.read(table.column(shared.name), shared.format) for shared in columns]
     rows = pl.DataFrame(dict(zip(wanted.columns, cells, strict=True)))
     on, nulls_equal = wanted.columns, True

@@ -42,8 +42,8 @@ def warm_up(announce: Callable[[], None]) -> None:
 def _is_compiled(function: Any) -> bool:
     """Whether a function was compiled by the installed version of numba.
 
-    The function's index may be out of date, as after an upgrade of numba. Then numba compiles the
-    small function `_FIRST` again, which shows as a cache miss.
+    Numba's cache index of the function may be out of date, as after an upgrade of numba. Then numba
+    compiles the small function `_FIRST` again, which shows as a cache miss.
     """
     if function.signatures:
         return True

@@ -57,7 +57,6 @@ class GroupEstimate:
     patches: Matrix  # (k, N)
     weight: Matrix  # (k,), weight where patches overlap, proportional to 1 / leverage
     leverage: Matrix  # (k,), variance of each estimate divided by the noise variance
-
     n_components: int  # number of components kept; all for the Tikhonov filter
     residual: float  # noise variance estimated from the residual, per degree of freedom
 
@@ -135,10 +134,10 @@ def count_components(
     values: Vector, trace: Scalar, shape: tuple[int, int], variance: Scalar, excess: Scalar,
     edge: Scalar,
 ) -> tuple[int, Scalar]:  # fmt: skip
-    """Return how many eigenvalues of a centred Gram matrix noise cannot explain, and the residual.
+    """Return the number of eigenvalues that noise cannot explain, and the residual variance.
 
-    `values` are the largest eigenvalues, decreasing; `trace` is the sum of all. `edge` is the
-    largest eigenvalue of noise with variance 1 in a group of this shape (k, n).
+    `values` are the largest eigenvalues of a centred Gram matrix, decreasing; `trace` is the sum of
+    all. `edge` is the largest eigenvalue of noise with variance 1 in a group of `shape` (k, n).
     """
     # The variance beyond the kept components estimates the noise. The edge follows this estimate if
     # it exceeds the given variance. Fine detail raises the estimate, too, so `excess` limits it.

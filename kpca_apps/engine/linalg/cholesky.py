@@ -89,8 +89,6 @@ class PartialCholesky:
 
 def _accept_proposals(factor: PartialCholesky, proposed: Index, uniform: Matrix) -> Index:
     """Return the proposed pivots that rejection sampling accepts, one after another."""
-
-
     residual_block = factor.residual_block(proposed, proposed)
     chances = factor.residual[proposed]
     accepted = []

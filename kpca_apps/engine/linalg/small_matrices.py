@@ -119,8 +119,6 @@ def eliminate(a: Matrix, n: int, least: Scalar) -> None:
         multiply(a, (NONE, width, ONE), a, i, a, (i, i + 4), (first, width), YES)
         for r in range(i, i + 4):
             # Exact pivots are at least `least`; rounding may give less.
-
-
             scale = fill(number(1) / np.sqrt(max(a[r, r], least)))
             for j in range(first, width, WIDTH):
                 store(a, (r, j), scale * load(a, (r, j)))

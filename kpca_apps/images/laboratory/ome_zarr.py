@@ -76,7 +76,7 @@ class _Pyramid:
     folder: Path
     paths: tuple[str, ...]
     dtype: np.dtype[Any]
-    lines: tuple[tuple[Line, ...], ...]  # lines of each copy except the first, along each axis
+    lines: tuple[tuple[Line, ...], ...]  # per smaller copy and axis: pixels in the next larger copy
 
 
 def is_zarr(folder: Path) -> bool:

@@ -94,7 +94,6 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         carried=tuple(_carried(segments)),
     )
     # Pillow returns CMYK as Adobe stores it: the light that white paper reflects below the inks.
-
     return split_inks(image) if channels == 4 else image
 
 
@@ -130,7 +129,6 @@ def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
         if "subsampling" not in str(error):
             raise
         # Rare chroma subsampling: if all scans are complete, bits added at the ends change nothing.
-
         picture = JpegImageFile(io.BytesIO(data))
         scan = 0 if picture.fp is None else picture.fp.tell()
         longer = data[:scan] + _SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", data[scan:])
