@@ -66,7 +66,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""Escape the same characters as `visible` in JSON text; its decoded texts do not change.
+    r"""Escape the same characters as `visible` in JSON text, which decodes to the same texts.
 
     >>> print(visible_json('{"a": "b\u202ec"}'))
     {"a": "b\u202ec"}

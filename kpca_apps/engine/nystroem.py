@@ -1,4 +1,4 @@
-"""Nystrom kernel PCA: rows in the span of a few landmarks, centred on their true mean.
+"""Nystrom kernel PCA: rows in the span of a few landmarks, centred on the mean of all rows.
 
 Rows become vectors z(x) = B' k_Z(x) in an orthonormal basis of the landmarks' span, with BB' the
 inverse of the landmarks' Gram matrix. Inner products are those of the low-rank approximation

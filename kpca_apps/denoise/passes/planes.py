@@ -56,7 +56,7 @@ Estimates = list[tuple[Planes, Planes]]  # estimate and leverage of each pass
 
 # Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). The gains over a
 # weight of .6 are .006 dB at noise of 15, .013 at 25 and .022 at 50.
-SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
+SMOOTH_IN_PILOT = np.float32(0.8)  # weight of estimate B in A: see step 4 above
 
 STRIP_SAMPLES = 4_000_000  # largest number of pixels times channels of a strip: 270 MB
 BLOCK_SAMPLES = 6_000_000  # the same for a block of pages: 500 MB
@@ -70,7 +70,7 @@ QUIET = 0.05  # share of groups that show almost only noise, except in the busie
 # as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
 # photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.
 QUIET_RATIO = 0.905
-# Matching hides most of an excess: 10 % in sigma (20 % in variance) raise the ratio by only 8 %.
+# Matching hides most excess noise: 10 % more in sigma (20 % in variance) raise the ratio by 8 %.
 STEEPNESS = 2.5
 MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance assumed
 

@@ -258,7 +258,7 @@ def _transpose(z: Matrix, k: int, n: int) -> Matrix:
 def _smooth_twice(
     factor: Matrix, start: int, down: int, z: Matrix, sizes: tuple[int, int, int]
 ) -> Matrix:
-    """Return F'F z, with F_ig entry start + down i + g of `factor`, row by row.
+    """Return F'F z; F_ig is entry start + down i + g of `factor`, counted row by row.
 
     `sizes` are the numbers of columns of F (k), of rows of F (a multiple of four), and of rows that
     F' uses.

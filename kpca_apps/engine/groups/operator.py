@@ -124,7 +124,7 @@ def is_narrow(c: Scalar, spread: Scalar) -> bool:
 
 @inlined
 def noise_in_kernel(bandwidth: Scalar, c: Scalar) -> tuple[Scalar, Scalar]:
-    """Return the slope and the offset of noise eigenvalues under (c / 2) exp(-d^2 / c)."""
+    """Return slope and offset of noise eigenvalues, relative to those of the linear kernel."""
     t = 1.0 / bandwidth
     return np.exp(-t), -0.5 * c * (np.expm1(-t) + t * np.exp(-t))
 

@@ -329,7 +329,7 @@ def _orthonormalise(vectors: Matrix, c: int) -> None:
 
 @compiled
 def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
-    """Map eigenvectors (rows, a multiple of 4) of the tridiagonal form back to the matrix."""
+    """Turn eigenvectors of the tridiagonal form, a multiple of 4 rows, into the matrix's own."""
     zero = fill(vectors.dtype.type(0))
     for c in range(0, len(vectors), 4):
         for j in range(2, n):

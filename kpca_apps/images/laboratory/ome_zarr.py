@@ -296,7 +296,7 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
         else:
             size = len(zlib.decompressobj().decompress(packed, most + 1))
     elif packing == "zstd":
-        # Decoding raises if the output is larger; the size in a frame's header is optional.
+        # Decoding raises if the output exceeds `most`; a frame's header need not state the size.
         size = len(imagecodecs.zstd_decode(file.read(n_bytes), out=most))
     else:
         head = file.read(16)
@@ -402,7 +402,7 @@ def _lines(
 
 
 def _fits(above: int, below: int) -> bool:
-    """Return whether a side is a whole fraction of another, rounded down or up."""
+    """Return whether side `below` is `above` divided by an integer, rounded down or up."""
     factor = max(1, round(above / below)) if below > 0 else 0
     return below >= 1 and factor >= 1 and below in (above // factor, -(-above // factor))
 
