@@ -49,7 +49,7 @@ class ImagePreviews:
     before: Preview  # area of at most 560 x 560 pixels, sides of at most 1100 pixels
     after: Preview
     thumb: Preview  # at most 120 pixels wide and high
-    residual: Preview  # noisy minus denoised on middle grey, black and white at three deviations
+    residual: Preview  # noisy minus denoised: 0 is grey, three deviations are black or white
     crops: tuple[Crop, ...]  # 128 pixels wide and high
     stretched: bool  # whether values were rescaled for display (16 bits and floats)
 
@@ -214,7 +214,7 @@ class ImageOutcome:
 
     @property
     def own_range(self) -> float:
-        """Range of the image's values, for ranking images (12-bit values in 16 bits use 1/16)."""
+        """Range of values to compare images by; 12-bit values use 1/16 of a 16-bit type's range."""
         return self.used_range or self.data_range or 1.0
 
 

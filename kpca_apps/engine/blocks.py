@@ -55,7 +55,7 @@ HALVINGS = 60
 # Features are of order 1, so a feature with a smaller deviation is constant up to rounding.
 SMALLEST_DEVIATION = 1e-6
 LARGEST_DEVIATION = 1e150  # largest deviation whose square is a finite float
-# Number of square matrices of the largest block that `_block_inverses` holds at once.
+# Number of matrices, as large as the largest block is wide, that `_block_inverses` holds at once.
 SQUARES_HELD = 4
 # Numbers of rows in a block of new (often few) and of fitted rows; see `BLOCK` of `engine.rows`.
 BLOCK, FITTED_BLOCK = 192, 768

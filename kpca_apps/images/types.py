@@ -142,7 +142,7 @@ class ImageFile:
     copies: Mapping[int, int] = field(default_factory=dict, repr=False)
     sha256: str = ""  # hash of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
-    # Decodes rows and columns of a page by number. Below: height and width of each page's blocks.
+    # Decodes some rows and columns of the page with a number. Below: (h, w) of each page's blocks.
     window: Callable[[int, slice, slice], NDArray[Any]] | None = field(
         default=None, repr=False, compare=False
     )

@@ -72,7 +72,7 @@ QUIET = 0.05  # share of groups that show almost only noise, except in the busie
 QUIET_RATIO = 0.905
 # Matching hides most excess noise: 10 % more in sigma (20 % in variance) raise the ratio by 8 %.
 STEEPNESS = 2.5
-MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance assumed
+MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance that is assumed
 
 BLURRED = 6  # number of pixels on each side, at half the scale, that affect low frequencies
 AT_HALF = 0.25  # share of the work done at half the scale and below

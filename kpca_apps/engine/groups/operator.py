@@ -41,7 +41,7 @@ from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
 
 EDGE_FACTOR = 0.95  # factor of the edge: dropping a component costs more than keeping noise
-RIDGE_FACTOR = 0.85  # ridge of the Tikhonov filter over noise energy N v, tuned with the passes
+RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by the noise energy N v, tuned with the passes
 ROUNDS = 5  # largest number of times that the edge is updated to the residual variance
 STEPS = 2  # fixed-point steps: on print and rings at sigma 12, step 2 gains .06 dB, step 3 .001
 # Ratio of c to the mean squared distance between patches above which a kernel counts as linear.

@@ -81,7 +81,7 @@ class GramPanels:
 
     def sketch(self, V: Values) -> Values:
         """Return an approximation of K V, scaled to the column lengths of V."""
-        # Multiply K's columns of a sample by the sample's rows of V. An iteration that starts at this
+        # Multiply K's columns of a sample by the sample's rows of V. To start an iteration at this
         # sketch saves a product. ELSEWHERE times V adds directions that the sample misses.
         n = len(self)
         sample = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))

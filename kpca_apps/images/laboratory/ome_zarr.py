@@ -65,7 +65,7 @@ _LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000
 _SLAB = 1 << 26  # number of bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
-# Along an axis: begin of a copy's first pixel, and width of each pixel, in the larger copy.
+# Where a copy's pixels lie along an axis of the larger copy: begin of the first, width of each.
 Line = tuple[float, float]
 
 

@@ -37,7 +37,7 @@ _MODES |= {f"{mode};16": (channels, "u2") for mode, (channels, _) in _MODES.item
 
 @dataclass(frozen=True)
 class Properties:
-    """Properties from the boxes of a file, over all its pictures."""
+    """Properties of all pictures of a file together, as the file's boxes state them."""
 
     size: tuple[int, int]  # the largest height and width
     depth: int  # number of bits of an AVIF channel
