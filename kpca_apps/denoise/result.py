@@ -194,10 +194,10 @@ class ImageOutcome:
     estimated: bool = False  # whether the noise level was estimated
     correlated: bool = False  # whether neighbouring pixels share their noise
     data_range: float | None = None  # widest range of values assumed for pages of the first's type
-    used_range: float | None = None  # range of most values of the first page, denoised
+    used_range: float | None = None  # range of most values of the denoised first page
     established: bool = True  # whether noise was established; if not, the image is unchanged
     impulses: bool = False  # whether single pixels stand out, but another noise model was used
-    evidence: Evidence = Evidence()  # for the first unchanged page, or else the first page
+    evidence: Evidence = Evidence()  # evidence for the first unchanged page, or else the first page
     own_settings: Mapping[str, Any] = field(default_factory=dict)  # settings other than the batch's
     residual: Residual | None = None  # residual of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
@@ -282,7 +282,7 @@ class DenoisingResult:
 
     @property
     def mean_comparison(self) -> Comparison | None:
-        """Means over the images with a reference, each method over the same images.
+        """Mean similarities over images with a reference, for methods that all of them have.
 
         The infinite PSNR of an image equal to its reference makes the mean infinite.
         """

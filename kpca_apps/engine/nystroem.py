@@ -315,8 +315,8 @@ class Missed:
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
-        # The variance is the largest eigenvalue, over the sample size, of the part of the sample's
-        # Gram matrix outside the span. On average it is at least that of all rows, as the largest
+        # The variance is the largest eigenvalue of the sample's Gram matrix outside the span divided
+        # by the sample size. On average it is at least the variance of all rows, as the largest
         # eigenvalue is a convex function.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}

@@ -50,7 +50,7 @@ class TikhonovFilter:
 
     @classmethod
     def of_sums(cls, basis: LandmarkBasis, sums: CovarianceSums, rho: float) -> TikhonovFilter:
-        """Return the filter from sums over rows and an absolute variance rho > 0."""
+        """Return the filter from sums over rows and a ridge rho > 0, an absolute variance."""
         with one_blas_thread():
             covariance = sums.covariance
             ridged = covariance.copy()
@@ -116,7 +116,7 @@ def leave_landmark_out(
     roots = 1.0 / np.sqrt(subspace.variances + rho)  # A^-1/2, which is diagonal
     t, error = subspace.project_and_error(X)
     residual = np.maximum(error - rho * (np.square(t) @ roots**2), 0.0)
-    # With all components kept, W = B U can replace B: B B' = K_mm^-1.
+    # If all components are kept, the weights W = B U can replace B, as W W' = B B' = K_mm^-1.
     rows = subspace.weights[landmarks]
     along = np.einsum("ij,ij->i", rows, t + subspace.offset)
     return without_direction(rows, along, residual, rows * roots, t * roots)

@@ -73,7 +73,7 @@ def preview(
 def denoise_planes(
     data: Any, request: DenoiseRequest, report: Callable[[float], None], *, rgb: bool
 ) -> tuple[NDArray[Any], list[DenoiseInfo]]:
-    """Return all planes denoised (a stack's together), in the data's type, and their noise."""
+    """Return denoised planes (those of a stack together) in the data's type, and their noise."""
     n_own = (3 if rgb else 2) + request.stack
     leading, result = data.shape[: data.ndim - n_own], np.empty(data.shape, data.dtype)
     places, infos = list(np.ndindex(*leading)), []

@@ -132,7 +132,7 @@ def eliminate(a: Matrix, n: int, least: Scalar) -> None:
 def _tridiagonalise(
     a: Matrix, n: int, diagonal: Vector, beside: Vector, factor: Vector, work: Matrix
 ) -> None:
-    """Reduce a symmetric a to tridiagonal form by Householder reflections.
+    """Reduce a symmetric matrix `a` to tridiagonal form by Householder reflections.
 
     Reflections run from the last row up, so that the remaining matrix starts at column 0. Reflector
     j (its vector in row j of a, its 2 / v'v in factor[j]) acts on the first j coordinates;
@@ -216,7 +216,7 @@ def _count_above(diagonal: Vector, squares: Vector, n: int, shifts: Vector, coun
 
 @compiled
 def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -> Vector:
-    """Return the eigenvalues above an edge, largest first."""
+    """Return the eigenvalues above `edge`, largest first."""
     number = diagonal.dtype.type
     squares = np.empty(len(diagonal), diagonal.dtype)
     edge = number(edge)

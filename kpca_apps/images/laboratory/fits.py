@@ -84,7 +84,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
         series,
         lambda number: planes[number].read(data),
         orientation=_UPSIDE_DOWN,
-        # The planes of a cube are a stack only if the header says so, which is rare.
+        # State stacks only to keep several images apart: few headers tell if a cube is a stack.
         has_groups=len(series) > 1,
         metadata=Metadata(orientation=_UPSIDE_DOWN),
         notes=tuple(notes),

@@ -84,7 +84,7 @@ def with_metadata(
     xmp: bytes | None = None,
     orientation: int = 1,
 ) -> bytes:
-    """Return an AVIF file by libavif with metadata of its picture inserted."""
+    """Insert metadata of the picture into an AVIF file that libavif wrote; return the file."""
     outer = list(boxes(data))
     meta = dict(outer)[b"meta"]
     inner = dict(boxes(meta[_FULL:]))
