@@ -53,7 +53,7 @@ class ExactPlan:
     precision: Resolved  # precision of kernel values and products
     stored: bool  # whether to store the Gram matrix instead of recomputing it for each product
     n_bytes: int  # peak memory in bytes, without the rows
-    # In bytes; None for a quarter of the available memory.
+    # Budget in bytes; None for a quarter of the available memory.
     memory_budget: int | None = field(default=None, repr=False)
 
     def describe(self) -> str:

@@ -212,7 +212,7 @@ def _denoise_strip(
     noisy = np.ascontiguousarray(planes[:, :, first:last, before:after])
     s2, one = variances[:, None, None, None], np.float32(1)
     pilot, leverage = noisy, np.ones_like(noisy)
-    smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
+    smooth, left_over, share = noisy, leverage, np.float32(0)  # no B yet, so its share in A is 0
     kept = Estimates()
 
     def join(made: tuple[Planes, Planes], number: int, margin: int) -> None:

@@ -48,7 +48,7 @@ EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
 def linear_smooth(
     x: Matrix, z: Matrix, mean: Vector, k: int, n: int, variance: Scalar
 ) -> tuple[Matrix, Vector]:
-    """Return Theta z plus the mean, with Theta learned on the pilot patches x, and the leverages.
+    """Return Theta z + mean, where the filter Theta is learned on the pilot x, and the leverages.
 
     With U'U = X'X + rho I and W = U'^-1 X', Theta = W'W. The leverage of a patch is the diagonal
     entry of Theta, plus 1 / k for the mean.
@@ -149,7 +149,7 @@ def truncate_rows(
     if narrow:
         estimates = _fixed_point(z, columns, (k, n), c, inside, weights, axes, q)
     else:
-        # With axes A of pixels, Z A'A is the transpose of A'A Z'.
+        # For k >= n, the axes A are over pixels: get Z A'A as the transpose of A'A Z'.
         points, sizes = z if k < n else columns, (size, len(axes), q)
         estimates = _smooth_twice(axes, NONE, axes.shape[1], points, sizes)
         if k >= n:

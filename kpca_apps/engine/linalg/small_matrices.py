@@ -107,10 +107,10 @@ def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
 
 @compiled
 def eliminate(a: Matrix, n: int, least: Scalar) -> None:
-    """Turn [S | B], S >= `least` and symmetric, into [U | U'^-1 B] with S = U'U, in place.
+    """Turn [S | B] in place into [U | U'^-1 B], S = U'U symmetric, no eigenvalue below `least`.
 
-    S has n rows, a multiple of four; only its upper triangle is used. For each four rows, the rows
-    above are subtracted first, then the four rows eliminated.
+    S has n rows, a multiple of four; only its upper triangle is used. Four rows at a time, multiples
+    of the rows above are subtracted first, then the four rows are eliminated.
     """
     number = a.dtype.type
     width, least = a.shape[1], number(least)
