@@ -181,7 +181,7 @@ def draw_basis(
     kernel = about_landmarks(kernel, points) if options.center else kernel
     from_points = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
     basis = from_points(kernel, points)
-    # Leave landmarks out, as float32 cannot resolve their residual, which is the jitter.
+    # Probe no landmarks: float32 cannot resolve the residual of a landmark, which is the jitter.
     others = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
     probe = sample[others if options.keeps_span else others[:0]]
     of_probe = cache(lambda p: map_row_blocks(basis.features(p), probe, block=SAMPLE))

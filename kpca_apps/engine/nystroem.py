@@ -315,8 +315,8 @@ class Missed:
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
-        # The variance is the largest eigenvalue of the sample's Gram matrix outside the span divided
-        # by the sample size. On average it is at least the variance of all rows, as the largest
+        # The variance is the largest eigenvalue of the sample's Gram matrix outside the span, over
+        # the sample size. On average it is at least the variance of all rows, as the largest
         # eigenvalue is a convex function.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
@@ -360,7 +360,7 @@ def subspace_from_sums(
     center: bool = True,
     precision: Resolved = "float64",
 ) -> KernelSubspace:
-    """Return the subspace from the sums of rows' z in a basis, centred on the rows' true mean.
+    """Return the subspace of rows given by sums over all rows, centred on the mean of all rows.
 
     By default all components are kept whose variance is correct to three digits at this precision
     of the kernel values. ``rho``, an absolute variance, keeps all components by default and applies

@@ -226,7 +226,7 @@ def _lapack_plan(n: int, q: int, precision: Resolved, *, indefinite: bool) -> Ex
 
 
 def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
-    """Return the bytes of an exact fit by Krylov iteration, beyond the rows."""
+    """Return the bytes of an exact fit by Krylov iteration, besides those of the rows."""
     # Count half a Gram matrix if it is stored, the basis and its products, and the larger of two
     # parts: one product; or the final vectors, their image and their float64 copy.
     item, b = _ITEMS[precision], block_width(q)

@@ -1,6 +1,6 @@
 """Find the rows of a table that another table lists as accepted.
 
-A listed row accepts the rows that equal it in all shared columns, until their cells change.
+A listed row accepts all rows with the same cells in the columns that both tables have.
 """
 
 from __future__ import annotations

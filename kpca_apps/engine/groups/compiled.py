@@ -48,7 +48,7 @@ EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
 def linear_smooth(
     x: Matrix, z: Matrix, mean: Vector, k: int, n: int, variance: Scalar
 ) -> tuple[Matrix, Vector]:
-    """Return Theta z + mean, where the filter Theta is learned on the pilot x, and the leverages.
+    """Return Theta z + mean, with the filter Theta learned on the pilot x, and the leverages.
 
     With U'U = X'X + rho I and W = U'^-1 X', Theta = W'W. The leverage of a patch is the diagonal
     entry of Theta, plus 1 / k for the mean.

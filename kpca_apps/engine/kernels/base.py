@@ -486,7 +486,7 @@ def view_exponents(
             left, h = scaled(X)
             np.negative(h, out=left[..., -2])
             farthest = h.max(axis=0, initial=0.0)
-            # By the triangle inequality, most blocks need no clipping, which saves a pass.
+            # By the triangle inequality, most blocks need no pass that clips low exponents.
             within = (np.sqrt(farthest) + reach) ** 2 <= shift - lowest
 
         def view_values(v: int, out: Values | None) -> Values:

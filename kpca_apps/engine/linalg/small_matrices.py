@@ -36,8 +36,8 @@ Scalar = float | np.float32
 
 PAIR = 2 * WIDTH  # number of values in two registers
 SHIFTS = 4 * WIDTH  # number of shifts at which eigenvalues are counted at once
-# Number of times that an eigenvalue's interval, one of 32, is cut into nine: on average its width
-# is then 5e-6 of the largest eigenvalue.
+# Number of times that the interval of an eigenvalue, at first one of 32, is cut into nine: its mean
+# width is then 5e-6 of the largest eigenvalue.
 SECTIONS = 4
 INVERSE_ITERATIONS = 2
 NEGLIGIBLE = 1e-9  # entries below this share of the trace count as zero in float32
@@ -71,7 +71,8 @@ def multiply(
 ) -> None:
     """Write sum_g a_gi b_gj over g < depth to out[i, j], or subtract the sum from out[i, j].
 
-    a_gi is entry start + g along + i across of a, row by row, with steps (start, along, across).
+    a_gi is entry start + g along + i across of `a`, counted row by row; steps are (start, along,
+    across).
     The number of rows is a multiple of four, the number of columns of sixteen.
     """
     start, along, across = steps
@@ -109,8 +110,8 @@ def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
 def eliminate(a: Matrix, n: int, least: Scalar) -> None:
     """Turn [S | B] in place into [U | U'^-1 B], S = U'U symmetric, no eigenvalue below `least`.
 
-    S has n rows, a multiple of four; only its upper triangle is used. Four rows at a time, multiples
-    of the rows above are subtracted first, then the four rows are eliminated.
+    S has n rows, a multiple of four; only its upper triangle is used. From each four rows, multiples
+    of the rows above are subtracted; then these four rows are eliminated.
     """
     number = a.dtype.type
     width, least = a.shape[1], number(least)
