@@ -144,7 +144,7 @@ def measuring_planes(mosaic: Plane, pattern: str) -> tuple[Plane, tuple[Plane, P
 
 
 def _greens(pattern: str) -> list[tuple[Place, Place]]:
-    """Return pairs of diagonal neighbours in a cell that are green in every cell."""
+    """Return the pairs of diagonally adjacent positions that are green in every cell."""
     n, cell = period_of(pattern), cell_of(pattern)
     always = [
         (y, x)

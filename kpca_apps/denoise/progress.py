@@ -20,7 +20,7 @@ _SHARE = struct.Struct("<d")
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call a function with the progress of the block."""
+    """Call `listener` with the progress, from 0 to 1, of work within the `with` block."""
     token = LISTENER.set(listener)
     try:
         yield

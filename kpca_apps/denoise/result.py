@@ -118,7 +118,7 @@ class NoiseLaw:
 
     @property
     def middle(self) -> float:
-        """Mean over the levels of brightness in which noise was measured."""
+        """Mean of the levels of brightness at which noise was measured."""
         return sum(self.brightness) / len(self.brightness)
 
     @property

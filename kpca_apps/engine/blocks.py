@@ -57,7 +57,7 @@ SMALLEST_DEVIATION = 1e-6
 LARGEST_DEVIATION = 1e150  # largest deviation whose square is a finite float
 # Number of matrices, as large as the largest block is wide, that `_block_inverses` holds at once.
 SQUARES_HELD = 4
-# Numbers of rows in a block of new (often few) and of fitted rows; see `BLOCK` of `engine.rows`.
+# Numbers of new rows (often few) and of fitted rows computed at once; see `BLOCK` of `engine.rows`.
 BLOCK, FITTED_BLOCK = 192, 768
 ALL = slice(None)
 

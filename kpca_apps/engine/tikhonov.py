@@ -84,7 +84,7 @@ class TikhonovFilter:
     def errors(
         self, precision: Resolved = "float64"
     ) -> Callable[[Matrix, Matrix, BoolArray], Matrix]:
-        """Return the map from z, k(x, x) and a mask of rows to leave out of the fit, to errors."""
+        """Return the map (z, k(x, x), mask) -> errors; a row of the mask is left out for its own."""
         of_z, rho, n = self.mahalanobis(precision), self.rho, self.n
 
         def errors(z: Matrix, lengths: Matrix, fitted: BoolArray) -> Matrix:

@@ -110,8 +110,8 @@ def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
 def eliminate(a: Matrix, n: int, least: Scalar) -> None:
     """Turn [S | B] in place into [U | U'^-1 B], S = U'U symmetric, no eigenvalue below `least`.
 
-    S has n rows, a multiple of four; only its upper triangle is used. From each four rows, multiples
-    of the rows above are subtracted; then these four rows are eliminated.
+    S has n rows, a multiple of four; only its upper triangle is used. Four rows at a time, first
+    multiples of the rows above are subtracted, then the four rows are eliminated.
     """
     number = a.dtype.type
     width, least = a.shape[1], number(least)

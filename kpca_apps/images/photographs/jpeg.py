@@ -121,7 +121,7 @@ def write_jpeg(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
 
 def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
     """Return a JPEG decoded as "GRAY", "RGB" or "CMYK"; raise ValueError if it is incomplete."""
-    # Hide profiles: libjpeg warns about profiles in disorder, which do not affect pixels.
+    # Hide colour profiles: libjpeg warns if their parts are out of order, which changes no pixel.
     data = data.replace(b"ICC_PROFILE\0", b"ICC_profile\0")
     try:
         pixels = simplejpeg.decode_jpeg(data, colours, strict=True)
