@@ -177,7 +177,7 @@ def about(place: str | PurePath) -> Iterator[None]:
 
 @contextmanager
 def opening(place: str | PurePath, path: Path | None = None) -> Iterator[None]:
-    """Raise InputError for errors in opening a file; `path` adds similar names if missing."""
+    """Convert errors in opening a file to InputError; `path` serves to suggest similar names."""
     try:
         yield
     except FileNotFoundError:

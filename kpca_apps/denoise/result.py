@@ -13,8 +13,8 @@ from typing import Any
 
 from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relative
 
-# The weaker result uses a lower strength, which leaves grain; a lower noise level would leave
-# blotches where noise looks like detail. The stronger result multiplies the noise level.
+# Factor of the strength for the weaker result, which keeps some grain (a lower noise level would
+# leave blotches where noise looks like detail), and of the noise level for the stronger result.
 WEAKER, STRONGER = 0.6, 1.3
 BEATS = 5.0  # log odds against equal noise everywhere from which noise rises with brightness
 SHARED_BLUR = 0.4  # blur in pixels above which neighbours share noise; less is barely visible

@@ -55,7 +55,7 @@ HALVINGS = 60
 # Features are of order 1, so a feature with a smaller deviation is constant up to rounding.
 SMALLEST_DEVIATION = 1e-6
 LARGEST_DEVIATION = 1e150  # largest deviation whose square is a finite float
-# Number of matrices, as large as the largest block is wide, that `_block_inverses` holds at once.
+# Number of p x p matrices, with p features in the largest block, that `_block_inverses` holds.
 SQUARES_HELD = 4
 # Numbers of new rows (often few) and of fitted rows computed at once; see `BLOCK` of `engine.rows`.
 BLOCK, FITTED_BLOCK = 192, 768
@@ -63,7 +63,7 @@ ALL = slice(None)
 
 
 class BlockErrors(NamedTuple):
-    """Reconstruction errors of n rows under kernel PCA with a Tikhonov filter."""
+    """Reconstruction errors of n rows under Tikhonov-filtered kernel PCA."""
 
     residual: FloatArray  # (w, n), r_b of the w requested features, in the units of each feature
 
@@ -73,7 +73,7 @@ class BlockErrors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockPCA:
-    """Kernel PCA with a Tikhonov filter of a sum of kernels, each given by explicit features."""
+    """Tikhonov-filtered kernel PCA of a sum of kernels, each given by explicit features."""
 
     # With the factor U = diag(sqrt(s / (s + rho))) V', the residual is y = z - U'U z = rho P z, and
     # (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.

@@ -54,8 +54,8 @@ SMALLEST_SINE = 1e-6
 class ReducedSet:
     """A subspace of few points and its distance from the subspace it approximates."""
 
-    # A row's projection on a component changes by at most the distance of the two components times
-    # the row's distance from the mean in feature space, plus the distance of the two means.
+    # The approximation changes a row's projection by at most component_distances times the row's
+    # distance from the mean in feature space, plus mean_distance.
 
     subspace: KernelSubspace  # directions are orthonormal, so errors are distances
     component_distances: Matrix  # |v - v~| (q,) in feature space, v of length 1

@@ -201,7 +201,7 @@ def fit_through_landmarks(
     rng: np.random.Generator,
     plan: NystroemPlan | None = None,
 ) -> SubspaceFit:
-    """Draw landmarks, sum means and covariances of rows in their span, and solve for components."""
+    """Draw landmarks, sum the rows' features in their span, and solve the sums for components."""
     basis, index, plan, *_ = draw_basis(source, kernel, options, rng, plan)
     outside = None if options.keeps_span else _estimate_missed(source, basis, options)
     sums = CovarianceSums.of_rows(basis, source, precision=plan.precision)
@@ -236,7 +236,7 @@ def _absolute_ridge(options: FitOptions, length: float, mean_norm: float) -> flo
 
 
 def variance_share(ridge: float, variance: float) -> float:
-    """Return an absolute ridge > 0, from a ridge as share of a variance in feature space."""
+    """Return an absolute ridge > 0 in feature space; `ridge` is given as a share of `variance`."""
     # Identical rows have no variance; the ridge stays positive.
     return max(ridge * variance, float(np.finfo(np.float64).tiny))
 

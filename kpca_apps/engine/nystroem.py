@@ -179,7 +179,7 @@ class CovarianceSums:
     def of_values(cls, values: Matrix, shift: Matrix) -> CovarianceSums:
         """Return the sums over rows ``(n, p)``, which are overwritten; k(x, x) is not summed."""
         values -= shift.astype(values.dtype)
-        # For this product numpy calls syrk, which halves the work and is exactly symmetric.
+        # For this product numpy calls syrk: half the work, and the result is exactly symmetric.
         scatter = (values.T @ values).astype(np.float64, copy=False)
         total = values.sum(axis=0, dtype=np.float64)
         return cls(len(values), total, scatter, shift, norm=0.0)
@@ -315,8 +315,8 @@ class Missed:
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
-        # The variance is the largest eigenvalue of the sample's Gram matrix outside the span, over
-        # the sample size. On average it is at least the variance of all rows, as the largest
+        # The variance is the largest eigenvalue, divided by the sample size, of the sample's Gram
+        # matrix outside the span. On average it is at least that of all rows, as the largest
         # eigenvalue is a convex function.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
@@ -360,7 +360,7 @@ def subspace_from_sums(
     center: bool = True,
     precision: Resolved = "float64",
 ) -> KernelSubspace:
-    """Return the subspace of rows given by sums over all rows, centred on the mean of all rows.
+    """Return the subspace of the rows that were summed, centred on the mean of all of them.
 
     By default all components are kept whose variance is correct to three digits at this precision
     of the kernel values. ``rho``, an absolute variance, keeps all components by default and applies

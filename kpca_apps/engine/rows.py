@@ -226,7 +226,7 @@ def in_order(
     with parallel_config(backend="threading"):
         is_one = effective_n_jobs(n_jobs) == 1
     if is_one:
-        # Do not use joblib: scheduling a small block takes as long as computing it.
+        # With one thread, avoid joblib: scheduling a small block takes as long as computing it.
         yield from map(function, starts)
     else:
         # numpy sets its handling of overflow per thread: copy that of the caller.

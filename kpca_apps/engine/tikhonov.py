@@ -84,7 +84,7 @@ class TikhonovFilter:
     def errors(
         self, precision: Resolved = "float64"
     ) -> Callable[[Matrix, Matrix, BoolArray], Matrix]:
-        """Return the map (z, k(x, x), mask) -> errors; a row of the mask is left out for its own."""
+        """Return the map (z, k(x, x), mask) -> errors, each masked row left out for its error."""
         of_z, rho, n = self.mahalanobis(precision), self.rho, self.n
 
         def errors(z: Matrix, lengths: Matrix, fitted: BoolArray) -> Matrix:

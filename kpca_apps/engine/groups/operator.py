@@ -43,7 +43,7 @@ from kpca_apps.system.compiling import inlined
 EDGE_FACTOR = 0.95  # factor of the edge: dropping a component costs more than keeping noise
 RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by the noise energy N v, tuned with the passes
 ROUNDS = 5  # largest number of times that the edge is updated to the residual variance
-STEPS = 2  # of the fixed point: on print and rings at sigma 12, step 2 gains .06 dB, step 3 .001
+STEPS = 2  # fixed-point steps: on print and rings at sigma 12, step 2 gains .06 dB, step 3 .001
 # Ratio of c to the mean squared distance between patches above which a kernel counts as linear.
 # Measured on print, drawings, photographs and textures at sigma 5 to 50: at 2, photographs lose up
 # to .06 dB at sigma 12, at 1.5 and 1 at most .02; below 1, print gains less.

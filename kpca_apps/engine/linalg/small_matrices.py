@@ -71,8 +71,7 @@ def multiply(
 ) -> None:
     """Write sum_g a_gi b_gj over g < depth to out[i, j], or subtract the sum from out[i, j].
 
-    a_gi is entry start + g along + i across of `a`, counted row by row; steps are (start, along,
-    across).
+    a_gi is entry start + g along + i across of `a`, row by row; steps are (start, along, across).
     The number of rows is a multiple of four, the number of columns of sixteen.
     """
     start, along, across = steps

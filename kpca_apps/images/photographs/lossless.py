@@ -33,8 +33,7 @@ from kpca_apps.system.limits import require_memory
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Pillow's names of the kinds whose header it reads; WebP headers are parsed in `stated_size`
-# instead, as Pillow would allocate all pixels.
+# Names by which Pillow reads headers, except of WebP, for which it would allocate all pixels.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
 _BITS = b"bits"  # key of the bits per sample, which are kept among the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
