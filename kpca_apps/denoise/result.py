@@ -79,7 +79,7 @@ class Residual:
     edge_correlation: float  # correlation of neighbouring pixels where the image has most detail
     flat_correlation: float  # the same where the image has least detail
     structured: bool  # whether the correlation at edges is so large that detail was removed
-    # Mean over pixels clipped at black (if above 0) or white (if below 0); 0 if not significant.
+    # Mean residual where pixels are clipped: > 0 at black, < 0 at white; 0 if not significant.
     clipped_mean: float = 0.0
 
 

@@ -326,7 +326,7 @@ def _explain_missing_components(fit: SubspaceFit, wanted: int) -> str:
 
 
 def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit) -> Resolved:
-    """Return float32 if the fit used float32 and training rows score the same in float32."""
+    """Return float32 if the fit used float32 and training rows score alike in both precisions."""
     plan, subspace = fit.plan, fit.subspace
     if options.precision != "auto" or plan.precision == "float64":
         return plan.precision

@@ -52,7 +52,7 @@ class ExactPlan:
     solver: Solver
     precision: Resolved  # precision of kernel values and products
     stored: bool  # whether to store the Gram matrix instead of recomputing it for each product
-    n_bytes: int  # peak memory in bytes, without the rows
+    n_bytes: int  # peak memory in bytes, besides that of the rows
     # Budget in bytes; None for a quarter of the available memory.
     memory_budget: int | None = field(default=None, repr=False)
 
@@ -73,7 +73,7 @@ class NystroemPlan:
     n_landmarks: int  # largest number of landmarks
     landmarks: str  # one of `LANDMARKS`, or "given"
     precision: Resolved  # precision of kernel values; sums are float64
-    n_bytes: int  # peak memory in bytes, without the rows
+    n_bytes: int  # peak memory in bytes, besides that of the rows
 
     def describe(self) -> str:
         """Return the plan in one line."""

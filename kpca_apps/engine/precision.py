@@ -79,7 +79,7 @@ def choose_precision(
 
     ``X`` holds all ``n_rows`` rows or a sample. Above 2,000 rows float32 is chosen after a test on
     some rows, including the farthest from the mean. Their kernel values must be correct to 1e-5 of
-    the mean variance, and the q-th eigenvalue must be kept.
+    the mean variance, and the q-th eigenvalue must exceed `smallest_eigenvalue`.
     """
     if precision != "auto":
         return precision

@@ -31,7 +31,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 @dataclass(frozen=True, eq=False)
 class TikhonovFilter:
-    """The soft reconstruction error of a row, split as r + rho M.
+    """The reconstruction error of a row under a Tikhonov filter, split as r + rho M.
 
     ::
 

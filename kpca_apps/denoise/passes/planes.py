@@ -63,7 +63,7 @@ BLOCK_SAMPLES = 6_000_000  # the same for a block of pages: 500 MB
 AROUND = 4  # number of pages on each side of a block that are denoised with the block
 FEWEST_PAGES = 4  # least number of pages in a block
 
-# Number of groups that test whether a given noise level is too low; the same for a draft.
+# Number of groups that test whether a given noise level is too low, and that number for a draft.
 SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
 QUIET = 0.05  # share of groups that show almost only noise, except in the busiest images
 # Ratio of residual to given noise variance in quiet groups, if the given sigma is right: below 1,

@@ -18,7 +18,7 @@ KEPT_NOWHERE = (
 )
 
 
-# Functions wrapped by numba, which mypy does not see: a small one, and the last one compiled.
+# A small function, and the function compiled last. They are Any, as mypy misses numba's wrapper.
 _FIRST: Any = padded_size
 _LAST: Any = smooth_groups
 

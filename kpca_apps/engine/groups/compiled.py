@@ -112,7 +112,7 @@ def truncate_rows(
 
     Noise is taken to have the residual variance, at most `most` times the given variance. Also
     return the number of components and the residual variance per degree of freedom. If the kernel
-    is not narrow for the group, pre-images are the linear projections.
+    is too wide for the group (`is_narrow`), pre-images are the linear projections.
     """
     wide, across, high = z.shape[1], padded_size(k), (k + 3) // 4 * 4
     zero, one, share = np.float32(0), np.float32(1), np.float32(1) / np.float32(k)
