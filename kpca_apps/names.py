@@ -247,7 +247,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
 
 
 def without_password(text: str) -> str:
-    """Replace the password of an address, at the start of a word or after ``--option=``, by dots.
+    """Replace the password of an address at the start of a word or after ``--option=`` by dots.
 
     Text between a colon and a later ``@`` counts as a password, even if it could be a port. In
     PostgreSQL addresses, a port that is not a number counts as a password, too.

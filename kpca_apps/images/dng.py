@@ -1,4 +1,4 @@
-"""Write mosaics as digital negatives (DNG), with the raw file's levels, colours and metadata.
+"""Write mosaics as digital negatives (DNG) with the raw file's levels, colours and metadata.
 
 Adobe, Digital Negative Specification 1.7 (2023), chapters 4 and 6.
 """

@@ -173,7 +173,7 @@ def find_accepted(
 
 
 def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], list[str]]:
-    """Return the columns of `accept` by their names in the table, and the columns the table lacks.
+    """Return columns of `accept` by their names in the table, and the columns the table lacks.
 
     Guarding apostrophes are removed. A column named like one of `OURS` has an ending ("_input").
     """

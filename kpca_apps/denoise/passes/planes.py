@@ -266,7 +266,7 @@ def _denoise_strip(
 def survey(
     planes: Planes, sigma: float, settings: Pass, surveyed: int = SURVEYED
 ) -> tuple[float, float]:
-    """Return the ratio of actual to given noise variance, and the noise that the first pass leaves.
+    """Return the ratio of actual to given noise variance, and the noise left by the first pass.
 
     The ratio is 1 (sigma is right or too high) to 1.25, measured in the quietest of about
     `surveyed` groups, in the first pass over the first of planes (c, 1, h, w). The deviation of the

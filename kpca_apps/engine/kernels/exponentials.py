@@ -20,7 +20,7 @@ C5, C6 = np.float32(0.0083687804), np.float32(0.0013814467)
 def add_first_and_third(
     exponents: Values, lowest: np.float32, factor: np.float32, total: Values, is_first: bool
 ) -> None:
-    """Add factor * u + u^3 with u = exp(x) to `total`, for exponents x <= 0; both (b, m) float32.
+    """Add factor * u + u^3, u = exp(x), to `total`, for exponents x <= 0; both (b, m) float32.
 
     Exponents are clipped below at `lowest` >= -87. If `is_first`, `total` is overwritten.
 

@@ -1,4 +1,4 @@
-"""FITS files of telescopes, through astropy (extra "lab"): the images except masks and the like.
+"""FITS files of telescopes, through astropy (extra "lab"): images except masks and the like.
 
 Headers and tables are copied byte for byte. FITS Working Group (2016), "Definition of the Flexible
 Image Transport System", version 4.0.

@@ -1,4 +1,4 @@
-"""OME-Zarr folders, 0.4 and 0.5: one image in chunks, with smaller copies; needs the extra "lab".
+"""OME-Zarr folders, 0.4 and 0.5 (extra "lab"): one image in chunks, with smaller copies.
 
 Pages are read from the largest copy. Smaller copies are recomputed as its means, chunk by chunk.
 Everything else in the folder (attributes, labels, tables) is copied.
