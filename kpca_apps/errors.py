@@ -177,7 +177,7 @@ def about(place: str | PurePath) -> Iterator[None]:
 
 @contextmanager
 def opening(place: str | PurePath, path: Path | None = None) -> Iterator[None]:
-    """Convert system errors on opening a file; with `path`, suggest names for a missing file."""
+    """Convert errors in opening a file to InputError; `path` serves to suggest similar names."""
     try:
         yield
     except FileNotFoundError:

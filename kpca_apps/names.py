@@ -28,8 +28,8 @@ _OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
 # points; and letters and marks that have no width.
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-# Names that differ only in these characters, controls, formats or separators look the same: white
-# space, variation selectors, letters without width and ignorable code points.
+# Names look the same if they differ only in these characters (white space, variation selectors,
+# letters without width, ignorable code points) or in those of _UNSEEN_CATEGORIES.
 _UNSEEN = re.compile(
     r"[\s\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
     r"\U000e0000-\U000e0fff]"
@@ -66,7 +66,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""Escape the same characters as `visible` in JSON text; its decoded texts do not change.
+    r"""Escape the same characters as `visible` in JSON text, which decodes to the same texts.
 
     >>> print(visible_json('{"a": "b\u202ec"}'))
     {"a": "b\u202ec"}
@@ -247,7 +247,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
 
 
 def without_password(text: str) -> str:
-    """Replace the password of an address, at the start of a word or after ``--option=``, by dots.
+    """Replace the password of an address at the start of a word or after ``--option=`` by dots.
 
     Text between a colon and a later ``@`` counts as a password, even if it could be a port. In
     PostgreSQL addresses, a port that is not a number counts as a password, too.

@@ -30,7 +30,7 @@ def checked_pattern(pattern: str) -> str:
 
 
 def phases_of(pattern: str) -> list[Place]:
-    """Return by how many rows and columns the first cell may begin before the mosaic.
+    """Return how many rows and columns inside its first cell a mosaic may start.
 
     >>> phases_of("RGGB")
     [(0, 0), (1, 1), (0, 1), (1, 0)]
@@ -83,7 +83,7 @@ def places_of(pattern: str, corner: Place = (0, 0)) -> list[Place]:
 
 
 def split(mosaic: Plane, pattern: str, phase: Place) -> Plane:
-    """Return the planes of a mosaic (h, w) whose first cell begins `phase` pixels before it."""
+    """Return the planes of a mosaic (h, w) that starts `phase` pixels inside its first cell."""
     n, cell = period_of(pattern), cell_of(pattern)
     rows, columns = (
         _continued(side, before, n) for side, before in zip(mosaic.shape, phase, strict=True)
@@ -144,7 +144,7 @@ def measuring_planes(mosaic: Plane, pattern: str) -> tuple[Plane, tuple[Plane, P
 
 
 def _greens(pattern: str) -> list[tuple[Place, Place]]:
-    """Return pairs of diagonal neighbours in a cell that are green in every cell."""
+    """Return the pairs of diagonally adjacent positions that are green in every cell."""
     n, cell = period_of(pattern), cell_of(pattern)
     always = [
         (y, x)

@@ -20,7 +20,7 @@ _SHARE = struct.Struct("<d")
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call a function with the progress of the block."""
+    """Call `listener` with the progress, from 0 to 1, of work within the `with` block."""
     token = LISTENER.set(listener)
     try:
         yield
@@ -30,7 +30,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def share_of_work(done: float, share: float) -> Iterator[None]:
-    """Map the progress of the block to a share of the work, after the share already done."""
+    """Report progress within the `with` block as `share` of the work, after the share `done`."""
     if (outer := LISTENER.get()) is None:
         yield
         return
@@ -39,7 +39,7 @@ def share_of_work(done: float, share: float) -> Iterator[None]:
 
 
 def part(number: int, of: int) -> AbstractContextManager[None]:
-    """Map the progress of the block to part `number`, from 0, of `of` equal parts."""
+    """Report progress within the `with` block as that of part `number` (from 0) of `of` parts."""
     return share_of_work(number / of, 1 / of)
 
 

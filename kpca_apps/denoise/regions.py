@@ -9,7 +9,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import shown
 from kpca_apps.options import is_number
 
-Region = tuple[int, int, int, int]  # column and row of a corner, width and height
+Region = tuple[int, int, int, int]  # column and row of the top left corner, width, height
 
 # Width in pixels of the margin denoised with a region, so that patches at edges find similar
 # patches. The width is the reach of two passes.

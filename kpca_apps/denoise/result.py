@@ -13,10 +13,10 @@ from typing import Any
 
 from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relative
 
-# Strength of the weaker result, which keeps some grain (a lower noise level would leave blotches
-# where noise looks like detail); and factor of the noise level for the stronger result.
+# Factor of the strength for the weaker result, which keeps some grain (a lower noise level would
+# leave blotches where noise looks like detail), and of the noise level for the stronger result.
 WEAKER, STRONGER = 0.6, 1.3
-BEATS = 5.0  # least log likelihood ratio of a rising law to noise of equal strength everywhere
+BEATS = 5.0  # log odds against equal noise everywhere from which noise rises with brightness
 SHARED_BLUR = 0.4  # blur in pixels above which neighbours share noise; less is barely visible
 
 
@@ -49,7 +49,7 @@ class ImagePreviews:
     before: Preview  # area of at most 560 x 560 pixels, sides of at most 1100 pixels
     after: Preview
     thumb: Preview  # at most 120 pixels wide and high
-    residual: Preview  # noisy minus denoised on middle grey, black and white at three deviations
+    residual: Preview  # noisy minus denoised: 0 is grey, three deviations are black or white
     crops: tuple[Crop, ...]  # 128 pixels wide and high
     stretched: bool  # whether values were rescaled for display (16 bits and floats)
 
@@ -75,11 +75,11 @@ class Comparison:
 class Residual:
     """The residual ("method noise"), which should look like noise."""
 
-    sd: float  # deviation over all colours, in the units of the image
+    sd: float  # standard deviation over all colours, in the units of the image
     edge_correlation: float  # correlation of neighbouring pixels where the image has most detail
     flat_correlation: float  # the same where the image has least detail
     structured: bool  # whether the correlation at edges is so large that detail was removed
-    # Mean over pixels clipped at black (if above 0) or white (if below 0); 0 if not significant.
+    # Mean residual where pixels are clipped: > 0 at black, < 0 at white; 0 if not significant.
     clipped_mean: float = 0.0
 
 
@@ -118,7 +118,7 @@ class NoiseLaw:
 
     @property
     def middle(self) -> float:
-        """Mean over the levels of brightness in which noise was measured."""
+        """Mean of the levels of brightness at which noise was measured."""
         return sum(self.brightness) / len(self.brightness)
 
     @property
@@ -193,11 +193,11 @@ class ImageOutcome:
     page_ranges: tuple[float, ...] = ()  # range of values of each page
     estimated: bool = False  # whether the noise level was estimated
     correlated: bool = False  # whether neighbouring pixels share their noise
-    data_range: float | None = None  # widest range assumed for pages of the first page's type
-    used_range: float | None = None  # range of most values of the first page, denoised
+    data_range: float | None = None  # widest range of values assumed for pages of the first's type
+    used_range: float | None = None  # range of most values of the denoised first page
     established: bool = True  # whether noise was established; if not, the image is unchanged
     impulses: bool = False  # whether single pixels stand out, but another noise model was used
-    evidence: Evidence = Evidence()  # for the first unchanged page, or else the first page
+    evidence: Evidence = Evidence()  # evidence for the first unchanged page, or else the first page
     own_settings: Mapping[str, Any] = field(default_factory=dict)  # settings other than the batch's
     residual: Residual | None = None  # residual of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
@@ -214,13 +214,13 @@ class ImageOutcome:
 
     @property
     def own_range(self) -> float:
-        """Range of the image's values, for ranking images (12-bit values in 16 bits use 1/16)."""
+        """Range of values to compare images by; 12-bit values use 1/16 of a 16-bit type's range."""
         return self.used_range or self.data_range or 1.0
 
 
 @dataclass(frozen=True)
 class ComponentView:
-    """A leading component of a dictionary: pre-images at two deviations from the mean."""
+    """A leading component of a dictionary: pre-images two deviations below and above the mean."""
 
     number: int  # from 1
     share: float  # share of the variance in feature space
@@ -282,7 +282,7 @@ class DenoisingResult:
 
     @property
     def mean_comparison(self) -> Comparison | None:
-        """Means over the images with a reference, each method over the same images.
+        """Mean similarities over images with a reference, for methods that all of them have.
 
         The infinite PSNR of an image equal to its reference makes the mean infinite.
         """

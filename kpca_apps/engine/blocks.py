@@ -55,24 +55,25 @@ HALVINGS = 60
 # Features are of order 1, so a feature with a smaller deviation is constant up to rounding.
 SMALLEST_DEVIATION = 1e-6
 LARGEST_DEVIATION = 1e150  # largest deviation whose square is a finite float
-# Number of square matrices of the largest block that `_block_inverses` holds at once.
+# Number of p x p matrices, with p features in the largest block, that `_block_inverses` holds.
 SQUARES_HELD = 4
-# Numbers of rows in a block of new (often few) and of fitted rows; see `BLOCK` of `engine.rows`.
+# Numbers of new rows (often few) and of fitted rows computed at once; see `BLOCK` of `engine.rows`.
 BLOCK, FITTED_BLOCK = 192, 768
 ALL = slice(None)
 
 
 class BlockErrors(NamedTuple):
-    """Reconstruction errors of n rows under soft kernel PCA."""
+    """Reconstruction errors of n rows under Tikhonov-filtered kernel PCA."""
 
-    residual: FloatArray  # (w, n), r_b of the wanted features, in the features' units
+    residual: FloatArray  # (w, n), r_b of the w requested features, in the units of each feature
+
     whole: FloatArray  # (n,), E
     blocks: FloatArray  # (b, n), E_b of each block that has features
 
 
 @dataclass(frozen=True, eq=False)
 class BlockPCA:
-    """Soft kernel PCA of a sum of kernels, each given by explicit features."""
+    """Tikhonov-filtered kernel PCA of a sum of kernels, each given by explicit features."""
 
     # With the factor U = diag(sqrt(s / (s + rho))) V', the residual is y = z - U'U z = rho P z, and
     # (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.

@@ -35,7 +35,7 @@ class Number(Interval):
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:
-    """Return X as dense float64 rows in C order, on which rounding depends, or raise an error."""
+    """Return X as dense float64 rows in C order (rounding depends on the order), or raise."""
     try:
         # validate_data sums all values to test for finiteness, and the sum may overflow.
         with np.errstate(over="ignore", invalid="ignore"):

@@ -54,8 +54,8 @@ SMALLEST_SINE = 1e-6
 class ReducedSet:
     """A subspace of few points and its distance from the subspace it approximates."""
 
-    # A row's projection changes by at most the component's distance times the row's distance from
-    # the mean in feature space, plus the distance between the means.
+    # The approximation changes a row's projection by at most component_distances times the row's
+    # distance from the mean in feature space, plus mean_distance.
 
     subspace: KernelSubspace  # directions are orthonormal, so errors are distances
     component_distances: Matrix  # |v - v~| (q,) in feature space, v of length 1
@@ -201,7 +201,7 @@ def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Mat
 
 
 def _project_on_points(subspace: KernelSubspace, points: Matrix) -> ReducedSet:
-    """Return the subspace spanned by given points that is nearest to another subspace."""
+    """Return the subspace nearest to the given one among those that the points span."""
     basis = LandmarkBasis.from_eigen(subspace.kernel, points)
     gram = subspace.kernel(points, subspace.points)
     along = basis.transform.T @ (gram @ subspace.weights)

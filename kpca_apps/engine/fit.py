@@ -57,7 +57,7 @@ class LandmarkFit:
 
     @property
     def missed(self) -> float:
-        """Mean share of a row's squared length outside the landmarks' span."""
+        """Share of squared length outside the landmarks' span; see `KernelPCA.missed_`."""
         sums = self.sums
         return sums.missed / sums.norm if self.outside is None else self.outside.share
 
@@ -147,8 +147,8 @@ class DrawnBasis(NamedTuple):
     basis: LandmarkBasis
     landmarks: IntArray | None  # row numbers in the sample; None if landmarks are not rows
     plan: NystroemPlan
-    # Some sample rows that are not landmarks (none if components are chosen), and a cached function
-    # that returns their z (r, p) in a given precision.
+    # Some sample rows that are not landmarks (none unless a fit keeps all directions), and a cached
+    # function that returns their features z (r, p) in a given precision.
     probe: Matrix
     of_probe: Callable[[Resolved], Matrix]
 
@@ -181,7 +181,7 @@ def draw_basis(
     kernel = about_landmarks(kernel, points) if options.center else kernel
     from_points = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
     basis = from_points(kernel, points)
-    # Leave landmarks out, as float32 cannot resolve their residual, which is the jitter.
+    # Probe no landmarks: float32 cannot resolve the residual of a landmark, which is the jitter.
     others = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
     probe = sample[others if options.keeps_span else others[:0]]
     of_probe = cache(lambda p: map_row_blocks(basis.features(p), probe, block=SAMPLE))
@@ -201,7 +201,7 @@ def fit_through_landmarks(
     rng: np.random.Generator,
     plan: NystroemPlan | None = None,
 ) -> SubspaceFit:
-    """Draw landmarks, sum rows in their span, and turn the sums into components."""
+    """Draw landmarks, sum the rows' features in their span, and solve the sums for components."""
     basis, index, plan, *_ = draw_basis(source, kernel, options, rng, plan)
     outside = None if options.keeps_span else _estimate_missed(source, basis, options)
     sums = CovarianceSums.of_rows(basis, source, precision=plan.precision)
@@ -236,7 +236,7 @@ def _absolute_ridge(options: FitOptions, length: float, mean_norm: float) -> flo
 
 
 def variance_share(ridge: float, variance: float) -> float:
-    """Return a ridge share of the variance as an absolute variance > 0 in feature space."""
+    """Return an absolute ridge > 0 in feature space; `ridge` is given as a share of `variance`."""
     # Identical rows have no variance; the ridge stays positive.
     return max(ridge * variance, float(np.finfo(np.float64).tiny))
 
@@ -326,7 +326,7 @@ def _explain_missing_components(fit: SubspaceFit, wanted: int) -> str:
 
 
 def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit) -> Resolved:
-    """Return float32 if the fit used float32 and training rows score the same in float32."""
+    """Return float32 if the fit used float32 and training rows score alike in both precisions."""
     plan, subspace = fit.plan, fit.subspace
     if options.precision != "auto" or plan.precision == "float64":
         return plan.precision

@@ -393,7 +393,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def missed_(self) -> float:
-        """Mean share of a row's squared length outside the landmarks' span."""
+        """Share of squared length outside the landmarks' span; see the class's attributes."""
         return self._landmark_fit.missed
 
     @property
@@ -403,7 +403,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def sums_(self) -> CovarianceSums:
-        """Sums over rows that a landmark fit keeps."""
+        """Sums over rows, kept by a landmark fit so that rows can be added."""
         return self._landmark_fit.sums
 
     @property

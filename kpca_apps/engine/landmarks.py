@@ -40,7 +40,7 @@ def draw_landmarks(
     """Return at most ``m`` landmarks and their row numbers.
 
     ``kind`` is one of `LANDMARKS`. "kmeans" returns cluster centres, which have no row numbers;
-    other kinds return rows of ``X``, fewer than ``m`` if those span the rest.
+    other kinds return rows of ``X``, fewer than ``m`` if fewer span all others.
     """
     if kind == "uniform" or m >= len(X):
         index = uniform_landmarks(len(X), m, rng)
@@ -61,7 +61,7 @@ def draw_landmarks(
 
 
 def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
-    """Return the bytes needed to draw ``m`` landmarks from n rows, without the rows."""
+    """Return the bytes needed to draw ``m`` landmarks from n rows, besides those of the rows."""
     # "residual" processes candidates in blocks and keeps only their residuals.
     if kind not in CANDIDATES or kind == "residual" or m >= n:
         return 0
@@ -101,7 +101,7 @@ def cluster_centres(
 def _nearest_centres(
     centres: Matrix, X: Matrix, middle: Matrix, unit: float, n_jobs: int | None
 ) -> NDArray[Any]:
-    """Return each row's nearest centre; coordinates are shifted by `middle` and scaled."""
+    """Return each row's nearest centre, compared after shifting by `middle`, scaling by `unit`."""
     centred = (centres - middle) * unit
     columns = np.ascontiguousarray(centred.T, dtype=np.float32)
     half = (0.5 * squared_lengths(centred)).astype(np.float32)

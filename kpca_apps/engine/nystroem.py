@@ -1,4 +1,4 @@
-"""Nystrom kernel PCA: rows in the span of a few landmarks, centred on their true mean.
+"""Nystrom kernel PCA: rows in the span of a few landmarks, centred on the mean of all rows.
 
 Rows become vectors z(x) = B' k_Z(x) in an orthonormal basis of the landmarks' span, with BB' the
 inverse of the landmarks' Gram matrix. Inner products are those of the low-rank approximation
@@ -134,7 +134,7 @@ class CovarianceSums:
     n: int  # number of rows
     total: Matrix  # (p,), sum of z - shift
     scatter: Matrix  # (p, p), sum of (z - shift)(z - shift)'
-    shift: Matrix  # (p,), a value near the mean that limits cancellation; equal in added sums
+    shift: Matrix  # (p,), near the mean to limit cancellation; sums to be added have the same shift
     norm: float  # sum of k(x, x)
 
     @classmethod
@@ -179,7 +179,7 @@ class CovarianceSums:
     def of_values(cls, values: Matrix, shift: Matrix) -> CovarianceSums:
         """Return the sums over rows ``(n, p)``, which are overwritten; k(x, x) is not summed."""
         values -= shift.astype(values.dtype)
-        # numpy multiplies a matrix by its own transpose by syrk: half the work, exactly symmetric.
+        # For this product numpy calls syrk: half the work, and the result is exactly symmetric.
         scatter = (values.T @ values).astype(np.float64, copy=False)
         total = values.sum(axis=0, dtype=np.float64)
         return cls(len(values), total, scatter, shift, norm=0.0)
@@ -311,12 +311,12 @@ class Missed:
         n_rows: int | None = None,
         with_variance: bool = True,
     ) -> Missed:
-        """Estimate from at most ``rows`` of X, for ``n_rows`` rows in total.
+        """Estimate the part outside the span for ``n_rows`` rows, from at most ``rows`` rows of X.
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
-        # The variance is the largest eigenvalue, over the sample size, of the part of the sample's
-        # Gram matrix outside the span. On average it is at least that of all rows, as the largest
+        # The variance is the largest eigenvalue, divided by the sample size, of the sample's Gram
+        # matrix outside the span. On average it is at least that of all rows, as the largest
         # eigenvalue is a convex function.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
@@ -360,7 +360,7 @@ def subspace_from_sums(
     center: bool = True,
     precision: Resolved = "float64",
 ) -> KernelSubspace:
-    """Return the subspace from the sums of rows' z in a basis, centred on the rows' true mean.
+    """Return the subspace of the rows that were summed, centred on the mean of all of them.
 
     By default all components are kept whose variance is correct to three digits at this precision
     of the kernel values. ``rho``, an absolute variance, keeps all components by default and applies

@@ -52,8 +52,8 @@ class ExactPlan:
     solver: Solver
     precision: Resolved  # precision of kernel values and products
     stored: bool  # whether to store the Gram matrix instead of recomputing it for each product
-    n_bytes: int  # peak memory in bytes, without the rows
-    # In bytes; None for a quarter of the available memory.
+    n_bytes: int  # peak memory in bytes, besides that of the rows
+    # Budget in bytes; None for a quarter of the available memory.
     memory_budget: int | None = field(default=None, repr=False)
 
     def describe(self) -> str:
@@ -73,7 +73,7 @@ class NystroemPlan:
     n_landmarks: int  # largest number of landmarks
     landmarks: str  # one of `LANDMARKS`, or "given"
     precision: Resolved  # precision of kernel values; sums are float64
-    n_bytes: int  # peak memory in bytes, without the rows
+    n_bytes: int  # peak memory in bytes, besides that of the rows
 
     def describe(self) -> str:
         """Return the plan in one line."""
@@ -152,9 +152,9 @@ def choose_regime(
 
 def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -> str:
     """Return the method of drawing landmarks that ``"auto"`` stands for."""
-    # For kernels of a distance, a cluster centre resembles the rows around it. With few columns,
-    # rows drawn by residual span almost everything. For other kernels a mean of rows may resemble
-    # no row, so rows themselves are drawn.
+    # If the kernel falls with distance, a cluster centre resembles the rows around it; with few
+    # columns, rows drawn by pivoted Cholesky span almost all others. For other kernels, a mean of
+    # rows may resemble no row, so rows themselves are drawn.
     if landmarks != "auto":
         return landmarks
     if not kernel.falls_with_distance:
@@ -226,7 +226,7 @@ def _lapack_plan(n: int, q: int, precision: Resolved, *, indefinite: bool) -> Ex
 
 
 def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
-    """Return the bytes of an exact fit by Krylov iteration, beyond the rows."""
+    """Return the bytes of an exact fit by Krylov iteration, besides those of the rows."""
     # Count half a Gram matrix if it is stored, the basis and its products, and the larger of two
     # parts: one product; or the final vectors, their image and their float64 copy.
     item, b = _ITEMS[precision], block_width(q)
@@ -240,7 +240,7 @@ def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
 
 
 def nystroem_bytes(n_landmarks: int, n_features: int) -> int:
-    """Return the bytes of a Nystrom fit, beyond the rows."""
+    """Return the bytes of a Nystrom fit, besides those of the rows."""
     # Count about three m x m matrices, and one block of kernel values with some copies.
     return n_landmarks * (24 * n_landmarks + 12 * SUMMED + 2 * _ITEM * n_features)
 

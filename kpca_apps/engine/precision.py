@@ -79,7 +79,7 @@ def choose_precision(
 
     ``X`` holds all ``n_rows`` rows or a sample. Above 2,000 rows float32 is chosen after a test on
     some rows, including the farthest from the mean. Their kernel values must be correct to 1e-5 of
-    the mean variance, and the q-th eigenvalue must be kept.
+    the mean variance, and the q-th eigenvalue must exceed `smallest_eigenvalue`.
     """
     if precision != "auto":
         return precision
@@ -105,9 +105,9 @@ def choose_precision(
 
 
 def smallest_eigenvalue(largest: float, trace: float, order: int, precision: Resolved) -> float:
-    """Return the modulus above which eigenvalues are kept as correct to three digits."""
-    # The trace is that of the uncentred matrix (absolute diagonal), as kernel values are rounded,
-    # and centring does not remove their rounding errors.
+    """Return the modulus above which eigenvalues are correct to three digits and kept."""
+    # `trace` sums the absolute diagonal of the matrix before centring, as kernel values are rounded
+    # then, and centring does not remove their rounding errors.
     eps = float(np.finfo(precision).eps)
     share = SMALLEST_SHARE if precision == "float32" else order * eps
     return max(share * largest, ROUNDING * eps * trace)

@@ -102,7 +102,7 @@ class RowSource(Protocol):
         ...
 
     def map(self, function: RowFunction, in_use: Mask | None = None) -> Matrix:
-        """Return one number per row, shape (n,); without a mask (n,) no row is in use."""
+        """Return one number per row, (n,); `in_use` (n,) marks fitted rows (none by default)."""
         ...
 
     def sum(self, function: RowSums[Sums], in_use: Mask | None = None) -> Sums:
@@ -204,7 +204,7 @@ def sum_row_blocks(
     block: int = SUMMED,
     n_jobs: int | None = None,
 ) -> Sums:
-    """Add up a function's values over blocks of X (n, d), in order; a mask selects rows."""
+    """Add a function's values over consecutive blocks of X (n, d); a mask selects the rows."""
 
     def sum_block(start: int) -> Sums:
         part = slice(start, start + block)
@@ -226,7 +226,7 @@ def in_order(
     with parallel_config(backend="threading"):
         is_one = effective_n_jobs(n_jobs) == 1
     if is_one:
-        # Scheduling a small block takes as long as computing it.
+        # With one thread, avoid joblib: scheduling a small block takes as long as computing it.
         yield from map(function, starts)
     else:
         # numpy sets its handling of overflow per thread: copy that of the caller.

@@ -118,7 +118,7 @@ class KernelSubspace:
         return errors
 
     def _errors_by_factor(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
-        """Return `errors` by a triangular factor of the weights, scaled by the root gains."""
+        """Return `errors`, by a triangular factor of the weights times the roots of the gains."""
         self.kernel.require_psd("A reconstruction error")
         factors = np.sqrt(self.gain)
         order, norms = squared_norms(

@@ -31,7 +31,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 @dataclass(frozen=True, eq=False)
 class TikhonovFilter:
-    """The soft reconstruction error of a row, split as r + rho M.
+    """The reconstruction error of a row under a Tikhonov filter, split as r + rho M.
 
     ::
 
@@ -50,7 +50,7 @@ class TikhonovFilter:
 
     @classmethod
     def of_sums(cls, basis: LandmarkBasis, sums: CovarianceSums, rho: float) -> TikhonovFilter:
-        """Return the filter from sums over rows and an absolute variance rho > 0."""
+        """Return the filter from sums over rows and a ridge rho > 0, an absolute variance."""
         with one_blas_thread():
             covariance = sums.covariance
             ridged = covariance.copy()
@@ -84,7 +84,7 @@ class TikhonovFilter:
     def errors(
         self, precision: Resolved = "float64"
     ) -> Callable[[Matrix, Matrix, BoolArray], Matrix]:
-        """Return the map from z, k(x, x) and a mask of rows to leave out of the fit, to errors."""
+        """Return the map (z, k(x, x), mask) -> errors, each masked row left out for its error."""
         of_z, rho, n = self.mahalanobis(precision), self.rho, self.n
 
         def errors(z: Matrix, lengths: Matrix, fitted: BoolArray) -> Matrix:
@@ -112,11 +112,11 @@ def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> 
 def leave_landmark_out(
     subspace: KernelSubspace, rho: float, X: Matrix, landmarks: IntArray
 ) -> tuple[Matrix, Matrix]:
-    """Return r and M of rows (b, d), each with one landmark (b,) removed."""
+    """Return r and M of `TikhonovFilter` for b rows, each with its landmark (b,) removed."""
     roots = 1.0 / np.sqrt(subspace.variances + rho)  # A^-1/2, which is diagonal
     t, error = subspace.project_and_error(X)
     residual = np.maximum(error - rho * (np.square(t) @ roots**2), 0.0)
-    # With all components kept, W = B U can replace B: B B' = K_mm^-1.
+    # If all components are kept, the weights W = B U can replace B, as W W' = B B' = K_mm^-1.
     rows = subspace.weights[landmarks]
     along = np.einsum("ij,ij->i", rows, t + subspace.offset)
     return without_direction(rows, along, residual, rows * roots, t * roots)
@@ -125,7 +125,7 @@ def leave_landmark_out(
 def without_direction(
     rows: Matrix, along: Matrix, residual: Matrix, whitened_rows: Matrix, whitened: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Return r and M of b rows, each with one landmark removed.
+    """Return r and M of `TikhonovFilter` for b rows, each with one landmark removed.
 
     The arguments, per row: the landmark's row of B; the product of that row with z; r; L^-1 times
     that row; and L^-1 y. The part of a row along v, the unit direction that only the landmark

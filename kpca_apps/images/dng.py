@@ -1,4 +1,4 @@
-"""Write mosaics as digital negatives (DNG), with the raw file's levels, colours and metadata.
+"""Write mosaics as digital negatives (DNG) with the raw file's levels, colours and metadata.
 
 Adobe, Digital Negative Specification 1.7 (2023), chapters 4 and 6.
 """
@@ -43,7 +43,7 @@ _OF_CAMERA = frozenset({
     50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51043,
     51044, 51058, 51081, 51105, 51107, 51108, 51109, 51110,
 })  # fmt: skip
-# DNG tags of the mosaic's own directory that still hold: crop, scale, late lens corrections.
+# Tags of the mosaic's own directory that hold after denoising: crop, scale, late lens corrections.
 _OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
 _MOST_OF_MATRIX = 1000.0  # largest entry of a colour matrix whose millionths fit into 32 bits
 # TIFF orientation by LibRaw's code of how to rotate a mosaic for viewing.

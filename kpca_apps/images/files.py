@@ -95,7 +95,7 @@ def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
 
 
 def check_object(path: AnyPath, label: str) -> None:
-    """Raise InputError before download for an object in a store that `read_image` would refuse.
+    """Raise InputError before downloading a stored object that `read_image` would refuse.
 
     `read_image` itself checks local files and small objects.
     """
@@ -134,7 +134,7 @@ def encode_image(
     Raises ConfigError if a format other than "same" cannot hold the pixels.
     """
     checked = _check_pages([pages] if isinstance(pages, np.ndarray) else pages, like)
-    written: Any = checked  # only kinds that accept bands receive bands
+    written: Any = checked  # pages as bands go only to kinds that accept bands
     KINDS[target_format(like, format)].write(file, written, like)
 
 

@@ -90,7 +90,7 @@ class Directory:
         return self.integers(tag, (default,))[0]
 
     def with_integers(self, kind: int, values: Mapping[int, list[int]]) -> Directory:
-        """Return a directory with integer tags of a TIFF type added."""
+        """Return the directory with integer tags of the TIFF type `kind` added."""
         code = self.layout.order + "{}" + _INTEGERS[kind]
         tags = {
             number: Tag(kind, len(numbers), struct.pack(code.format(len(numbers)), *numbers))
@@ -182,7 +182,7 @@ def _read_range(data: Content, start: int, end: int, what: str, allowance: list[
 
 
 def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
-    """Return the bytes of a directory, its values and children, and the directory's own offset.
+    """Return the bytes of a directory with values and children, and the directory's own offset.
 
     The bytes belong at the even offset `place` of a file. The directory has no successor.
     """

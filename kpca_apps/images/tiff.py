@@ -403,7 +403,7 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[A
 
 
 def _invert(values: NDArray[Any]) -> None:
-    """Invert grey between counting from white and from black, in place; alpha stays."""
+    """Invert grey in place (0 is white in some files, black in others); alpha stays."""
     np.subtract(np.iinfo(values.dtype).max, values[..., :1], out=values[..., :1])
 
 

@@ -136,13 +136,13 @@ class ImageFile:
     notes: tuple[str, ...] = ()  # sentences on differences between input and output
     carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
-    # Page and tags of smaller copies nested in each page; and number of the copied page for each
-    # page that is a copy. All copies are recomputed on writing.
+    # `within` has, for each page, size and tags of the smaller copies nested in it. `copies` maps
+    # each page that is a smaller copy to the page it copies. Copies are recomputed on writing.
     within: tuple[tuple[tuple[Page, Directory], ...], ...] = field(default=(), repr=False)
     copies: Mapping[int, int] = field(default_factory=dict, repr=False)
     sha256: str = ""  # hash of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
-    # Decodes rows and columns of a page by number. Below: height and width of each page's blocks.
+    # Decodes some rows and columns of the page with a number. Below: (h, w) of each page's blocks.
     window: Callable[[int, slice, slice], NDArray[Any]] | None = field(
         default=None, repr=False, compare=False
     )

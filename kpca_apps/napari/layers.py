@@ -28,7 +28,7 @@ class DenoiseRequest:
 
     options: Options
     sigma: float | None = None  # noise level, or None to estimate it
-    stack: bool = False  # whether the planes along the axis before rows form a volume or film
+    stack: bool = False  # whether planes along the axis before that of rows are a volume or film
 
 
 def plane_at(data: Any, step: tuple[int, ...], *, rgb: bool) -> NDArray[Any]:
@@ -73,7 +73,7 @@ def preview(
 def denoise_planes(
     data: Any, request: DenoiseRequest, report: Callable[[float], None], *, rgb: bool
 ) -> tuple[NDArray[Any], list[DenoiseInfo]]:
-    """Return all planes denoised (a stack's together), in the data's type, and their noise."""
+    """Return denoised planes (those of a stack together) in the data's type, and their noise."""
     n_own = (3 if rgb else 2) + request.stack
     leading, result = data.shape[: data.ndim - n_own], np.empty(data.shape, data.dtype)
     places, infos = list(np.ndindex(*leading)), []

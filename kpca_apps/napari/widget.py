@@ -154,7 +154,7 @@ class DenoiseWidget(QWidget):
     def _start(
         self, work: Callable[[Callable[[float], None]], Any], show: Callable[..., None]
     ) -> None:
-        """Run work that users can cancel in the background, and show its result."""
+        """Run work in the background, where users can cancel it, and show its result."""
         self.cancelled.clear()
         self.message.setText("At work; the first time takes some 15 seconds longer.")
 

@@ -1,6 +1,6 @@
 """Find the rows of a table that another table lists as accepted.
 
-A listed row accepts the rows that equal it in all shared columns, until their cells change.
+A listed row accepts all rows with the same cells in the columns that both tables have.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Accepted:
 
 
 class _Shared(NamedTuple):
-    """How a column that both tables have is compared."""
+    """How to compare a column that both tables have."""
 
     name: str  # name of the column in the table
     format: ValueFormat | None  # format of numbers or dates; None for text
@@ -83,7 +83,7 @@ class _Shared(NamedTuple):
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec | None) -> _Shared:
-        """Choose the comparison by the plan, or by data type if the plan ignores the column."""
+        """Choose the comparison by the column's `spec`, or by data type if there is none."""
         format, kind = None if spec is None else spec.format, column.cells.dtype
         if format is None and kind.is_numeric():
             format = NumberFormat()
@@ -108,7 +108,7 @@ class _Shared(NamedTuple):
 def _matched(
     table: Table, columns: Sequence[_Shared], wanted: pl.DataFrame
 ) -> tuple[BoolArray, IntArray]:
-    """Mark the accepted rows (n,) of a part, and count those that match each `wanted` row (k,)."""
+    """Mark the accepted rows (n,) of a table; count those that match each `wanted` row (k,)."""
     cells = [shared.read(table.column(shared.name), shared.format) for shared in columns]
     rows = pl.DataFrame(dict(zip(wanted.columns, cells, strict=True)))
     on, nulls_equal = wanted.columns, True
@@ -173,7 +173,7 @@ def find_accepted(
 
 
 def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], list[str]]:
-    """Return the columns of `accept` by their names in the table, and the columns the table lacks.
+    """Return columns of `accept` by their names in the table, and the columns the table lacks.
 
     Guarding apostrophes are removed. A column named like one of `OURS` has an ending ("_input").
     """

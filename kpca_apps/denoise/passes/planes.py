@@ -56,23 +56,23 @@ Estimates = list[tuple[Planes, Planes]]  # estimate and leverage of each pass
 
 # Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). The gains over a
 # weight of .6 are .006 dB at noise of 15, .013 at 25 and .022 at 50.
-SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
+SMOOTH_IN_PILOT = np.float32(0.8)  # weight of estimate B in A: see step 4 above
 
 STRIP_SAMPLES = 4_000_000  # largest number of pixels times channels of a strip: 270 MB
 BLOCK_SAMPLES = 6_000_000  # the same for a block of pages: 500 MB
 AROUND = 4  # number of pages on each side of a block that are denoised with the block
 FEWEST_PAGES = 4  # least number of pages in a block
 
-# Number of groups that test whether a given noise level is too low; the same for a draft.
+# Number of groups that test whether a given noise level is too low, and that number for a draft.
 SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
 QUIET = 0.05  # share of groups that show almost only noise, except in the busiest images
 # Ratio of residual to given noise variance in quiet groups, if the given sigma is right: below 1,
 # as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
 # photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.
 QUIET_RATIO = 0.905
-# Matching hides most of an excess: 10 % in sigma (20 % in variance) raise the ratio by only 8 %.
+# Matching hides most excess noise: 10 % more in sigma (20 % in variance) raise the ratio by 8 %.
 STEEPNESS = 2.5
-MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance assumed
+MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance that is assumed
 
 BLURRED = 6  # number of pixels on each side, at half the scale, that affect low frequencies
 AT_HALF = 0.25  # share of the work done at half the scale and below
@@ -212,7 +212,7 @@ def _denoise_strip(
     noisy = np.ascontiguousarray(planes[:, :, first:last, before:after])
     s2, one = variances[:, None, None, None], np.float32(1)
     pilot, leverage = noisy, np.ones_like(noisy)
-    smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
+    smooth, left_over, share = noisy, leverage, np.float32(0)  # no B yet, so its share in A is 0
     kept = Estimates()
 
     def join(made: tuple[Planes, Planes], number: int, margin: int) -> None:
@@ -266,7 +266,7 @@ def _denoise_strip(
 def survey(
     planes: Planes, sigma: float, settings: Pass, surveyed: int = SURVEYED
 ) -> tuple[float, float]:
-    """Return the ratio of actual to given noise variance, and the noise that the first pass leaves.
+    """Return the ratio of actual to given noise variance, and the noise left by the first pass.
 
     The ratio is 1 (sigma is right or too high) to 1.25, measured in the quietest of about
     `surveyed` groups, in the first pass over the first of planes (c, 1, h, w). The deviation of the

@@ -21,7 +21,7 @@ def halve(planes: Planes) -> Planes:
 
 
 def average_low_frequencies(fine: Planes, coarse: Planes) -> None:
-    """Average the low frequencies of an estimate, in place, with those at half the scale."""
+    """Average an estimate's low frequencies, in place, with those estimated at half the scale."""
     near, quarter = np.float32(0.75), np.float32(0.25)
     for plane, better in zip(fine, coarse, strict=True):
         change = gaussian_filter(better - halve(plane), BLUR)

@@ -18,7 +18,7 @@ KEPT_NOWHERE = (
 )
 
 
-# Functions wrapped by numba, which mypy does not see: a small one, and the last one compiled.
+# A small function, and the function compiled last. They are Any, as mypy misses numba's wrapper.
 _FIRST: Any = padded_size
 _LAST: Any = smooth_groups
 
@@ -42,8 +42,8 @@ def warm_up(announce: Callable[[], None]) -> None:
 def _is_compiled(function: Any) -> bool:
     """Whether a function was compiled by the installed version of numba.
 
-    The function's index may be out of date, as after an upgrade of numba. Then numba compiles the
-    small function `_FIRST` again, which shows as a cache miss.
+    Numba's cache index of the function may be out of date, as after an upgrade of numba. Then numba
+    compiles the small function `_FIRST` again, which shows as a cache miss.
     """
     if function.signatures:
         return True

@@ -48,7 +48,7 @@ EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
 def linear_smooth(
     x: Matrix, z: Matrix, mean: Vector, k: int, n: int, variance: Scalar
 ) -> tuple[Matrix, Vector]:
-    """Return Theta z plus the mean, with Theta learned on the pilot patches x, and the leverages.
+    """Return Theta z + mean, with the filter Theta learned on the pilot x, and the leverages.
 
     With U'U = X'X + rho I and W = U'^-1 X', Theta = W'W. The leverage of a patch is the diagonal
     entry of Theta, plus 1 / k for the mean.
@@ -112,7 +112,7 @@ def truncate_rows(
 
     Noise is taken to have the residual variance, at most `most` times the given variance. Also
     return the number of components and the residual variance per degree of freedom. If the kernel
-    is not narrow for the group, pre-images are the linear projections.
+    is too wide for the group (`is_narrow`), pre-images are the linear projections.
     """
     wide, across, high = z.shape[1], padded_size(k), (k + 3) // 4 * 4
     zero, one, share = np.float32(0), np.float32(1), np.float32(1) / np.float32(k)
@@ -149,7 +149,7 @@ def truncate_rows(
     if narrow:
         estimates = _fixed_point(z, columns, (k, n), c, inside, weights, axes, q)
     else:
-        # With axes A of pixels, Z A'A is the transpose of A'A Z'.
+        # For k >= n, the axes A are over pixels: get Z A'A as the transpose of A'A Z'.
         points, sizes = z if k < n else columns, (size, len(axes), q)
         estimates = _smooth_twice(axes, NONE, axes.shape[1], points, sizes)
         if k >= n:
@@ -258,7 +258,7 @@ def _transpose(z: Matrix, k: int, n: int) -> Matrix:
 def _smooth_twice(
     factor: Matrix, start: int, down: int, z: Matrix, sizes: tuple[int, int, int]
 ) -> Matrix:
-    """Return F'F z, with F_ig entry start + down i + g of `factor`, row by row.
+    """Return F'F z; F_ig is entry start + down i + g of `factor`, counted row by row.
 
     `sizes` are the numbers of columns of F (k), of rows of F (a multiple of four), and of rows that
     F' uses.

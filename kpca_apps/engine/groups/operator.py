@@ -41,7 +41,7 @@ from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
 
 EDGE_FACTOR = 0.95  # factor of the edge: dropping a component costs more than keeping noise
-RIDGE_FACTOR = 0.85  # ridge of the Tikhonov filter over noise energy N v, tuned with the passes
+RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by the noise energy N v, tuned with the passes
 ROUNDS = 5  # largest number of times that the edge is updated to the residual variance
 STEPS = 2  # fixed-point steps: on print and rings at sigma 12, step 2 gains .06 dB, step 3 .001
 # Ratio of c to the mean squared distance between patches above which a kernel counts as linear.
@@ -56,7 +56,7 @@ class GroupEstimate:
 
     patches: Matrix  # (k, N)
     weight: Matrix  # (k,), weight where patches overlap, proportional to 1 / leverage
-    leverage: Matrix  # (k,), variance of each estimate over the noise variance
+    leverage: Matrix  # (k,), variance of each estimate divided by the noise variance
     n_components: int  # number of components kept; all for the Tikhonov filter
     residual: float  # noise variance estimated from the residual, per degree of freedom
 
@@ -124,7 +124,7 @@ def is_narrow(c: Scalar, spread: Scalar) -> bool:
 
 @inlined
 def noise_in_kernel(bandwidth: Scalar, c: Scalar) -> tuple[Scalar, Scalar]:
-    """Return the slope and the offset of noise eigenvalues under (c / 2) exp(-d^2 / c)."""
+    """Return slope and offset of noise eigenvalues, relative to those of the linear kernel."""
     t = 1.0 / bandwidth
     return np.exp(-t), -0.5 * c * (np.expm1(-t) + t * np.exp(-t))
 
@@ -134,10 +134,10 @@ def count_components(
     values: Vector, trace: Scalar, shape: tuple[int, int], variance: Scalar, excess: Scalar,
     edge: Scalar,
 ) -> tuple[int, Scalar]:  # fmt: skip
-    """Return how many eigenvalues of a centred Gram matrix noise cannot explain, and the residual.
+    """Return the number of eigenvalues that noise cannot explain, and the residual variance.
 
-    `values` are the largest eigenvalues, decreasing; `trace` is the sum of all. `edge` is the
-    largest eigenvalue of noise with variance 1 in a group of this shape (k, n).
+    `values` are the largest eigenvalues of a centred Gram matrix, decreasing; `trace` is the sum of
+    all. `edge` is the largest eigenvalue of noise with variance 1 in a group of `shape` (k, n).
     """
     # The variance beyond the kept components estimates the noise. The edge follows this estimate if
     # it exceeds the given variance. Fine detail raises the estimate, too, so `excess` limits it.

@@ -466,7 +466,7 @@ def view_exponents(
     far_from = FAR[np.dtype(dtype)]
 
     def scaled(X: Matrix) -> tuple[Values, Values]:
-        """Return [xs, 1, 1] of each view, rounded to the type, and h (b, views)."""
+        """Return [xs, 1, 1] (b, views, d + 2) in `dtype`, and h = |xs|^2 / 2 (b, views)."""
         # Convert a contiguous array, as strided conversion is several times slower.
         xs = (X - centre).astype(dtype, copy=False)
         xs *= scale
@@ -486,7 +486,7 @@ def view_exponents(
             left, h = scaled(X)
             np.negative(h, out=left[..., -2])
             farthest = h.max(axis=0, initial=0.0)
-            # By the triangle inequality, most blocks need no clipping, which saves a pass.
+            # By the triangle inequality, most blocks need no pass that clips low exponents.
             within = (np.sqrt(farthest) + reach) ** 2 <= shift - lowest
 
         def view_values(v: int, out: Values | None) -> Values:

@@ -9,7 +9,7 @@ from kpca_apps.system.compiling import compiled_as_written
 
 ONE, BIAS, MANTISSA_BITS = np.float32(1.0), np.int32(127), np.int32(23)
 LOG2_E = np.float32(1.4426950408889634)
-# ln 2 in two parts. n times the first part is exact: it has nine binary digits, and n seven.
+# ln 2 in two parts: the first has nine binary digits and n seven, so their product is exact.
 LN_2, LN_2_REST = np.float32(0.693359375), np.float32(0.6931471805599453 - 0.693359375)
 # Polynomial coefficients of exp(r), relative error below 4e-9 for |r| <= ln 2 / 2.
 C2, C3, C4 = np.float32(0.4999999341), np.float32(0.1666652011), np.float32(0.0416683942)
@@ -20,7 +20,7 @@ C5, C6 = np.float32(0.0083687804), np.float32(0.0013814467)
 def add_first_and_third(
     exponents: Values, lowest: np.float32, factor: np.float32, total: Values, is_first: bool
 ) -> None:
-    """Add factor * u + u^3 with u = exp(x) to `total`, for exponents x <= 0; both (b, m) float32.
+    """Add factor * u + u^3, u = exp(x), to `total`, for exponents x <= 0; both (b, m) float32.
 
     Exponents are clipped below at `lowest` >= -87. If `is_first`, `total` is overwritten.
 

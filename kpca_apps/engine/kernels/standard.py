@@ -84,11 +84,11 @@ class ProductKernel(Kernel):
     takes_any_vector = True
 
     def _values(self, products: Values) -> Values:
-        """Return k of inner products, computed in place."""
+        """Return the kernel values k(p) of inner products p, computed in place."""
         raise NotImplementedError
 
     def _slope(self, products: Matrix) -> Matrix:
-        """Return k' of inner products."""
+        """Return the derivatives k'(p) at inner products p."""
         raise NotImplementedError
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:

@@ -88,7 +88,7 @@ class PartialCholesky:
 
 
 def _accept_proposals(factor: PartialCholesky, proposed: Index, uniform: Matrix) -> Index:
-    """Return the proposed pivots that rejection sampling accepts, given those before them."""
+    """Return the proposed pivots that rejection sampling accepts, one after another."""
     residual_block = factor.residual_block(proposed, proposed)
     chances = factor.residual[proposed]
     accepted = []

@@ -96,7 +96,7 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
 
 
 def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
-    """Return a kernel like `about_mean`, with an origin that keeps the landmarks' span."""
+    """Return the kernel of `about_mean`, but with an origin that keeps the landmarks' span."""
     # Centred on their mean m, the landmarks would span one direction less, which rows added later
     # may need. The origin m - r m / |m|, with r the root mean squared distance from m, keeps the
     # span, and reduces a large offset to the size of the differences.

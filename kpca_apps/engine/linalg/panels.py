@@ -32,9 +32,9 @@ class GramPanels:
     otherwise they are recomputed for every product, in the memory of a few tiles.
     """
 
-    # A tile serves its panel's rows and, transposed, the rows of its columns, so half of the kernel
-    # values suffice. Panels and tiles have fixed boundaries and a fixed order of addition, so the
-    # result does not depend on the number of threads, to the last bit.
+    # Each product uses a tile twice, as it is and transposed, so half of the kernel values suffice.
+    # Panels and tiles have fixed boundaries and a fixed order of addition, so the number of threads
+    # does not change a bit of the result.
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class GramPanels:
 
     def sketch(self, V: Values) -> Values:
         """Return an approximation of K V, scaled to the column lengths of V."""
-        # Use kernel values with a sample of rows. Starting an iteration at the sketch of a random V
-        # saves a product. ELSEWHERE times V adds directions that the sample misses.
+        # Multiply K's columns of a sample by the sample's rows of V. To start an iteration at this
+        # sketch saves a product. ELSEWHERE times V adds directions that the sample misses.
         n = len(self)
         sample = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
         kernel_rows = self._kernel.against(self._X[sample], self._dtype)
@@ -134,7 +134,7 @@ class GramPanels:
             first += tile.shape[1]
 
     def _compute_panel(self, start: int) -> list[Values]:
-        """Return the tiles of a panel in one allocation, which uses fewer and larger pages."""
+        """Return the tiles of a panel, in one array so that memory pages are few and large."""
         tiles = []
         panel = np.empty((min(PANEL, len(self) - start), len(self) - start), dtype=self._dtype)
         for first, computed in self._compute_tiles(start):

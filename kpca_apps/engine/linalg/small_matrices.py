@@ -36,8 +36,8 @@ Scalar = float | np.float32
 
 PAIR = 2 * WIDTH  # number of values in two registers
 SHIFTS = 4 * WIDTH  # number of shifts at which eigenvalues are counted at once
-# Number of times that an eigenvalue's interval, one of 32, is cut into nine: on average its width
-# is then 5e-6 of the largest eigenvalue.
+# Number of times that the interval of an eigenvalue, at first one of 32, is cut into nine: its mean
+# width is then 5e-6 of the largest eigenvalue.
 SECTIONS = 4
 INVERSE_ITERATIONS = 2
 NEGLIGIBLE = 1e-9  # entries below this share of the trace count as zero in float32
@@ -71,7 +71,7 @@ def multiply(
 ) -> None:
     """Write sum_g a_gi b_gj over g < depth to out[i, j], or subtract the sum from out[i, j].
 
-    a_gi is entry start + g along + i across of a, row by row, with steps (start, along, across).
+    a_gi is entry start + g along + i across of `a`, row by row; steps are (start, along, across).
     The number of rows is a multiple of four, the number of columns of sixteen.
     """
     start, along, across = steps
@@ -107,10 +107,10 @@ def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
 
 @compiled
 def eliminate(a: Matrix, n: int, least: Scalar) -> None:
-    """Turn [S | B], S >= `least` and symmetric, into [U | U'^-1 B] with S = U'U, in place.
+    """Turn [S | B] in place into [U | U'^-1 B], S = U'U symmetric, no eigenvalue below `least`.
 
-    S has n rows, a multiple of four; only its upper triangle is used. For each four rows, the rows
-    above are subtracted first, then the four rows eliminated.
+    S has n rows, a multiple of four; only its upper triangle is used. Four rows at a time, first
+    multiples of the rows above are subtracted, then the four rows are eliminated.
     """
     number = a.dtype.type
     width, least = a.shape[1], number(least)
@@ -118,7 +118,7 @@ def eliminate(a: Matrix, n: int, least: Scalar) -> None:
         first = i // PAIR * PAIR
         multiply(a, (NONE, width, ONE), a, i, a, (i, i + 4), (first, width), YES)
         for r in range(i, i + 4):
-            # A pivot is below `least` only by rounding.
+            # Exact pivots are at least `least`; rounding may give less.
             scale = fill(number(1) / np.sqrt(max(a[r, r], least)))
             for j in range(first, width, WIDTH):
                 store(a, (r, j), scale * load(a, (r, j)))
@@ -132,7 +132,7 @@ def eliminate(a: Matrix, n: int, least: Scalar) -> None:
 def _tridiagonalise(
     a: Matrix, n: int, diagonal: Vector, beside: Vector, factor: Vector, work: Matrix
 ) -> None:
-    """Reduce a symmetric a to tridiagonal form by Householder reflections.
+    """Reduce a symmetric matrix `a` to tridiagonal form by Householder reflections.
 
     Reflections run from the last row up, so that the remaining matrix starts at column 0. Reflector
     j (its vector in row j of a, its 2 / v'v in factor[j]) acts on the first j coordinates;
@@ -216,7 +216,7 @@ def _count_above(diagonal: Vector, squares: Vector, n: int, shifts: Vector, coun
 
 @compiled
 def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -> Vector:
-    """Return the eigenvalues above an edge, largest first."""
+    """Return the eigenvalues above `edge`, largest first."""
     number = diagonal.dtype.type
     squares = np.empty(len(diagonal), diagonal.dtype)
     edge = number(edge)
@@ -329,7 +329,7 @@ def _orthonormalise(vectors: Matrix, c: int) -> None:
 
 @compiled
 def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
-    """Map eigenvectors (rows, a multiple of 4) of the tridiagonal form back to the matrix."""
+    """Turn eigenvectors of the tridiagonal form, a multiple of 4 rows, into the matrix's own."""
     zero = fill(vectors.dtype.type(0))
     for c in range(0, len(vectors), 4):
         for j in range(2, n):
@@ -353,7 +353,7 @@ def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
 
 @inlined
 def leading_eigenvectors(a: Matrix, n: int, edge: Scalar) -> tuple[Vector, Matrix]:
-    """Return the eigenvalues (q,) of a symmetric matrix above an edge, and eigenvectors.
+    """Return the q eigenvalues of a symmetric matrix above `edge`, and their eigenvectors.
 
     The eigenvalues are in decreasing order. The matrix has n rows, padded with zeros, and is
     overwritten. The eigenvectors are the first q rows of a matrix as wide as `a`.

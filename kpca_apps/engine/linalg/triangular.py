@@ -17,7 +17,7 @@ WIDTH = 128
 
 def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
     """Return the map from rows k (b, p), which are overwritten, to k U for upper triangular U."""
-    # BLAS reads column-major: it sees k', and U' in the memory of U.
+    # In BLAS's column order, the memory of k is k', so U'k' is computed in place.
     factor = np.asfortranarray(upper, dtype)
     (multiply,) = get_blas_funcs(("trmm",), (factor,))
 

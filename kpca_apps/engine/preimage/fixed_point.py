@@ -179,9 +179,9 @@ Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Mask]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
-    """Return the function of one iteration step, for rows in multiples of `STEP`."""
+    """Return the function of one iteration step; it takes a multiple of `STEP` rows."""
     # The function maps z, weights g, bounds of sum |g| and row numbers (the last may repeat) to the
-    # next z, the inner products <phi(z), P phi(x)>, and which denominators vanished.
+    # next z, the inner products <phi(z), P phi(x)>, and a mask of vanished denominators.
     clipped, unclipped = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])
@@ -201,7 +201,7 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
         terms *= g
         sums = terms @ stacked
         denominator = sums[:, -1]
-        # This upper bound of the sum of absolute terms is cheap; compute the sum only if needed.
+        # size exp(highest) bounds the sum of absolute terms; compute that sum only where needed.
         vanished: Mask = np.abs(denominator) <= VANISHING * size * np.exp(highest)
         if vanished.any():
             exact = np.abs(terms[vanished]).sum(axis=1)

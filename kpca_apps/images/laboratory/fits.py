@@ -1,4 +1,4 @@
-"""FITS files of telescopes, through astropy (extra "lab"): the images except masks and the like.
+"""FITS files of telescopes, through astropy (extra "lab"): images except masks and the like.
 
 Headers and tables are copied byte for byte. FITS Working Group (2016), "Definition of the Flexible
 Image Transport System", version 4.0.
@@ -84,7 +84,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
         series,
         lambda number: planes[number].read(data),
         orientation=_UPSIDE_DOWN,
-        # The planes of a cube are a stack only if the header says so, which is rare.
+        # State stacks only to keep several images apart: few headers tell if a cube is a stack.
         has_groups=len(series) > 1,
         metadata=Metadata(orientation=_UPSIDE_DOWN),
         notes=tuple(notes),

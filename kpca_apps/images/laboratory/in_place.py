@@ -179,7 +179,7 @@ def _copy(
 ) -> int:
     """Copy bytes up to an offset, applying patches; return the offset."""
     while remaining and remaining[0][0] < begin:
-        remaining.pop(0)  # the patch lies inside a page already written
+        remaining.pop(0)  # ignore a patch inside the page that was just written
     while begin < end:
         if remaining and remaining[0][0] == begin:
             begin += int(file.write(remaining.pop(0)[1]))

@@ -82,7 +82,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
 
 
 def unpacked_head(head: bytes, n_bytes: int) -> bytes:
-    """Return the first bytes after gunzipping, as many as `head` yields."""
+    """Return at most `n_bytes` gunzipped bytes of `head`; `head` itself if it is not gzipped."""
     if not head.startswith(GZIP):
         return head
     try:

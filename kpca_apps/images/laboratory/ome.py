@@ -1,4 +1,4 @@
-"""Describe the axes of pages in OME's terms: stacks, and the tags of an OME-TIFF.
+"""Describe the axes of pages in OME's terms, to find stacks and to write OME-TIFF tags.
 
 Goldberg et al. (2005), "The Open Microscopy Environment (OME) Data Model and XML file", Genome
 Biology 6:R47.

@@ -1,4 +1,4 @@
-"""OME-Zarr folders, 0.4 and 0.5: one image in chunks, with smaller copies; needs the extra "lab".
+"""OME-Zarr folders, 0.4 and 0.5 (extra "lab"): one image in chunks, with smaller copies.
 
 Pages are read from the largest copy. Smaller copies are recomputed as its means, chunk by chunk.
 Everything else in the folder (attributes, labels, tables) is copied.
@@ -65,7 +65,7 @@ _LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000
 _SLAB = 1 << 26  # number of bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
-# Along an axis: begin of a copy's first pixel, and width of each pixel, in the larger copy.
+# Where a copy's pixels lie along an axis of the larger copy: begin of the first, width of each.
 Line = tuple[float, float]
 
 
@@ -76,7 +76,7 @@ class _Pyramid:
     folder: Path
     paths: tuple[str, ...]
     dtype: np.dtype[Any]
-    lines: tuple[tuple[Line, ...], ...]  # lines of each copy except the first, along each axis
+    lines: tuple[tuple[Line, ...], ...]  # per smaller copy and axis: pixels in the next larger copy
 
 
 def is_zarr(folder: Path) -> bool:
@@ -296,7 +296,7 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
         else:
             size = len(zlib.decompressobj().decompress(packed, most + 1))
     elif packing == "zstd":
-        # Decoding raises if the output is larger; the size in a frame's header is optional.
+        # Decoding raises if the output exceeds `most`; a frame's header need not state the size.
         size = len(imagecodecs.zstd_decode(file.read(n_bytes), out=most))
     else:
         head = file.read(16)
@@ -402,7 +402,7 @@ def _lines(
 
 
 def _fits(above: int, below: int) -> bool:
-    """Return whether a side is a whole fraction of another, rounded down or up."""
+    """Return whether side `below` is `above` divided by an integer, rounded down or up."""
     factor = max(1, round(above / below)) if below > 0 else 0
     return below >= 1 and factor >= 1 and below in (above // factor, -(-above // factor))
 

@@ -25,7 +25,7 @@ from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size
 from kpca_apps.system.limits import require_memory
 
 _FULL = 4  # number of bytes of version and flags
-_PLACED = b"\x44\0"  # code of offsets and lengths of four bytes
+_PLACED = b"\x44\0"  # code for offsets and lengths stored in four bytes each
 # Number of left quarter turns, and axis of a mirror, by EXIF orientation.
 _TURNS = {2: (0, 1), 3: (2, None), 4: (0, 0), 5: (1, 0), 6: (3, None), 7: (3, 0), 8: (1, None)}
 _ESSENTIAL = 0x80
@@ -37,7 +37,7 @@ _MODES |= {f"{mode};16": (channels, "u2") for mode, (channels, _) in _MODES.item
 
 @dataclass(frozen=True)
 class Properties:
-    """Properties from the boxes of a file, over all its pictures."""
+    """Properties of all pictures of a file together, as the file's boxes state them."""
 
     size: tuple[int, int]  # the largest height and width
     depth: int  # number of bits of an AVIF channel
@@ -84,7 +84,7 @@ def with_metadata(
     xmp: bytes | None = None,
     orientation: int = 1,
 ) -> bytes:
-    """Return an AVIF file by libavif with metadata of its picture inserted."""
+    """Insert metadata of the picture into an AVIF file that libavif wrote; return the file."""
     outer = list(boxes(data))
     meta = dict(outer)[b"meta"]
     inner = dict(boxes(meta[_FULL:]))
@@ -122,7 +122,7 @@ def with_metadata(
 
 
 def _places(iloc: bytes) -> dict[int, list[tuple[int, int]]]:
-    """Return the offset and length of each item's extents, as libavif writes them."""
+    """Return offset and length of each item's extents; read only the layout that libavif writes."""
     if iloc[:6] != bytes(_FULL) + _PLACED:
         raise ValueError("places that are written in a rare way")
     items: dict[int, list[tuple[int, int]]] = {}

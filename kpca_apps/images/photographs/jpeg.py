@@ -93,7 +93,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         ),
         carried=tuple(_carried(segments)),
     )
-    # Adobe stores, and Pillow returns, the light that white paper reflects below the inks.
+    # Pillow returns CMYK as Adobe stores it: the light that white paper reflects below the inks.
     return split_inks(image) if channels == 4 else image
 
 
@@ -121,14 +121,14 @@ def write_jpeg(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
 
 def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
     """Return a JPEG decoded as "GRAY", "RGB" or "CMYK"; raise ValueError if it is incomplete."""
-    # Hide profiles: libjpeg warns about profiles in disorder, which do not affect pixels.
+    # Hide colour profiles: libjpeg warns if their parts are out of order, which changes no pixel.
     data = data.replace(b"ICC_PROFILE\0", b"ICC_profile\0")
     try:
         pixels = simplejpeg.decode_jpeg(data, colours, strict=True)
     except ValueError as error:
         if "subsampling" not in str(error):
             raise
-        # For rare chroma subsampling, test for a complete scan: then more bits change no pixel.
+        # Rare chroma subsampling: if all scans are complete, bits added at the ends change nothing.
         picture = JpegImageFile(io.BytesIO(data))
         scan = 0 if picture.fp is None else picture.fp.tell()
         longer = data[:scan] + _SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", data[scan:])
