@@ -75,7 +75,7 @@ from kpca_apps.tables.write import Added
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 
-# Names of the options that functions take as keywords, without tables and workers.
+# Names of the options that functions take as plain keywords: no tables, no settings of workers.
 OPTION_NAMES = {one.name for one in fields(NoveltyOptions)} - {
     *("accept", "marks", "workers", "scheduler", "work_dir")
 }
@@ -198,7 +198,7 @@ class Screening(ScreeningResult):
         return frame_like(self._frame, odd_cell_columns(self._table, self))
 
     def reasons_frame(self) -> Any:
-        """Return all reasons of the explained rows, a reason in each row, by rank.
+        """Return a frame with a row for each reason of the explained rows, in order of rank.
 
         Returns
         -------
@@ -891,7 +891,7 @@ def _judged(
         if isinstance(given, str | Path):
             found.append(read_table(given) if name == "accept" else read_marks(given))
         elif given is not None:
-            # The index of the judged rows is used only if the table's index names the table's rows.
+            # Take names of judged rows from their index only if the table's index names rows, too.
             table = given
             if not isinstance(given, Table):
                 table = read_frame(given, name=name, by_index=by_index, in_memory_rows=inf).table

@@ -69,8 +69,8 @@ def estimate_noise(
 ) -> DenoiseInfo:
     """Estimate the white noise of a grey image from the upper frequencies of its patches.
 
-    `extreme` (h, w) marks where the image is darkest or brightest, which a difference of channels
-    does not show; by default, where `plane` has its least or largest value.
+    `extreme` (h, w) marks the darkest and brightest pixels of the image, by default those of
+    `plane`. A difference of channels has its extremes elsewhere.
     """
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)

@@ -43,8 +43,8 @@ class Room(NamedTuple):
 
 RADIUS = 18  # largest number of rows and columns between a patch and its reference
 LANES = 40  # number of columns compared at once: 2 RADIUS + 1, rounded up to registers
-# In up to PAGES pages on either side, patches are sought within NEAR pixels of the position of the
-# patch most similar to the reference in the adjacent page.
+# Up to PAGES pages on either side are searched in turn, each within NEAR pixels of the position at
+# which the page before has the patch most similar to the reference.
 NEAR, PAGES = 5, 3
 
 # The largest finite distance, and its bits; NaN distances count as this distance.
@@ -290,7 +290,8 @@ def gather_centred(
 ) -> None:
     """Write the mean of the patches of a group, and the patches without their mean.
 
-    `patches` has a multiple of four rows plus one, and `padded_size` columns; the excess is 0.
+    The number of rows of `patches` is a multiple of four, plus one; it has `padded_size` columns.
+    Unused rows and columns become 0.
     """
     deep, height, width = shape
     k, n, wide = len(group), deep * height * width, patches.shape[1]

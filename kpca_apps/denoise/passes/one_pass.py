@@ -29,7 +29,7 @@ from kpca_apps.system.registers import WIDTH
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # numbers of zeros beside a page
+MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # zeros before and after pages, rows, columns
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,10 @@ def run_pass(
 
 
 def residual_ratios(planes: Planes, variance: float, settings: Pass) -> tuple[Planes, float]:
-    """Return ratios of residual to noise variance in groups of the first plane, and mean leverage.
+    """Return the ratio of residual to noise variance of each group, and the mean leverage.
 
-    `planes` are (c, 1, h, w); the ratios (rows, columns), one at each reference, use the linear
-    kernel.
+    There is a group for each reference (rows, columns) of the first plane of `planes` (c, 1, h, w),
+    denoised with the linear kernel.
     """
     shape = _, tall, wide = settings.shape(planes.shape)
     *_, height, width = planes.shape
