@@ -55,7 +55,8 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 from kpca_apps.system.blas import one_blas_thread
 
-# Number of positions (phases) at which cells of pixels begin, for Bayer and for X-Trans patterns.
+# Number of positions (phases) of the grid of cells, over which results are averaged: for Bayer and
+# for X-Trans patterns.
 PHASES = {"draft": (1, 1), "fast": (2, 2), "balanced": (2, 3), "high": (4, 5)}
 
 # High frequencies both down and across, where texture is weakest, measure the noise; the other

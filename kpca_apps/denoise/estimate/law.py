@@ -85,9 +85,9 @@ BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
 # Noise is certain if a quarter of the levels pass two tests in their quietest class. The energy
 # varies between patches by at most AS_NOISE times the variance for white noise. The log ratio of
-# energies along rows and columns is at most MOST_ORIENTED. After the entry HARDLY_BLURRED of BLURS,
-# the limit of the first test is 1 + MOST_UNEVEN s^2, with s the share (at least LEAST_ABOVE) of
-# energy that white noise as strong as the finest band leaves unexplained. Chosen on BSDS500.
+# energies along rows and columns is at most MOST_ORIENTED. For blurs after entry HARDLY_BLURRED, the
+# first limit is 1 + MOST_UNEVEN s^2, with s the mean share, at least LEAST_ABOVE, of a coefficient's
+# energy above that of the finest band. Chosen on BSDS500.
 AS_NOISE, HARDLY_BLURRED, MOST_UNEVEN, MOST_ORIENTED, LEAST_ABOVE = 1.25**2, 1, 2.0, 0.2, 0.01
 # Noise plainly rises with brightness if its variance in bright areas is this many times that in
 # dark areas. Clipped white noise appears to rise by a factor of up to 2.

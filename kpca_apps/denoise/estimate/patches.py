@@ -18,8 +18,8 @@ IN_CACHE = 1024  # number of patches averaged at once, so that their coefficient
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
 COARSE = (1, 3)  # band of coarse structure
 
-# FALL is the mean fall of texture's log energy from band to band in clean photographs. Between
-# photographs, mean and bend of the fall have the deviations SLOPE_SD and CURVATURE_SD.
+# FALL is the mean fall of texture's log energy from band to band in clean photographs. In a single
+# photograph, falls differ by an offset of deviation SLOPE_SD, and a trend of CURVATURE_SD a band.
 FALL = np.array([0.62, 0.5, 0.5, 0.7])
 SLOPE_SD, CURVATURE_SD = 0.22, 0.1
 TEXTURE_SD = 0.15  # deviation of texture's log energy in a band from the spectrum that fits best

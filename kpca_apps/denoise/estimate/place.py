@@ -32,8 +32,8 @@ QUIETEST = 0.25  # share of a tile's patches in which noise is measured
 # To predict a tile's level, other tiles are weighted by a Gaussian of their distance (deviation in
 # tiles), or of their difference in brightness rank (deviation as a share of all ranks).
 AROUND, ALIKE = 1.0, 0.08
-# A map needs a log likelihood of the prediction from tiles around that is BEATS above the others,
-# and a range RANGE of the predicted log level between a tenth and nine tenths of the tiles. On 36
+# A map is made if the prediction from tiles around has a log likelihood BEATS above the other
+# predictions, and its log levels range by RANGE between a tenth and nine tenths of tiles. On 36
 # photographs of BSDS500/train, no even noise and no noise that grows with brightness passed both
 # limits, but nearly all noise that varies over the image did (deviations 4 to 24).
 BEATS, RANGE = 5.0, 0.42

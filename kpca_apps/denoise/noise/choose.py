@@ -39,7 +39,7 @@ GOLDEN = (5**0.5 - 1) / 2
 # Noise level below which estimated noise is barely visible, as a share of twice the range that most
 # of an image uses. The grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
-# The same for noise with a fitted law, relative to the range itself. Such noise is not texture.
+# Lower limit for noise with a fitted law, which is certainly not texture, as a share of that range.
 FAINT_LAW = 0.7 / 255.0
 FARTHEST_BLACK = 1e6 * SCALE  # largest black level at which single precision distinguishes values
 # Stands for white noise that is not measured, as neither noise level nor kind depends on it.
@@ -128,7 +128,7 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
     """Return the white noise of the only page, or typical white noise of several pages."""
     if len(pages) == 1:
         return pages[0]
-    # Leave out pages without noise, such as black pages, unless all are.
+    # Leave out pages without any noise, such as black pages, unless no page has noise.
     noisy = [page for page in pages if max(page.channel_sigma) > 0] or pages
     found = [page for page in noisy if page.established]
     middle = sorted(found or noisy, key=lambda page: page.sigma)[(len(found or noisy) - 1) // 2]

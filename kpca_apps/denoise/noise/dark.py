@@ -19,7 +19,7 @@ def dark_light(plane: Planes, power: int) -> float:
     """Return the light whose noise, with variance ~ light^power, equals the noise in the dark."""
     if plane.min() >= 0:
         return 0.0
-    # If a background was subtracted, few values are below minus the background: a lower bound.
+    # The result is at least the depth below 0 of all values except the lowest (share LOWEST).
     least = max(-float(np.quantile(plane, LOWEST)), 0.0)
     variance, mean = tiled_noise(plane)
     if len(mean) < DARK_CLASSES:

@@ -128,7 +128,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
             correlated=False,
             channel_sigma=tuple(share * sigma for sigma in channels),
         )
-        # Otherwise JPEG may have removed white noise of colours, and left noise of low frequency.
+        # If white noise is weaker, JPEG may have removed it, and left noise of low frequency.
         if max(luma.channel_sigma) > NOT_WHITE:
             return luma
     elif luma.established:

@@ -55,7 +55,7 @@ ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)  # Anscombe transform of a count that
 
 
 def measure(image: Inspected) -> Measured:
-    """Take gain and dark noise from a law, black level included, or measure them if none fits."""
+    """Take gain and dark noise from the image's law, or measure them in light above black."""
     if image.lights:
         levels = tuple(light.level for light in image.lights)
         is_noise = image.is_given or _share_in_lines(image.pages[0], image.lights) <= MOST_IN_LINES

@@ -43,8 +43,8 @@ class Room(NamedTuple):
 
 RADIUS = 18  # largest number of rows and columns between a patch and its reference
 LANES = 40  # number of columns compared at once: 2 RADIUS + 1, rounded up to registers
-# Up to PAGES pages on either side are searched in turn, each within NEAR pixels of the position at
-# which the page before has the patch most similar to the reference.
+# Up to PAGES pages on either side are searched in turn, each within NEAR pixels of the place where
+# the page searched before has the patch most similar to the reference.
 NEAR, PAGES = 5, 3
 
 # The largest finite distance, and its bits; NaN distances count as this distance.

@@ -122,7 +122,7 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = 
     draft, passes = options.quality == "draft", []
     for name, stride in STRIDES[options.quality][: 1 if is_mika else None]:
         if name == "second" and options.shared:
-            continue  # With correlated noise, this pass restores noise, and loses up to .6 dB.
+            continue  # This pass would restore correlated or uneven noise, and lose up to .6 dB.
         sizes = (DRAFT if draft else PASSES)[name]
         size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in sizes)
         pixels = round(size) - is_text
