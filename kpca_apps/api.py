@@ -75,7 +75,7 @@ from kpca_apps.tables.write import Added
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 
-# Names of the options that functions take as plain keywords: no tables, no settings of workers.
+# Parameters of functions that are passed on unchanged as options, unlike tables and workers.
 OPTION_NAMES = {one.name for one in fields(NoveltyOptions)} - {
     *("accept", "marks", "workers", "scheduler", "work_dir")
 }
@@ -874,7 +874,7 @@ def _require_model(model: object) -> None:
 def _opened(
     given: TableLike, id: Hashable | None, reading: Mapping[str, Any], **of_frame: Any
 ) -> Frame:
-    """Open or convert a table; `of_frame` are options of `read_frame`."""
+    """Open or convert a table; `of_frame` are further keywords for `read_frame`."""
     if _is_path(given):
         given = open_table(given, **reading)
     if isinstance(given, Table | PartedTable):
@@ -1002,9 +1002,9 @@ def _refuse_forked() -> None:
 
 @contextmanager
 def _in_python() -> Iterator[None]:
-    """Name options in errors as keywords, not flags; compute with the commands' numpy settings.
+    """Name options in errors as keywords, not flags; set numpy's error state as commands do.
 
-    The caller's numpy error state is restored afterwards.
+    The caller's error state is restored afterwards.
     """
     _refuse_forked()
     try:

@@ -34,7 +34,7 @@ class Console:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether progress is shown: on a terminal only."""
+        """Whether progress is shown: on a terminal, unless `quiet`."""
         return not self.quiet and sys.stderr.isatty()
 
     def say(self, text: str = "") -> None:

@@ -107,7 +107,7 @@ def dead_rows(plane: Plane, step: float = 0.0) -> Flags:
 
 
 def _off(plane: Plane, rows: NDArray[np.intp]) -> Plane:
-    """Return how successive rows differ from the median of two rows above and two below."""
+    """Return by how much successive rows differ from the median of two rows on either side."""
     reflected = np.pad(np.arange(len(plane)), 2, mode="reflect")
     seen = plane[reflected[rows[0] : rows[-1] + 5]]
     a, b, own, c, d = (seen[k : k + len(rows)] for k in range(5))

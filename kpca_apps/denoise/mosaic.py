@@ -55,8 +55,7 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 from kpca_apps.system.blas import one_blas_thread
 
-# Number of positions (phases) of the grid of cells, over which results are averaged: for Bayer and
-# for X-Trans patterns.
+# Number of phases (positions at which cells begin) to average over, for Bayer and X-Trans patterns.
 PHASES = {"draft": (1, 1), "fast": (2, 2), "balanced": (2, 3), "high": (4, 5)}
 
 # High frequencies both down and across, where texture is weakest, measure the noise; the other
@@ -65,7 +64,7 @@ FINEST = np.minimum(*np.indices((WIDTH, WIDTH))).ravel() >= WIDTH // 2
 OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
 # Number of brightness classes in each plane; share and least number of quietest patches used in
 # each class. These values and ABOVE gave the best deviations on mosaics made from photographs of
-# BSDS500/train (100 to 1,600 photons at white); deviations too low counted twice.
+# BSDS500/train (100 to 1,600 photons at white), where too low deviations counted twice.
 CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
 # A log variance below the fitted line counts by its squared distance, as texture only adds
 # variance. Above the line, distances of more than this many deviations are not squared.

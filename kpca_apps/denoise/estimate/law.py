@@ -85,9 +85,9 @@ BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
 # Noise is certain if a quarter of the levels pass two tests in their quietest class. The energy
 # varies between patches by at most AS_NOISE times the variance for white noise. The log ratio of
-# energies along rows and columns is at most MOST_ORIENTED. For blurs after entry HARDLY_BLURRED, the
-# first limit is 1 + MOST_UNEVEN s^2, with s the mean share, at least LEAST_ABOVE, of a coefficient's
-# energy above that of the finest band. Chosen on BSDS500.
+# energies along rows and columns is at most MOST_ORIENTED. For blurs after entry HARDLY_BLURRED,
+# the first limit is 1 + MOST_UNEVEN s^2, with s the mean share (at least LEAST_ABOVE) of a
+# coefficient's energy above that of the finest band. Chosen on BSDS500.
 AS_NOISE, HARDLY_BLURRED, MOST_UNEVEN, MOST_ORIENTED, LEAST_ABOVE = 1.25**2, 1, 2.0, 0.2, 0.01
 # Noise plainly rises with brightness if its variance in bright areas is this many times that in
 # dark areas. Clipped white noise appears to rise by a factor of up to 2.
@@ -307,7 +307,7 @@ class _Fit:
         return np.asarray(logs)
 
     def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
-        """Return the log likelihoods (laws,) of log variances (n, laws), summed over spectra."""
+        """Return log likelihoods (laws,) of laws with log variances (n, laws), over all spectra."""
         place = np.clip((logs - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
         whole = place.astype(int)
         part = (place - whole)[:, None]

@@ -55,7 +55,7 @@ SHARED_LEVEL = 2.0  # correlated noise is above this level (of 255), which grain
 FEWEST_SHARED = 192 * 192  # fewer pixels may show one texture instead of correlated noise
 
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
-LEAST_VARIANCE = 0.02**2  # least relative variance of a mean energy, over any number of pixels
+LEAST_VARIANCE = 0.02**2  # least relative variance of a mean energy, even over many pixels
 # Number of noise levels in a grid, and ratio of the highest to the lowest. The first grid ends at
 # the highest level possible, the next grids cover likely levels.
 LEVELS, REACH = 40, 100.0

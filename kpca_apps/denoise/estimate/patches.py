@@ -150,7 +150,7 @@ def sample_patches(
     varying = (patches != patches[:, :1]).any(axis=1)
     clear = varying & ~constant.any(axis=1)
     if np.count_nonzero(clear) >= FEWEST_PATCHES:
-        varying = clear  # Patches with a constant part hide noise.
+        varying = clear  # The constant part of a patch has lost its noise.
     # One pixel always has the extreme value; two or more in a patch are a clipped area.
     unclipped = varying & (at_ends.sum(axis=1) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:

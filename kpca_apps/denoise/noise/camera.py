@@ -67,8 +67,8 @@ FAINT_LOG = 0.1  # added to deviations (of 255) so that their logarithms are fin
 # of noise.
 LEAN = 1.25
 
-# Least gain of a frequency, relative to the strongest frequency. Division by a lower gain would
-# amplify the finest image detail and rounding errors.
+# Least number by which whitening divides a frequency, relative to the strongest frequency. A lower
+# number would amplify the finest image detail and rounding errors.
 LEAST_GAIN = 0.25
 # Luminance and colours are divided by this power of their noise spectrum: 1 whitens fully.
 WHITENED = (0.5, 1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Choose the kind of an image's noise, unless the user did, from a few pages of a stack."""
+"""Choose the kind of an image's noise, unless the user did; of stacks, inspect a few pages."""
 
 from __future__ import annotations
 

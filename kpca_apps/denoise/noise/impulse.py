@@ -35,8 +35,8 @@ LONELY_IN_NOISE = 1.2  # the same limit as a multiple of the Gaussian noise leve
 # isolated). Each pair gives a difference (of 255) and a multiple of the noise level; the larger is
 # the limit. Edges, highlights and texture have a smaller share of such pixels than WITH_IMPULSES.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
-# Least ratio of an impulse to the variation in a window of side AROUND, if impulses lie at one end
-# only. BINARY is the share of extreme pixels above which a picture is binary, without impulses.
+# Least ratio of an impulse to the variation in a window of side AROUND, if all impulses are dark or
+# all are bright. A picture with a share of extreme pixels above BINARY has no impulses.
 FAR_IN_TEXTURE, AROUND, BINARY = 4.0, 33, 0.9
 # Impulses are sought in about this many pixels: in strips of so many rows, evenly spaced.
 SEEN, STRIP = 1_000_000, 64

@@ -48,7 +48,7 @@ GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has 
 # transformed noise then has deviation 1 in the dark, too, within 2 % (weaker if almost no photon
 # was counted); with the usual transform up to 1.13.
 BEND = -0.5
-MANY_COUNTS = 10  # mean count above which transformed noise has deviation 1 at most pixels
+MANY_COUNTS = 10  # mean count above which transformed noise has deviation 1 in nearly all pixels
 LEAST_GAIN = 1e-30
 WHOLLY = (1.0,) * 3  # power of its noise spectrum by which to divide each plane: 1 whitens fully
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)  # Anscombe transform of a count that is always 0
@@ -66,7 +66,7 @@ def measure(image: Inspected) -> Measured:
 
 
 def _share_in_lines(planes: Planes, lights: Lights) -> float:
-    """Return the share of spectral lines in what a draft removes from planes."""
+    """Return the share of spectral lines in what a draft (fast denoising) removes from planes."""
     if not _has_light(planes, lights):
         return 0.0
     transform, spectra = _stabilised(planes, lights)

@@ -371,7 +371,7 @@ def truncate_groups(
     sums: NDArray[np.float32],
     ratios: Vector,
 ) -> None:
-    """Denoise groups of all planes by truncation, and add up the estimates.
+    """Denoise groups of all planes by dropping components, and add up the estimates.
 
     `variance` (c, pages, h, w) is the mean noise variance over the patch at each position. `window`
     (pages, h, 8) holds the weights of a patch's pixels, with zeros from its width on. `bandwidth`

@@ -36,12 +36,12 @@ MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # zeros before and after pages, row
 class Piece:
     """Position of planes in an image."""
 
-    window: Window  # window of the planes
+    window: Window  # part of the image that the planes cover
     whole: tuple[int, int]  # height and width of the image
-    wanted: Window  # window inside which the estimate must be right
+    wanted: Window  # part of the image for which the estimate must be right
 
     def within(self, corners: Rows, axis: int, size: int) -> Rows:
-        """Return those corners, relative to the piece, whose groups reach `wanted`."""
+        """Return, relative to the piece, the corners of references whose groups reach `wanted`."""
         (begin, end), (low, high) = self.window[axis], self.wanted[axis]
         inside = (corners >= begin) & (corners + size <= end)
         inside &= (corners + size + RADIUS > low) & (corners - RADIUS < high)

@@ -257,7 +257,7 @@ def _by_stack(
 
 @contextmanager
 def _no_system_error() -> Iterator[None]:
-    """Turn system errors during denoising into RuntimeErrors, to distinguish write errors."""
+    """Turn system errors during denoising into RuntimeErrors, to tell them from write errors."""
     try:
         yield
     except OSError as error:

@@ -104,7 +104,7 @@ class Done:
     partial: Path | None = None  # temporary file or folder of a new result
 
     def record(self) -> dict[str, Any]:
-        """Return the fields to store, except those computed from files or settings on resuming."""
+        """Return the fields to store; on resuming, the others follow from files and settings."""
         stored = asdict(self)
         for name in ("previews", "residual", "own_settings", "resumed", "seconds", "bug"):
             del stored["outcome"][name]
