@@ -405,8 +405,8 @@ def _clean_picture(
         if picture.data is not None:
             planes = picture.continued()
         place = np.float32(1.0) if inspected.place is None else inspected.place
-        # With a map of levels, skip the second pass, which would restore noise where the map is too
-        # low.
+        # If the noise level varies, skip the second pass, which would restore noise wherever the
+        # measured level is too low.
         options = replace(options, shared=inspected.place is not None)
         cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
         cleaned = cleaned * place - black

@@ -90,7 +90,7 @@ def estimate_noise(
             clipped=clipped,
         )
     # Sort patches into classes by the energy of coarse structure, which does not depend on fine
-    # noise. Subtracting the mean saves precision.
+    # noise. Subtracting the mean reduces rounding errors.
     energy = (patches - patches.mean(axis=1, keepdims=True)) @ COSINES
     np.square(energy, out=energy)
     bands = band_energies(energy)

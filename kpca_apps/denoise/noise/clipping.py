@@ -29,8 +29,8 @@ FEWEST = 20  # least number of pixels at an end of the range where noise was cli
 # Number of points near an end, width of their range (in noise levels), number of quadrature nodes.
 KNOTS, FAR, NODES = 256, 12.0, 80
 CLASSES = 64  # number of classes of similar brightness, in which the removed noise is measured
-# Brightness above a clipped end, and deviation after clipping, both in deviations before clipping;
-# ratio of the mean after clipping to the deviation after clipping.
+# INSIDE is the brightness above a clipped end and LEFT the deviation after clipping, in deviations
+# before clipping. RATIO is the mean after clipping divided by the deviation after clipping.
 INSIDE = AWAY[AWAY >= 0]
 LEFT = np.exp(CLIPPED_LOG_VARIANCE[AWAY >= 0] / 2)
 RATIO = CLIPPED_MEAN[AWAY >= 0] / LEFT

@@ -178,7 +178,7 @@ def _poisson_gain(plane: Planes) -> float:
     if gain * MANY_COUNTS > brightness:
         return gain
     # With many counts, find the gain at which transformed noise has deviation 1. Texture affects
-    # this gain less than the ratio.
+    # this gain less than the median ratio.
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:
