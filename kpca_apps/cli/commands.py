@@ -36,7 +36,7 @@ _PATHS = frozenset("table reference accept marks model per_image out inputs data
 def reproduce(
     context: typer.Context, params: Mapping[str, Any] | None = None, *, replacing: bool = False
 ) -> str:
-    """Return the command of a run, with options from its config file; `params` replace all options.
+    """Return the command of a run, with options from its config file, or with those of `params`.
 
     With `replacing`, the command overwrites the result that it reproduces.
     """

@@ -83,7 +83,7 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
-    """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None for all.
+    """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None if all.
 
     Pixels outside the mask, with NaN in a channel, or transparent (fourth channel 0, unless 0
     everywhere) are excluded. Raises InputError if data are infinite, or if there are none.

@@ -375,7 +375,7 @@ def whitened_denoising(
 def _filtered(
     plane: NDArray[np.float32], gain: Array, n_pages: int = 1, *, inverse: bool = False
 ) -> NDArray[np.float32]:
-    """Multiply or divide a plane's spectrum by a gain (8, 8), given at the frequencies of a patch.
+    """Multiply or divide a plane's spectrum by the gain (8, 8) at the frequencies of a patch.
 
     The gain is interpolated linearly. Pages are stacked vertically; each has its own spectrum.
     """

@@ -1,4 +1,4 @@
-"""Find groups of similar patches, denoise each group, and add up the estimates, in compiled code.
+"""Find groups of similar patches, denoise each, and add up the estimates, in compiled code.
 
 A group is the nearest neighbours of a reference patch. Patches whose squared distance is below what
 noise alone explains are ties, broken at random: the nearest of them would share the reference's
@@ -103,7 +103,7 @@ def _mixed(a: int, b: int, c: int) -> np.uint32:
 
 @inlined
 def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie: Scalar) -> None:
-    """Replace distances below `tie` by random ones from tie / 2 to tie, drawn by seed and column.
+    """Replace distances below `tie` by random ones from tie / 2 to tie, by seed and column.
 
     The first column is x. Distances become infinite outside `valid`, and finite inside.
     """

@@ -1,4 +1,4 @@
-"""Run one pass over a piece of an image or stack: denoise groups, and average their estimates.
+"""Run a pass over a piece of an image or stack: denoise groups, and average their estimates.
 
 Bands of references are processed in any order but summed in image order, and a piece uses the same
 references, bands and random draws as the whole image. So results are the same, bit for bit, for all
@@ -182,7 +182,7 @@ def patch_grid(length: int, size: int, stride: int) -> Rows:
 
 
 def patch_means(maps: Planes, shape: tuple[int, int, int]) -> Planes:
-    """Return the means of maps (..., pages, h, w) over the patch at each position, by direct sums.
+    """Return means of maps (..., pages, h, w) over the patch at each position, by direct sums.
 
     >>> patch_means(np.array([[[0, 2, 4]]], np.float32), (1, 1, 2))
     array([[[1., 3.]]], dtype=float32)
