@@ -75,7 +75,7 @@ from kpca_apps.tables.write import Added
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 
-# Names of the options that functions take as keywords, without tables and workers.
+# Parameters of functions that are passed on unchanged as options, unlike tables and workers.
 OPTION_NAMES = {one.name for one in fields(NoveltyOptions)} - {
     *("accept", "marks", "workers", "scheduler", "work_dir")
 }
@@ -198,7 +198,7 @@ class Screening(ScreeningResult):
         return frame_like(self._frame, odd_cell_columns(self._table, self))
 
     def reasons_frame(self) -> Any:
-        """Return all reasons of the explained rows, a reason in each row, by rank.
+        """Return a frame with a row for each reason of the explained rows, in order of rank.
 
         Returns
         -------
@@ -874,7 +874,7 @@ def _require_model(model: object) -> None:
 def _opened(
     given: TableLike, id: Hashable | None, reading: Mapping[str, Any], **of_frame: Any
 ) -> Frame:
-    """Open or convert a table; `of_frame` are options of `read_frame`."""
+    """Open or convert a table; `of_frame` are further keywords for `read_frame`."""
     if _is_path(given):
         given = open_table(given, **reading)
     if isinstance(given, Table | PartedTable):
@@ -891,7 +891,7 @@ def _judged(
         if isinstance(given, str | Path):
             found.append(read_table(given) if name == "accept" else read_marks(given))
         elif given is not None:
-            # The index of the judged rows is used only if the table's index names the table's rows.
+            # Take names of judged rows from their index only if the table's index names rows, too.
             table = given
             if not isinstance(given, Table):
                 table = read_frame(given, name=name, by_index=by_index, in_memory_rows=inf).table
@@ -1002,9 +1002,9 @@ def _refuse_forked() -> None:
 
 @contextmanager
 def _in_python() -> Iterator[None]:
-    """Name options in errors as keywords, not flags; compute with the commands' numpy settings.
+    """Name options in errors as keywords, not flags; set numpy's error state as commands do.
 
-    The caller's numpy error state is restored afterwards.
+    The caller's error state is restored afterwards.
     """
     _refuse_forked()
     try:

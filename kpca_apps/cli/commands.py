@@ -36,7 +36,7 @@ _PATHS = frozenset("table reference accept marks model per_image out inputs data
 def reproduce(
     context: typer.Context, params: Mapping[str, Any] | None = None, *, replacing: bool = False
 ) -> str:
-    """Return the command of a run, with options from its config file; `params` replace all options.
+    """Return the command of a run, with options from its config file, or with those of `params`.
 
     With `replacing`, the command overwrites the result that it reproduces.
     """
@@ -95,7 +95,7 @@ def next_steps(
     for name in READING:
         if params[name] != getattr(NoveltyOptions, name):
             words += [flag_of(name), str(params[name])]
-    if saved is None:  # a saved model has these options
+    if saved is None:  # a saved model stores these options
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
     judged = {flag_of(name): params[name] for name in ("accept", "marks") if params[name]}

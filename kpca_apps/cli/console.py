@@ -34,7 +34,7 @@ class Console:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether progress is shown: on a terminal only."""
+        """Whether progress is shown: on a terminal, unless `quiet`."""
         return not self.quiet and sys.stderr.isatty()
 
     def say(self, text: str = "") -> None:
@@ -161,7 +161,7 @@ def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[
 def image_progress(
     console: Console, weights: Mapping[str, int]
 ) -> Iterator[tuple[Callable[[ImageOutcome], None], Callable[[str, float], None] | None]]:
-    """Show the progress of a batch: images count by their weight, resumed images do not count.
+    """Show the share of a batch that is done, by `weights` of images; leave out resumed images.
 
     Yields a function to call with the outcome of each finished image, and another to call, from any
     thread, with an image's name and finished share (None if not on a terminal).

@@ -28,7 +28,7 @@ def main() -> int:
     from kpca_apps.cli.main import main as run
 
     codes.append(run())
-    # Skip the collections at exit, which take a fifth of a command's time on a small table.
+    # Skip garbage collections at exit, which take a fifth of a command's time on a small table.
     gc.freeze()
     # A signal during exit would disturb the shutdown of workers.
     for number in ENDING if threading.current_thread() is threading.main_thread() else ():

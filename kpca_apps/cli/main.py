@@ -121,7 +121,7 @@ def _require_encodable(word: str) -> str:
 
 
 class _InterruptError(KeyboardInterrupt):
-    """Raised at a signal. After a plain KeyboardInterrupt in ``exec``, Python ends by SIGINT."""
+    """Raised at a signal. A plain KeyboardInterrupt in ``exec`` would make Python end by SIGINT."""
 
 
 @contextmanager

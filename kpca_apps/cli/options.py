@@ -125,7 +125,7 @@ class CarefulCommand(TyperCommand):
 
 
 def _reconcile(ctx: Any) -> None:
-    """Let a threshold of the command line replace the config file's; join --hide of both."""
+    """Let thresholds of the command line replace those of the config file; join --hide of both."""
     config = ctx.default_map or {}
     typed = [n for n in ctx.params if ctx.get_parameter_source(n).name == "COMMANDLINE"]
     panels = {one.name: getattr(one, "rich_help_panel", None) for one in ctx.command.params}

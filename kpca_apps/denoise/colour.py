@@ -25,12 +25,12 @@ def from_opponent(planes: NDArray[np.float32], *, in_place: bool = False) -> NDA
 
 
 def noise_in_opponent(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the deviations in the opponent planes of independent noise in red, green and blue."""
+    """Convert deviations of independent noise in red, green and blue to the opponent planes."""
     return np.asarray(np.sqrt(OPPONENT**2 @ np.square(sigma)))
 
 
 def noise_in_channels(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the deviations in red, green and blue of independent noise in the opponent planes."""
+    """Convert deviations of independent noise in the opponent planes to red, green and blue."""
     return np.asarray(np.sqrt(np.square(OPPONENT).T @ np.square(sigma)))
 
 

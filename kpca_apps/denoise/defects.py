@@ -33,14 +33,14 @@ ROUNDS = 8  # largest number of rounds, as filling lone pixels reveals others
 # of 5 of 255, lines of 17 pictures of scikit-image reached 26.
 DEAD = 30.0
 WHOLE = 0.02  # share of a dead line's pixels that may differ by less than the limit
-SHORTEST = 64  # least number of lines, and of pixels in a line
+SHORTEST = 64  # least side in pixels of a plane in which dead lines are sought
 # Number of rows processed at a time, to save memory, and number of rows above and below that affect
 # them.
 STRIP, BEYOND = 128, WINDOW // 2 + 2
 
 
 def without_defects(planes: Plane, step: float = 0.0) -> tuple[Plane, Defects]:
-    """Fill and count the defects of planes (c, h, w), in which integers differ by `step`."""
+    """Fill and count the defects of planes (c, h, w); `step` is the spacing of integer values."""
     corrected, found = planes.copy(), list[Defects]()
     for plane in corrected:
         columns, rows = dead_rows(plane.T, step), dead_rows(plane, step)
@@ -107,7 +107,7 @@ def dead_rows(plane: Plane, step: float = 0.0) -> Flags:
 
 
 def _off(plane: Plane, rows: NDArray[np.intp]) -> Plane:
-    """Return how successive rows differ from the median of two rows above and two below."""
+    """Return by how much successive rows differ from the median of two rows on either side."""
     reflected = np.pad(np.arange(len(plane)), 2, mode="reflect")
     seen = plane[reflected[rows[0] : rows[-1] + 5]]
     a, b, own, c, d = (seen[k : k + len(rows)] for k in range(5))

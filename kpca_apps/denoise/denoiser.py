@@ -320,7 +320,7 @@ def clean_image(
     stack_axis: int | None = None,
     mask: ArrayLike | None = None,
 ) -> Cleaned:
-    """Denoise an image, to mix at a strength chosen later; only measure at strength 0."""
+    """Denoise an image for mixing at a strength chosen later; at strength 0, only measure noise."""
     planes, axes, data = _opened(image, channel_axis, stack_axis, mask)
     return _clean(read_picture(planes, axes, given.data_range, data), options, given)
 
@@ -405,8 +405,8 @@ def _clean_picture(
         if picture.data is not None:
             planes = picture.continued()
         place = np.float32(1.0) if inspected.place is None else inspected.place
-        # With a map of levels, skip the second pass, which would restore noise where the map is too
-        # low.
+        # If the noise level varies, skip the second pass, which would restore noise wherever the
+        # measured level is too low.
         options = replace(options, shared=inspected.place is not None)
         cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
         cleaned = cleaned * place - black
@@ -415,7 +415,7 @@ def _clean_picture(
     place_range = None
     if inspected.place is not None:
         place_range = found * float(inspected.place.min()), found * float(inspected.place.max())
-    # The interval is that of luminance before clipping; widen it to contain the reported level.
+    # The interval is for luminance before clipping; widen it to contain the reported level.
     likely = [one / unit for one in noise.interval or ()]
     info = replace(
         inspected.white,

@@ -19,13 +19,13 @@ SCALE = 255.0  # largest value in planes: the range of an image is scaled to 0..
 # Quantiles between which values count as used: a bead, a star or a hot spot covers less than 1 %.
 USED = (0.015, 0.985)
 NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or inverses overflow
-# Range (of 255) below which a plane counts as constant. Noise a thousand times as strong is
+# Range (of 255) below which a plane counts as constant: even noise a thousand times as strong is
 # ignored, and squares of much smaller values underflow in single precision.
 EVEN = 1e-6
 # Largest span or magnitude of an image, in data ranges: above it, single precision fails.
 MOST_BEYOND = 1e6
 # LOST is the largest share of the light that rounding may change (root mean square in windows of
-# width AROUND). Smooth pictures below 3 counts on average exceed LOST.
+# width AROUND). In smooth pictures with a mean below 3 counts, rounding changes more.
 LOST, AROUND = 0.1, 8
 # Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
 # neighbourhood. They are powers of the inverse of the plastic number (Roberts 2018, "The

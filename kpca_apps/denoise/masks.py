@@ -37,14 +37,14 @@ Mask = NDArray[np.bool_]  # True where there are data
 # data, below which the image at half the scale is used.
 REACH, ENOUGH = 1.0, 0.1
 MIRRORINGS = 8  # largest number of mirrorings to fill a hole; sparse data would need hundreds
-# Largest distance in pixels from which a residual is drawn. Measured on simulated images that lack
-# half of the pixels, or every other row: the noise level is .95 to 1.06 times the true level, and
+# Largest distance in pixels from which a residual is drawn. On simulated images that lack half of
+# the pixels, or every other row, the noise level found is .95 to 1.06 times the true level. It is
 # .87 to 1.03 times if 70 % of the pixels are lacking. A distance of 8 gives as little as .85; 24
 # gives up to 1.33 in texture.
 NEARBY = 12
 # Side of the squares that make up padding; clipped noise has no constant squares of this side.
 SOLID = 5
-# An area counts as clipped noise if this share of the pixels beside it have the area's value.
+# An area is clipped noise if at least this share of the pixels beside it have the area's value.
 # Measured: .1 to .6 for clipped noise of 5 and 20 on four photographs made darker and brighter; at
 # most .02 for the padding of a rotated photograph that is clipped at the padding's value.
 BLURRED = 0.05
@@ -83,7 +83,7 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
-    """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None for all.
+    """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None if all.
 
     Pixels outside the mask, with NaN in a channel, or transparent (fourth channel 0, unless 0
     everywhere) are excluded. Raises InputError if data are infinite, or if there are none.

@@ -55,7 +55,7 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 from kpca_apps.system.blas import one_blas_thread
 
-# Number of phases in which a mosaic is denoised, for Bayer and for X-Trans patterns.
+# Number of phases (positions at which cells begin) to average over, for Bayer and X-Trans patterns.
 PHASES = {"draft": (1, 1), "fast": (2, 2), "balanced": (2, 3), "high": (4, 5)}
 
 # High frequencies both down and across, where texture is weakest, measure the noise; the other
@@ -64,15 +64,15 @@ FINEST = np.minimum(*np.indices((WIDTH, WIDTH))).ravel() >= WIDTH // 2
 OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
 # Number of brightness classes in each plane; share and least number of quietest patches used in
 # each class. These values and ABOVE gave the best deviations on mosaics made from photographs of
-# BSDS500/train (100 to 1,600 photons at white); deviations too low counted twice.
+# BSDS500/train (100 to 1,600 photons at white), where too low deviations counted twice.
 CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
-# A log variance below the line counts by its squared distance, as texture can only add variance.
-# Above the line, distances of more than this many deviations are not squared.
+# A log variance below the fitted line counts by its squared distance, as texture only adds
+# variance. Above the line, distances of more than this many deviations are not squared.
 ABOVE = 0.3
 # Readout variance, in squared counts, above which noise is nearly Gaussian even without light.
 MANY_ADDED = 400.0
 QUADRATURE = 80  # number of quadrature nodes for the mean over readout
-# Least variance of photon noise at mean light, and of readout noise, relative to the largest.
+# Least photon variance at mean light, and least readout variance, relative to the noisiest colour.
 LEAST = 1e-6
 
 Mosaic = NDArray[np.float32]
@@ -226,7 +226,7 @@ def clean_mosaic(
     for (y, x), c in colours.items():
         roots = total[y::n, x::n] / np.float64(unit * len(phases)) + darkest[c]
         cleaned[y::n, x::n] = gains[c] * inverse_generalised_anscombe(roots, added[c])
-    # Saturated pixels are unknown, and denoised highlights would have a tint.
+    # Keep saturated pixels: their true light is unknown, and denoising would tint highlights.
     np.copyto(cleaned, light, where=light >= white)
     return cleaned, info
 
@@ -251,7 +251,7 @@ def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> 
 def _denoised_phase(
     stable: Mosaic, pattern: str, phase: tuple[int, int], unit: float, options: Options
 ) -> Mosaic:
-    """Denoise a mosaic of uniform noise as planes, with cells that begin at `phase`."""
+    """Denoise a mosaic of uniform noise, split into planes by cells that begin at `phase`."""
     planes = split(stable, pattern, phase)
     # The first component holds what the colours share; an orthonormal map keeps noise white.
     centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)

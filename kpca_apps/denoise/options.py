@@ -17,9 +17,9 @@ class NoiseModel(NamedTuple):
     """Properties of a kind of noise that are needed before its module is imported."""
 
     about: str = ""  # description in the help of --noise
-    from_black: bool = False  # whether it needs the value of no light
+    from_black: bool = False  # whether its variance depends on light above black
     relative: bool = False  # whether its level is a share of the intensity
-    beside: bool = False  # whether its level is that of white noise in addition to it
+    beside: bool = False  # whether the given level is that of white noise besides this noise
     by_white: bool = False  # whether measuring it needs `Inspected.white`
 
 

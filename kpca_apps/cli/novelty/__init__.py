@@ -1,1 +1,1 @@
-"""``kpca novelty``: screen, fit, score, compare, explain."""
+"""``kpca novelty``: screen, fit, score, explain, compare, rules, diff."""

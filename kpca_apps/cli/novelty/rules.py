@@ -87,7 +87,7 @@ class Target:
         return target
 
     def write(self, console: Console, rules: HeldRules, text: list[str], as_json: str) -> None:
-        """Write rules, as `text` or exported, to the file or stdout; or print `as_json`."""
+        """Write rules to the file or stdout, as `text` or exported; or print `as_json`."""
         if self.format == "text":
             content = "".join(f"{line}\n" for line in [f"{TITLE} {rules.table}", "", *text])
         else:

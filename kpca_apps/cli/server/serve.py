@@ -44,7 +44,7 @@ class Server(MCPServer[Any]):
         for key, value in arguments.items() if tool is not None else ():
             if key not in known:
                 raise ToolError(f"{name} has no parameter {one_line(key)!r}.{suggest(key, known)}")
-            # The package mcp converts true to 1.
+            # Refuse booleans for other types, as the package mcp converts true to 1.
             parts = value if isinstance(value, list) else [value]
             has_bool = any(isinstance(part, bool) for part in parts)
             if has_bool and "boolean" not in str(known[key]):

@@ -352,7 +352,7 @@ class Tools:
         for path in run.glob("scored.*") if is_hidden else ():
             scored = open_table(self.roots.file(str(path)), layout="off")
             written = runs.written_names(is_hidden, scored)
-            # Find added columns after the input columns, which may have the same names.
+            # Added columns follow the input columns, which may include a name of an added column.
             hidden = {one for name, one in written.items() if is_hidden[name]}
             hidden |= OURS & {*scored.columns[len(is_hidden) :]}
             # The scored table does not contain the original names of renamed columns.

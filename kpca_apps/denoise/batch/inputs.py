@@ -220,7 +220,7 @@ def images_among(names: Iterable[str]) -> list[str]:
 
 
 def _is_array(folder: Path) -> bool:
-    """Return whether a folder is a single Zarr array (an image consists of several)."""
+    """Return whether a folder is a single Zarr array; an image is a folder of several arrays."""
     with suppress(OSError):
         if (folder / ".zarray").is_file():
             return True

@@ -21,7 +21,7 @@ COLUMNS = ("strength", "luma", "chroma", SIGMA, *WORDS)
 def read_per_image(
     path: str | Path, names: Collection[str], denoiser: GroupDenoiser
 ) -> dict[str, Mapping[str, Any]]:
-    """Return settings by image from a table; errors name row and column. Notes are ignored."""
+    """Return settings by image from a table, without its notes; errors name row and column."""
     table, label = read_table(path), one_line(str(path), 200)
     columns = {name: table.column(name) for name in table.frame.columns}
     for name in columns:

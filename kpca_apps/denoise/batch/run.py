@@ -128,7 +128,7 @@ def run_batch(
     folder = make_folder(located(out))
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
-    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # older keys lack the default
+    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # older keys leave out the default
     with ExitStack() as stack, results_in(folder) as results:
         run = Run(
             denoise=denoise if isinstance(denoise, Denoiser) else PageDenoiser(denoise),

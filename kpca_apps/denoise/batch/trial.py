@@ -26,7 +26,7 @@ CROP = 384  # width and height of the piece in pixels
 
 
 def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
-    """Denoise the most detailed piece of an image, as viewed, at three strengths.
+    """Denoise the most detailed piece of an image, turned for viewing, at three strengths.
 
     The piece is bit for bit that of the whole denoised image. Only pixels that affect the piece
     are denoised; for camera noise, impulses and raw files these are all pixels.

@@ -23,13 +23,13 @@ Trial = tuple[float, Matrix, Matrix, float]
 TOLERANCE = 1e-3  # length of a pre-image's last step, as a share of the kernel's width
 TRIED_ITER = 50  # largest number of iterations while bandwidths are compared
 LEVELS = (0.125, 0.25, 0.5, 1.0)  # default noise levels, relative to the deviation of the pixels
-# Bandwidths to compare first, in mean squared distances between examples. The range is extended
-# while an end is best at some level: NARROWEST acts like the nearest example alone, WIDEST like
-# linear PCA.
+# Bandwidths compared first, in mean squared distances between examples. While an end is best at
+# some level, the range grows, at most to NARROWEST (which acts like the nearest example alone) and
+# WIDEST (like linear PCA).
 FACTORS, NARROWEST, WIDEST = (1.0, 2.0, 4.0), 2.0**-4, 2.0**6
 LARGEST_FIT, LARGEST_HELD_OUT = 1000, 150
-INDIFFERENT = 0.01  # relative difference of errors that does not justify more components
-# a in the package's docstring. A smaller a makes the input cleaner and the target noisier.
+INDIFFERENT = 0.01  # choose the fewest components whose relative excess of error is at most this
+# Factor a of the package's docstring: a smaller a makes the input cleaner, the target noisier.
 RECORRUPTION = 0.5
 
 
@@ -89,7 +89,6 @@ def choose(
     chosen = []
     for i, (level, _, _, inherent) in enumerate(trials):
         c = min(errors, key=lambda c: errors[c][i].min())
-        # Choose the fewest components within the tolerance.
         first = int((errors[c][i] <= (1.0 + INDIFFERENT) * errors[c][i].min()).argmax())
         error = max(float(errors[c][i][first]) - inherent, 0.0)
         chosen.append(LevelChoice(level, float(c), round(raised * counts[first]), error))

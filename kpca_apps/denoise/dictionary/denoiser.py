@@ -44,7 +44,7 @@ Course = NDArray[np.int64]
 
 MAX_ITER = 100
 WELSCH = 2.985  # width of the weights, in deviations: 95 % efficient without outliers
-ROUNDS = 8  # number of rounds; more change the error by a few per cent
+ROUNDS = 8  # number of rounds; more rounds change the error by a few per cent
 KIND = "denoise-dictionary"
 
 

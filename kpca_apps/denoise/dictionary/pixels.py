@@ -147,7 +147,7 @@ def _patch_means(patches: Matrix, channels: int) -> Matrix:
 
 
 def check_levels(options: Any, images: Iterable[NDArray[Any]], within: float | None = None) -> None:
-    """Refuse a noise level, `sigma` or `examples_sigma`, above the range of all images."""
+    """Refuse a noise level, `sigma` or `examples_sigma`, above the widest range of an image."""
     widest = within or max(value_range(np.asarray(image))[0] for image in images)
     for name in ("sigma", "examples_sigma"):
         if (level := getattr(options, name) or 0.0) > widest:

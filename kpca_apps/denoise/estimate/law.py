@@ -59,14 +59,14 @@ from kpca_apps.denoise.result import NoiseLaw
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
-# Levels of brightness end at LEVELS quantiles, and at LEVELS / 2 values up to the quantile HIGHEST,
-# denser in the dark, so that a few bright pixels have a level. A level has at least FEWEST patches,
-# and its classes end at the shares CLASSES of its patches.
+# Patches are divided into levels of brightness at LEVELS quantiles, and at LEVELS / 2 values up to
+# the quantile HIGHEST, closer in the dark, so that even a few bright patches get a level. A level
+# has at least FEWEST patches; its classes end at the shares CLASSES of these.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
-CUT = 0.002  # share of pixels at an end of the range above which noise counts as clipped
-MOST_CUT = 0.9  # share of pixels at both ends above which an image is a dither, without noise
+CUT = 0.002  # noise counts as clipped if a larger share of pixels is at an end of the range
+MOST_CUT = 0.9  # an image with a larger share of pixels at both ends is a dither, without noise
 FEWEST_PIXELS = 128 * 128  # A smaller image may consist of one texture.
 
 # Deviations, in pixels, of the blur that correlates the noise of neighbouring pixels.
@@ -83,11 +83,11 @@ SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.lins
 # class with less energy at most MOST_BELOW.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is certain by the most even quarter of the levels. White noise scatters by at most AS_NOISE
-# times its variance. Even texture has the spectrum of blurred noise but scatters more: energy above
-# the finest band, which bounds white noise, may scatter by MOST_UNEVEN more than noise. Rows and
-# columns share noise alike (MOST_ORIENTED: log ratio of their energies). Chosen on BSDS500.
-# HARDLY_BLURRED: last nearly white entry of BLURS.
+# Noise is certain if a quarter of the levels pass two tests in their quietest class. The energy
+# varies between patches by at most AS_NOISE times the variance for white noise. The log ratio of
+# energies along rows and columns is at most MOST_ORIENTED. For blurs after entry HARDLY_BLURRED,
+# the first limit is 1 + MOST_UNEVEN s^2, with s the mean share (at least LEAST_ABOVE) of a
+# coefficient's energy above that of the finest band. Chosen on BSDS500.
 AS_NOISE, HARDLY_BLURRED, MOST_UNEVEN, MOST_ORIENTED, LEAST_ABOVE = 1.25**2, 1, 2.0, 0.2, 0.01
 # Noise plainly rises with brightness if its variance in bright areas is this many times that in
 # dark areas. Clipped white noise appears to rise by a factor of up to 2.
@@ -97,8 +97,8 @@ PLAIN = 16.0
 # Largest `dark` of a `Light`. At this limit the noise is nearly the same at all brightnesses.
 FARTHEST_DARK = 100.0 * SCALE
 LOW = 0.05  # probability that the level is below the interval, and that it is above
-# Deviation of the log variance in addition to the posterior's, measured in simulated detectors: for
-# white noise, and for noise that neighbours share.
+# Deviation of the log variance, whose square is added to the posterior variance: for white noise,
+# and for noise that neighbours share. Measured in simulated detectors.
 MISFIT = (0.2, 0.5)
 _Ends = tuple[float | None, float | None]  # black and white level, if noise is clipped there
 NOT_CUT: _Ends = (None, None)
@@ -180,7 +180,7 @@ class _Classes:
     scatter: Array  # (n,): relative variance of the energy between patches
     pixels: Array  # (n,): number of pixels covered
     quietest: NDArray[np.bool_]  # (n,): whether the class is the quietest of its level
-    oriented: Array  # (n,): log ratio of the energies along rows and columns, of the quietest
+    oriented: Array  # (n,): |log ratio| of energies along rows and columns; 0 unless quietest
 
     def without_rounding(self, step: float) -> _Classes:
         """Return the classes without the noise from rounding values to steps."""
@@ -198,7 +198,7 @@ class _Classes:
 
 
 def blurred_spectrum(blur: float) -> Array:
-    """Return the energy (8, 8) at each frequency of noise with variance 1 after a blur.
+    """Return the energy (8, 8), by frequency, of white noise blurred and scaled to variance 1.
 
     >>> bool(np.allclose(blurred_spectrum(0.0), 1.0))
     True
@@ -236,7 +236,7 @@ def measure_laws(
     fits = [[_Fit(one, blur, NOT_CUT) for blur in blurs] if one else [] for one in found]
     evidence = np.sum([[fit.evidence for fit in own] for own in fits if own], axis=0)
     blur = int(np.argmax(evidence))
-    counted &= blur <= HARDLY_BLURRED  # Pixels do not share the noise of counts.
+    counted &= blur <= HARDLY_BLURRED  # The noise of counts is independent between pixels.
     laws: list[NoiseLaw | None] = []
     log_odds_speckle = 0.0
     for plane, classes, own in zip(planes, found, fits, strict=True):
@@ -291,7 +291,7 @@ class _Fit:
 
         A priori, speckle is as likely as all laws together.
         """
-        # Clamp brightness to a thousandth of the scale to avoid dividing by zero.
+        # Keep the light above 0, to avoid dividing by 0 and taking the logarithm of 0.
         light = np.maximum(self.classes.brightness + black, DARK_SHARES[0] * SCALE)
         variances = np.square(light / light.max())[:, None] * np.exp(self.grid)
         found = self._summed(self.table, self.grid, self._cut_off(variances))
@@ -307,7 +307,7 @@ class _Fit:
         return np.asarray(logs)
 
     def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
-        """Return the log likelihoods (laws,) of log variances (n, laws), summed over spectra."""
+        """Return log likelihoods (laws,) of laws with log variances (n, laws), over all spectra."""
         place = np.clip((logs - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
         whole = place.astype(int)
         part = (place - whole)[:, None]
@@ -345,8 +345,8 @@ class _Fit:
             above = 1.0 - (energies[:, -1:] / energies) @ COEFFICIENTS / N_COEFFICIENTS
             uneven, most = (scatter - 1.0) / np.maximum(above, LEAST_ABOVE) ** 2, MOST_UNEVEN
         oriented = np.quantile(classes.oriented[quiet], 0.25)
-        # A level whose energies scatter as little as white noise is noise, so the interval contains
-        # the measured variance for nine in ten pixels of such levels. Other levels may be edges.
+        # Levels whose energies scatter as little as white noise show noise alone; others may be
+        # edges. Widen the interval to contain the variance measured at nine in ten such pixels.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
         weights = np.where(scatter <= AS_NOISE, classes.pixels[quiet], 0.0)
         order = np.argsort(misfit)
@@ -426,7 +426,7 @@ def _ends(ascending: NDArray[np.floating]) -> NDArray[np.integer]:
 def _likelihoods(
     classes: _Classes, expected: Array, noise: Array, grid: Array, believed: float
 ) -> Array:
-    """Return log likelihoods (n, spectra, levels) at the log variances `grid` over `expected`."""
+    """Return log likelihoods (n, spectra, levels) at variances exp(`grid`) times `expected`."""
     energies, noises = classes.energies / expected[:, None], np.exp(grid)[:, None] * noise
     amplitudes = float(np.exp(grid[-1]) * noise.mean()) * AMPLITUDES
     explained = noises, amplitudes, SPECTRA

@@ -55,7 +55,7 @@ SHARED_LEVEL = 2.0  # correlated noise is above this level (of 255), which grain
 FEWEST_SHARED = 192 * 192  # fewer pixels may show one texture instead of correlated noise
 
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
-LEAST_VARIANCE = 0.02**2  # least relative variance of a mean energy, over any number of pixels
+LEAST_VARIANCE = 0.02**2  # least relative variance of a mean energy, even over many pixels
 # Number of noise levels in a grid, and ratio of the highest to the lowest. The first grid ends at
 # the highest level possible, the next grids cover likely levels.
 LEVELS, REACH = 40, 100.0
@@ -69,8 +69,8 @@ def estimate_noise(
 ) -> DenoiseInfo:
     """Estimate the white noise of a grey image from the upper frequencies of its patches.
 
-    `extreme` (h, w) marks where the image is darkest or brightest, which a difference of channels
-    does not show; by default, where `plane` has its least or largest value.
+    `extreme` (h, w) marks the darkest and brightest pixels of the image, by default those of
+    `plane`. A difference of channels has its extremes elsewhere.
     """
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
@@ -90,7 +90,7 @@ def estimate_noise(
             clipped=clipped,
         )
     # Sort patches into classes by the energy of coarse structure, which does not depend on fine
-    # noise. Subtracting the mean saves precision.
+    # noise. Subtracting the mean reduces rounding errors.
     energy = (patches - patches.mean(axis=1, keepdims=True)) @ COSINES
     np.square(energy, out=energy)
     bands = band_energies(energy)

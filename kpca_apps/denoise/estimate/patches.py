@@ -18,11 +18,11 @@ IN_CACHE = 1024  # number of patches averaged at once, so that their coefficient
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
 COARSE = (1, 3)  # band of coarse structure
 
-# FALL is the mean fall of texture's log energy from band to band in clean photographs. Its slope
-# and curvature vary between photographs by SLOPE_SD and CURVATURE_SD.
+# FALL is the mean fall of texture's log energy from band to band in clean photographs. In a single
+# photograph, falls differ by an offset of deviation SLOPE_SD, and a trend of CURVATURE_SD a band.
 FALL = np.array([0.62, 0.5, 0.5, 0.7])
 SLOPE_SD, CURVATURE_SD = 0.22, 0.1
-TEXTURE_SD = 0.15  # deviation of texture's log spectrum from one with its slope and curvature
+TEXTURE_SD = 0.15  # deviation of texture's log energy in a band from the spectrum that fits best
 
 # The orthonormal cosine transform of patches (n, 64) is their product with COSINES.
 BASIS = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
@@ -64,9 +64,9 @@ def class_likelihoods(
 ) -> Array:
     """Return the log likelihood (n, spectra, levels) of n classes of patches at noise levels.
 
-    Each class has mean energies in 5 bands over a number of pixels, with an additional relative
-    variance `believed`, and perhaps the variance of the energy between patches. The energies are
-    explained by noise (levels, 5) plus texture (spectra, 5) times amplitudes, which are summed out.
+    Each class has mean energies in 5 bands over a number of pixels. `believed` is added to their
+    relative variance; `scatter` is the relative variance of energy between patches, if known. Noise
+    (levels, 5) plus texture (spectra, 5) times amplitudes, which are summed out, explains energies.
     """
     freedom = np.maximum(pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
     unsure = SCATTER_SD**2 + 2.0 / np.maximum(pixels / PIXELS, 1.0)
@@ -77,7 +77,7 @@ def class_likelihoods(
     )
     textures = np.asarray(spectra.T[..., None, None] * amplitudes, np.float32)
     levels = np.asarray(noises.T[..., None], np.float32)
-    misfit, spread, of_texture = 0.0, 1.0, 0.0  # over bands (n, spectra, levels, amplitudes)
+    misfit, spread, of_texture = 0.0, 1.0, 0.0  # sum, product and sum over bands
     for band, share_of_all in enumerate((COEFFICIENTS / N_COEFFICIENTS).tolist()):
         means = levels[band] + textures[band]
         shares = textures[band] / means
@@ -150,7 +150,7 @@ def sample_patches(
     varying = (patches != patches[:, :1]).any(axis=1)
     clear = varying & ~constant.any(axis=1)
     if np.count_nonzero(clear) >= FEWEST_PATCHES:
-        varying = clear  # Patches with a constant part hide noise.
+        varying = clear  # The constant part of a patch has lost its noise.
     # One pixel always has the extreme value; two or more in a patch are a clipped area.
     unclipped = varying & (at_ends.sum(axis=1) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:

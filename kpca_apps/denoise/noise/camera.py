@@ -67,24 +67,25 @@ FAINT_LOG = 0.1  # added to deviations (of 255) so that their logarithms are fin
 # of noise.
 LEAN = 1.25
 
-# Least gain of a frequency, relative to the strongest frequency. Division by a lower gain would
-# amplify the finest image detail and rounding errors.
+# Least number by which whitening divides a frequency, relative to the strongest frequency. A lower
+# number would amplify the finest image detail and rounding errors.
 LEAST_GAIN = 0.25
 # Luminance and colours are divided by this power of their noise spectrum: 1 whitens fully.
 WHITENED = (0.5, 1.0, 1.0)
-# Noise level to denoise at, relative to the strongest frequency's: an average level is too low for
-# the frequencies that matter, and for colours after JPEG even the strongest measured level is too
-# low.
+# Noise level at which to denoise, in multiples of the level at the strongest frequency. An average
+# level is too low for the frequencies that matter, and after JPEG even the strongest level measured
+# in colours is too low.
 LEVEL = (1.0, 1.25, 1.25)
-# WHITENED and LEVEL of the drafts on which the constants of `PROBABILITY` were fitted.
+# WHITENED and LEVEL in the test for camera noise; `PROBABILITY` was fitted with these values.
 LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
-# FINE is the deviation of the Gaussian that separates detail, PLACE the side of correlation
-# windows.
+# FINE is the deviation in pixels of the Gaussian that separates detail. PLACE is the side in pixels
+# of the windows in which detail is correlated.
 FINE, PLACE = 1.4, 96
-# A correlation of removed detail with the picture up to CHANCE may be chance; BACK times the excess
-# is the share put back. A picture's energy below LEFT times the noise may be remaining noise.
+# If removed detail correlates with the picture by more than CHANCE, BACK times the excess is the
+# share put back. Detail in the picture below LEFT times the energy of noise may be remaining noise.
 CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
-# Options of a draft that removes all noise; share of patches (the quietest) that show its level.
+# Options of a draft (a fast denoising) that removes all noise, and share of the patches, the
+# quietest, in which the removed noise is measured.
 DRAFT = Options(quality="draft", luma=2.0, chroma=2.0)
 QUIET_PLACES = 0.1
 # A spectral line exceeds the median of the frequencies around (a square of side NEAR_FREQUENCIES)
@@ -95,7 +96,7 @@ NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
 LEAST_ENERGY = 1e-3  # energy (of 255 squared) added to keep logarithms finite
 FAINT = 1.0
-# Side in pixels of tiles that detect noise, and of a draft's tiles; number of tiles along a side.
+# Side in pixels of tiles that detect noise, and of tiles for a draft; number of tiles along a side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
 
 ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
@@ -124,7 +125,7 @@ class CameraNoise:
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure the noise; if it has spectral lines, only a user's choice establishes it."""
+    """Measure the noise; it is certain if it has no spectral lines or the user chose its kind."""
     known = measure_camera(image.planes)
     opponent = to_opponent(image.planes)
     spectra, in_lines = removed_by_draft(opponent, known.spectra, extreme_pixels(image.planes))
@@ -147,10 +148,10 @@ def with_lowest(spectra: Array) -> Array:
 def removed_by_draft(
     stable: Planes, spectra: Array, extreme: NDArray[np.bool_]
 ) -> tuple[Array, float]:
-    """Return the deviation at each frequency of what a draft removes at twice the noise level.
+    """Return the deviation (c, 8, 8), by frequency, of what the fast denoising `DRAFT` removes.
 
-    Only the patches in which the draft leaves least detail count, as their noise is wholly removed.
-    Also return the share of spectral lines in what the draft removes from luminance.
+    Only the patches in which it leaves least detail count, as their noise is wholly removed. Also
+    return the share of spectral lines in what it removes from luminance.
     """
     taken, kept, ends, in_lines = [], [], [], []
     for window in _tiles(stable.shape[1:], DRAFT_TILE):
@@ -198,7 +199,7 @@ def measure_camera(planes: Planes) -> CameraNoise:
 
 
 def with_colours(quiet: Array) -> Array:
-    """Return the deviations of quiet patches in luminance, and their mean over colours."""
+    """Join the row of luminance in `quiet` and the mean of the rows of both colour planes."""
     return np.concatenate([quiet[0], quiet[1:].mean(axis=0)])
 
 
@@ -258,16 +259,16 @@ def camera_probability(planes: Planes) -> float:
 
 
 def evidence(planes: Planes, noise: CameraNoise) -> Array:
-    """Return features of method noise and of quiet patches that separate noise from texture."""
+    """Return features, of removed detail and of quiet patches, that tell noise from texture."""
     return np.concatenate([method_noise_features(planes, noise), with_colours(noise.quiet)])
 
 
 def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
     """Return features of what denoising removes from a few tiles (the method noise).
 
-    Features 1 to 4: log energy in luminance, and in the colours; share common to both; log ratio
-    of the picture's energy to that of the method noise, in luminance. Features 5 to 8: unevenness
-    in the colours; fall with frequency, at low and at high frequencies; kurtosis in luminance.
+    Features 1 to 4: log energy in luminance, and in the colours; mean squared correlation of both;
+    log ratio of the picture's energy to that of the method noise, in luminance. Features 5 to 8:
+    unevenness in colours; fall at low and at high frequencies, and kurtosis, in luminance.
     """
     taken, kept = [], []
     for window in _tiles(planes.shape[1:], TILE):
@@ -337,7 +338,7 @@ def with_texture_back(
     )
     likeness = shared / np.sqrt(np.maximum(of_kept * of_taken, LEAST_ENERGY**2))
     back = np.clip(BACK * (likeness - CHANCE), 0.0, 1.0)
-    # A picture much fainter than the noise is remaining noise.
+    # Put less back where the picture is much fainter than the noise, as it may be remaining noise.
     back *= of_kept / (of_kept + LEFT * np.median(of_taken) + LEAST_ENERGY)
     return np.asarray(cleaned + back * taken)
 
@@ -355,7 +356,7 @@ def whitened_denoising(
     least `least` times that of the strongest frequency. The defaults are those of a camera.
     """
     options = replace(options, shared=True)
-    # The lowest frequency, which few groups show, does not affect the level.
+    # Leave out the lowest frequency, whose noise shows in few groups of patches.
     strongest = spectra.reshape(len(spectra), -1)[:, 1:].max(axis=1)
     gains, white = np.ones_like(spectra), np.empty_like(planes)
     for gain, spectrum, most, power in zip(gains, spectra, strongest, powers, strict=False):
@@ -374,7 +375,7 @@ def whitened_denoising(
 def _filtered(
     plane: NDArray[np.float32], gain: Array, n_pages: int = 1, *, inverse: bool = False
 ) -> NDArray[np.float32]:
-    """Multiply or divide a plane's spectrum by a gain (8, 8), given at the frequencies of a patch.
+    """Multiply or divide a plane's spectrum by the gain (8, 8) at the frequencies of a patch.
 
     The gain is interpolated linearly. Pages are stacked vertically; each has its own spectrum.
     """

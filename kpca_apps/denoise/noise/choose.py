@@ -1,4 +1,4 @@
-"""Choose the kind of an image's noise, unless the user did, from a few pages of a stack."""
+"""Choose the kind of an image's noise, unless the user did; of stacks, inspect a few pages."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ MODELS: dict[str, Model] = {
 
 MEASURED_PAGES = 5  # number of pages of a stack in which noise is measured
 GOLDEN = (5**0.5 - 1) / 2
-# Noise level, as a share of twice the range that most of an image uses, below which estimated noise
-# is barely visible; the grain of clean photographs is as strong.
+# Noise level below which estimated noise is barely visible, as a share of twice the range that most
+# of an image uses. The grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
-# Lower limit for noise whose growth with brightness was fitted, as it is certainly not texture.
+# Lower limit for noise with a fitted law, which is certainly not texture, as a share of that range.
 FAINT_LAW = 0.7 / 255.0
 FARTHEST_BLACK = 1e6 * SCALE  # largest black level at which single precision distinguishes values
 # Stands for white noise that is not measured, as neither noise level nor kind depends on it.
@@ -90,7 +90,7 @@ def inspect(
         place = place_map(to_opponent(planes)[0])
         if place is not None:
             white, laws, lights = measure_white(planes / place), [], None
-    # In colours, prefer camera noise, whose spectra may differ from those of a Gaussian blur.
+    # In colours, prefer camera noise to photon noise, as its spectra are not limited to a blur.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"
@@ -128,7 +128,7 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
     """Return the white noise of the only page, or typical white noise of several pages."""
     if len(pages) == 1:
         return pages[0]
-    # Black pages, perhaps with a closed shutter, certainly have no noise.
+    # Leave out pages without any noise, such as black pages, unless no page has noise.
     noisy = [page for page in pages if max(page.channel_sigma) > 0] or pages
     found = [page for page in noisy if page.established]
     middle = sorted(found or noisy, key=lambda page: page.sigma)[(len(found or noisy) - 1) // 2]
@@ -190,7 +190,7 @@ def _at_both_ends(planes: Planes) -> bool:
 
 def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
     """Whether noise is visible in the range of a plane, and stronger than rounding."""
-    # Counts have a gain of one step: their noise is not rounding, however weak.
+    # Values with a gain of one step are counts, whose noise is not rounding, however weak.
     least = max(FAINT_LAW * used_range(plane), step / 2 if law.gain != step else 0.0)
     return bool(law.variance(float(plane.mean())) > least**2)
 

@@ -29,7 +29,8 @@ FEWEST = 20  # least number of pixels at an end of the range where noise was cli
 # Number of points near an end, width of their range (in noise levels), number of quadrature nodes.
 KNOTS, FAR, NODES = 256, 12.0, 80
 CLASSES = 64  # number of classes of similar brightness, in which the removed noise is measured
-# In noise levels: brightness above a clipped end; remaining deviation; ratio of mean to deviation.
+# INSIDE is the brightness above a clipped end and LEFT the deviation after clipping, in deviations
+# before clipping. RATIO is the mean after clipping divided by the deviation after clipping.
 INSIDE = AWAY[AWAY >= 0]
 LEFT = np.exp(CLIPPED_LOG_VARIANCE[AWAY >= 0] / 2)
 RATIO = CLIPPED_MEAN[AWAY >= 0] / LEFT
@@ -79,7 +80,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     seen = np.clip(brightness[:, None] + sigma * nodes, *ends)
     inside = np.interp(seen, values, even)
-    # Beyond the values of the image, at an end without clipping, the transform is a line.
+    # At an end without clipping, continue the transform as a line beyond the image's values.
     inside += np.minimum(seen - low, 0) * slope[0] + np.maximum(seen - high, 0) * slope[-1]
     return Clipping(values, even, brightness, inside @ weights / weights.sum())
 

@@ -10,8 +10,8 @@ from kpca_apps.denoise.noise.model import Planes
 
 TILE = 8
 ROUNDS = 4  # number of fits, each weighted by the previous fit
-# Number of brightness classes of tiles; share of pixels allowed further below 0 than the dark noise
-# explains; and largest result relative to the range (above, noise does not depend on light).
+# Number of brightness classes of tiles; share of pixels that may lie further below 0 than the
+# result; largest result, relative to the largest value: beyond, noise does not depend on light.
 DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0
 
 
@@ -19,7 +19,7 @@ def dark_light(plane: Planes, power: int) -> float:
     """Return the light whose noise, with variance ~ light^power, equals the noise in the dark."""
     if plane.min() >= 0:
         return 0.0
-    # After background subtraction, few counts fall below -background.
+    # The result is at least the depth below 0 of all values except the lowest (share LOWEST).
     least = max(-float(np.quantile(plane, LOWEST)), 0.0)
     variance, mean = tiled_noise(plane)
     if len(mean) < DARK_CLASSES:
@@ -35,8 +35,8 @@ def dark_light(plane: Planes, power: int) -> float:
         scaled = design * weights[:, np.newaxis]
         (constant, slope), misfit = nnls(scaled, found * weights)
         fitted = constant + slope * light
-    # Reduce the slope by its standard error. With too small a result, values below it become
-    # outliers, while too large a result costs almost nothing.
+    # Reduce the slope by its standard error, which raises the result. With a result too small,
+    # dark values become outliers, while a result too large costs almost nothing.
     covariance = np.linalg.pinv(scaled.T @ scaled) * misfit**2 / (DARK_CLASSES - 2)
     flatter = max(slope - float(np.sqrt(covariance[1, 1])), 0.0)
     constant += (slope - flatter) * float(np.average(light, weights=weights**2))

@@ -17,9 +17,9 @@ from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes, V
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
 
-# Largest ratio of noise in the colour planes to noise in luminance that shows noise shared by the
-# channels or smoothed by JPEG. With independent noise, one colour plane is about as noisy as
-# luminance. The limit is low, as texture raises the level measured in luminance.
+# If the noise of both colour planes is below this share of the noise of luminance, the channels
+# share noise, or JPEG smoothed it. Independent noise is as strong in colours as in luminance. The
+# limit is low, as texture raises the level measured in luminance.
 INDEPENDENT = 0.25
 # Noise level of luminance, of 255, above which noise may be the same in all channels. Clean
 # photographs have a grain of 2 in each channel, so 2 times the root of 3 in luminance.
@@ -32,7 +32,7 @@ FEWEST_SHARED = 100 * 100  # fewer pixels may show one texture instead of correl
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure each channel's level, established unless too faint or perhaps texture."""
+    """Measure each channel's level; noise is certain unless too faint or perhaps texture."""
     levels = _before_clipping(image) or image.white.channel_sigma
     strongest = max(levels)
     is_white = image.white.established and (strongest == 0 or strongest > image.faintest)
@@ -67,7 +67,7 @@ def opponent_stabilisation(
     forward: Callable[[Planes], Planes] = lambda planes: planes,
     inverse: Callable[[Planes], Planes] = lambda planes: planes,
 ) -> VarianceStabilisation:
-    """Return a transform from channels to opponent planes with white noise of these levels."""
+    """Return the transform from channels, with white noise of `levels`, to opponent planes."""
     deviations = np.asarray(levels, np.float64)
     if len(deviations) == 1:
         return VarianceStabilisation(forward, inverse, deviations)
@@ -79,7 +79,7 @@ def opponent_stabilisation(
 
     def to_channels(planes: Planes) -> Planes:
         channels = from_opponent(planes, in_place=True)
-        # A channel of one value, perhaps empty, would receive noise that remains in the others.
+        # Restore channels of a single value, to which noise left in other channels has spread.
         channels[flat] = values[flat]
         return inverse(channels)
 
@@ -112,7 +112,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
     strongest = max(colour.sigma for colour in colours)
     if luma.established and luma.sigma > ALL_ALIKE and strongest < INDEPENDENT * luma.sigma:
         return replace(luma, correlated=True)
-    # Clipping removes some noise of the colours, so colours do not limit the noise of luminance.
+    # Clipped colours have lost noise, so the noise of luminance may well be stronger than theirs.
     if luma.established and any(colour.clipped for colour in colours):
         return replace(luma, correlated=False)
     if any(c.established and c.sigma > 0 for c in colours) and min(channels) > 0:
@@ -128,7 +128,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
             correlated=False,
             channel_sigma=tuple(share * sigma for sigma in channels),
         )
-        # JPEG can remove the white noise of colours, and leave noise of low frequency.
+        # If white noise is weaker, JPEG may have removed it, and left noise of low frequency.
         if max(luma.channel_sigma) > NOT_WHITE:
             return luma
     elif luma.established:

@@ -28,15 +28,15 @@ FEWEST_GOOD = 3  # least number of good neighbours of which to take the median
 CHUNK = 50_000
 STANDS_OUT = 12.0  # extreme pixels that differ more (of 255) from good neighbours are impulses
 SALT_AND_PEPPER = 0.005  # share of extreme impulses above which no other impulses are sought
-CROWD, CROWDED = 5, 0.59  # window side; extreme pixels are a highlight from 15 of its 25 pixels on
+CROWD, CROWDED = 5, 0.59  # window side; share of extreme pixels in a window that shows a highlight
 LONELY = 20.0  # least difference (of 255) of an isolated pixel from its 2 most similar neighbours
 LONELY_IN_NOISE = 1.2  # the same limit as a multiple of the Gaussian noise level
-# Impulses differ from their neighbours by more than FAR_EXTREME (pixels of extreme values) or
-# FAR_ALONE (isolated pixels): the larger of a value of 255 and a multiple of the noise level.
-# Edges, highlights and texture have a smaller share of such pixels than WITH_IMPULSES.
+# Impulses differ from their neighbours by more than FAR_EXTREME (if extreme) or FAR_ALONE (if
+# isolated). Each pair gives a difference (of 255) and a multiple of the noise level; the larger is
+# the limit. Edges, highlights and texture have a smaller share of such pixels than WITH_IMPULSES.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
-# Least ratio of an impulse to the variation in a window of side AROUND, if impulses lie at one end
-# only. BINARY is the share of extreme pixels above which a picture is binary, without impulses.
+# Least ratio of an impulse to the variation in a window of side AROUND, if all impulses are dark or
+# all are bright. A picture with a share of extreme pixels above BINARY has no impulses.
 FAR_IN_TEXTURE, AROUND, BINARY = 4.0, 33, 0.9
 # Impulses are sought in about this many pixels: in strips of so many rows, evenly spaced.
 SEEN, STRIP = 1_000_000, 64
@@ -96,12 +96,12 @@ def has_impulses(plane: Planes) -> bool:
     least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)
     # Impulses are also isolated, unlike the extreme pixels of a thin stroke or a highlight.
     single = (extreme & (np.abs(plane - filled) > least) & (alone > least)) | (alone > far)
-    # A dithered picture consists of extreme pixels.
+    # Find no impulses in a dithered picture, which consists of extreme pixels.
     ends = plane == plane.min(), plane == plane.max()
     enough = WITH_IMPULSES * plane.size
     if (ends[0] | ends[1]).mean() > BINARY or np.count_nonzero(single) <= enough:
         return False
-    # Dots of letters lie at one end, where the picture varies as much as the dots stand out.
+    # If pixels lie at one end only, they may be dots of letters: compare them with details around.
     if min(np.mean(single & end) for end in ends) < WITH_IMPULSES / 2:
         rest = fill_from_neighbours(plane, single)
         details = uniform_filter(np.square(rest - median_of_nine(rest)), AROUND)

@@ -46,7 +46,7 @@ class Measured(NamedTuple):
     """The measured noise of an image, in the form that the model's `denoise` takes."""
 
     known: Any  # argument `known` of `denoise`
-    # noise level in each channel; for speckle relative, for Poisson at brightness 255
+    # noise level in each channel: relative for speckle, at brightness 255 for Poisson
     levels: Levels
     established: bool = True
     black: float = 0.0  # value added to the planes before denoising

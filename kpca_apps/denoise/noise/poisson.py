@@ -48,14 +48,14 @@ GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has 
 # transformed noise then has deviation 1 in the dark, too, within 2 % (weaker if almost no photon
 # was counted); with the usual transform up to 1.13.
 BEND = -0.5
-MANY_COUNTS = 10  # mean count above which transformed noise has deviation 1 at most pixels
+MANY_COUNTS = 10  # mean count above which transformed noise has deviation 1 in nearly all pixels
 LEAST_GAIN = 1e-30
-WHOLLY = (1.0,) * 3  # powers of the noise spectra (those of a blur) that whiten fully
+WHOLLY = (1.0,) * 3  # power of its noise spectrum by which to divide each plane: 1 whitens fully
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)  # Anscombe transform of a count that is always 0
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure gain and dark noise, or take them from a law, which includes the black level."""
+    """Take gain and dark noise from the image's law, or measure them in light above black."""
     if image.lights:
         levels = tuple(light.level for light in image.lights)
         is_noise = image.is_given or _share_in_lines(image.pages[0], image.lights) <= MOST_IN_LINES
@@ -66,7 +66,7 @@ def measure(image: Inspected) -> Measured:
 
 
 def _share_in_lines(planes: Planes, lights: Lights) -> float:
-    """Return the share of spectral lines in what a draft removes from planes."""
+    """Return the share of spectral lines in what a draft (fast denoising) removes from planes."""
     if not _has_light(planes, lights):
         return 0.0
     transform, spectra = _stabilised(planes, lights)
@@ -75,13 +75,13 @@ def _share_in_lines(planes: Planes, lights: Lights) -> float:
 
 
 def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, NDArray[Any]]:
-    """Return the transform that makes the noise white, and its spectra (c, 8, 8) afterwards."""
+    """Return the transform to equally strong noise, and spectra (c, 8, 8) of that noise."""
     transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
     return transform, transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
 
 
 def _typical_lights(pages: Sequence[Lights]) -> Lights:
-    """Return typical `Light` parameters of each channel over pages measured without a law."""
+    """Return each channel's median `Light` over pages, only over pages with photon noise if any."""
     terms = np.array([[(gain, gain * dark, blur) for gain, dark, blur in page] for page in pages])
     typical = []
     for own in terms.swapaxes(0, 1):
@@ -177,8 +177,8 @@ def _poisson_gain(plane: Planes) -> float:
     gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
     if gain * MANY_COUNTS > brightness:
         return gain
-    # With many counts, find the gain at which transformed noise has deviation 1: texture matters
-    # less.
+    # With many counts, find the gain at which transformed noise has deviation 1. Texture affects
+    # this gain less than the median ratio.
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:

@@ -48,13 +48,13 @@ def measure(image: Inspected) -> Measured:
 
 
 def _logs(planes: Planes) -> tuple[list[float], NDArray[np.float64]]:
-    """Return the intensity that equals the dark noise of each plane, and the planes' logarithms."""
+    """Return the intensities at which speckle equals dark noise, and the planes' logarithms."""
     darks = [dark_light(plane, 2) for plane in planes]
     return darks, np.stack([log_of_speckle(p, dark) for p, dark in zip(planes, darks, strict=True)])
 
 
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes whose noise multiplies the intensity, counted from 0.
+    """Denoise planes whose noise multiplies the intensity, which is counted from 0.
 
     `level` is the noise level of all channels, or of each. Negative values indicate other noise in
     the dark, which is measured.

@@ -1,4 +1,4 @@
-"""Find groups of similar patches, denoise each group, and add up the estimates, in compiled code.
+"""Find groups of similar patches, denoise each, and add up the estimates, in compiled code.
 
 A group is the nearest neighbours of a reference patch. Patches whose squared distance is below what
 noise alone explains are ties, broken at random: the nearest of them would share the reference's
@@ -43,8 +43,8 @@ class Room(NamedTuple):
 
 RADIUS = 18  # largest number of rows and columns between a patch and its reference
 LANES = 40  # number of columns compared at once: 2 RADIUS + 1, rounded up to registers
-# In up to PAGES pages on either side, patches are sought within NEAR pixels of the position of the
-# patch most similar to the reference in the adjacent page.
+# Up to PAGES pages on either side are searched in turn, each within NEAR pixels of the place where
+# the page searched before has the patch most similar to the reference.
 NEAR, PAGES = 5, 3
 
 # The largest finite distance, and its bits; NaN distances count as this distance.
@@ -103,7 +103,7 @@ def _mixed(a: int, b: int, c: int) -> np.uint32:
 
 @inlined
 def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie: Scalar) -> None:
-    """Replace distances below `tie` by random ones from tie / 2 to tie, drawn by seed and column.
+    """Replace distances below `tie` by random ones from tie / 2 to tie, by seed and column.
 
     The first column is x. Distances become infinite outside `valid`, and finite inside.
     """
@@ -290,7 +290,8 @@ def gather_centred(
 ) -> None:
     """Write the mean of the patches of a group, and the patches without their mean.
 
-    `patches` has a multiple of four rows plus one, and `padded_size` columns; the excess is 0.
+    The number of rows of `patches` is a multiple of four, plus one; it has `padded_size` columns.
+    Unused rows and columns become 0.
     """
     deep, height, width = shape
     k, n, wide = len(group), deep * height * width, patches.shape[1]
@@ -370,7 +371,7 @@ def truncate_groups(
     sums: NDArray[np.float32],
     ratios: Vector,
 ) -> None:
-    """Denoise groups of all planes by truncation, and add up the estimates.
+    """Denoise groups of all planes by dropping components, and add up the estimates.
 
     `variance` (c, pages, h, w) is the mean noise variance over the patch at each position. `window`
     (pages, h, 8) holds the weights of a patch's pixels, with zeros from its width on. `bandwidth`

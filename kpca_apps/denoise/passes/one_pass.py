@@ -1,4 +1,4 @@
-"""Run one pass over a piece of an image or stack: denoise groups, and average their estimates.
+"""Run a pass over a piece of an image or stack: denoise groups, and average their estimates.
 
 Bands of references are processed in any order but summed in image order, and a piece uses the same
 references, bands and random draws as the whole image. So results are the same, bit for bit, for all
@@ -29,19 +29,19 @@ from kpca_apps.system.registers import WIDTH
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # numbers of zeros beside a page
+MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # zeros before and after pages, rows, columns
 
 
 @dataclass(frozen=True)
 class Piece:
     """Position of planes in an image."""
 
-    window: Window  # window of the planes
+    window: Window  # part of the image that the planes cover
     whole: tuple[int, int]  # height and width of the image
-    wanted: Window  # window inside which the estimate must be right
+    wanted: Window  # part of the image for which the estimate must be right
 
     def within(self, corners: Rows, axis: int, size: int) -> Rows:
-        """Return those corners, relative to the piece, whose groups reach `wanted`."""
+        """Return, relative to the piece, the corners of references whose groups reach `wanted`."""
         (begin, end), (low, high) = self.window[axis], self.wanted[axis]
         inside = (corners >= begin) & (corners + size <= end)
         inside &= (corners + size + RADIUS > low) & (corners - RADIUS < high)
@@ -128,10 +128,10 @@ def run_pass(
 
 
 def residual_ratios(planes: Planes, variance: float, settings: Pass) -> tuple[Planes, float]:
-    """Return ratios of residual to noise variance in groups of the first plane, and mean leverage.
+    """Return the ratio of residual to noise variance of each group, and the mean leverage.
 
-    `planes` are (c, 1, h, w); the ratios (rows, columns), one at each reference, use the linear
-    kernel.
+    There is a group for each reference (rows, columns) of the first plane of `planes` (c, 1, h, w),
+    denoised with the linear kernel.
     """
     shape = _, tall, wide = settings.shape(planes.shape)
     *_, height, width = planes.shape
@@ -182,7 +182,7 @@ def patch_grid(length: int, size: int, stride: int) -> Rows:
 
 
 def patch_means(maps: Planes, shape: tuple[int, int, int]) -> Planes:
-    """Return the means of maps (..., pages, h, w) over the patch at each position, by direct sums.
+    """Return means of maps (..., pages, h, w) over the patch at each position, by direct sums.
 
     >>> patch_means(np.array([[[0, 2, 4]]], np.float32), (1, 1, 2))
     array([[[1., 3.]]], dtype=float32)

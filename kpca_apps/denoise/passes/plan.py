@@ -25,7 +25,7 @@ PASSES = {
     "soft": ((7, 8, 8), (60, 90, 120), (0.0, 0.0, 0.0)),
     "last": ((4, 5, 6), (28, 36, 48), (1.1, 1.1, 1.1)),
 }
-# The same for a draft, with fewer patches in a group than pixels in a patch, which is faster.
+# The table for a draft, which has fewer patches in a group than pixels in a patch, to be faster.
 # Chosen on ten photographs of BSDS500/train.
 DRAFT = {
     "first": ((7, 8, 8), (32, 48, 48), (1.1, 1.1, 1.1)),
@@ -49,12 +49,12 @@ class Pass:
 
     size: int  # side of a patch in pixels
     group: int  # number of patches in a group
-    tie: float  # squared distance below which candidates are ties, in multiples of that of noise
+    tie: float  # squared distance below which patches are ties, relative to that of pure noise
     stride: int  # distance in pixels between references
     soft: bool = False  # whether to use the Tikhonov filter instead of truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
-    excess: float = 1.0  # largest ratio of actual to given noise variance allowed for
-    back: float = 0.3  # share of the residual that is added back before the pass
+    excess: float = 1.0  # largest ratio of actual to given noise variance to assume
+    back: float = 0.3  # share of what earlier passes removed that is added back before this pass
     deep: int = 1  # number of pages that a patch spans
     band: int = 6  # number of rows of references processed together
     n_jobs: int | None = None  # number of threads, as in joblib
@@ -84,14 +84,14 @@ class Plan:
 
     @property
     def reach(self) -> int:
-        """Distance in pixels over which all passes depend on their input."""
+        """Largest distance in pixels at which an input pixel affects the result of all passes."""
         return sum(one.reach for one in self.passes)
 
 
 # The plan of a stack, at any level and quality. Chosen at noise of 10, 25 and 50 on films cut from
-# photographs of BSDS500/train and on volumes of random blobs and cells. Patches of four pages gain
-# up to .8 dB without motion and .15 on volumes. They lose .3 to .5 with motion of some pixels a
-# page. Patches of one page lose 1 to 2 dB.
+# photographs of BSDS500/train and on volumes of random blobs and cells. Patches span two pages.
+# Patches of four would gain up to .8 dB without motion and .15 on volumes, and lose .3 to .5 with
+# motion of some pixels a page. Patches of one page would lose 1 to 2 dB.
 STACK = Plan(
     (
         Pass(6, 48, 1.1, 5, deep=2, band=16),
@@ -122,7 +122,7 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = 
     draft, passes = options.quality == "draft", []
     for name, stride in STRIDES[options.quality][: 1 if is_mika else None]:
         if name == "second" and options.shared:
-            continue  # The second pass would restore noise, and lose up to .6 dB.
+            continue  # This pass would restore correlated or uneven noise, and lose up to .6 dB.
         sizes = (DRAFT if draft else PASSES)[name]
         size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in sizes)
         pixels = round(size) - is_text

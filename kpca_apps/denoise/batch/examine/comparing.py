@@ -27,7 +27,7 @@ BASELINES = ("nl_means", "wavelet")
 _WINDOW = 11  # side in pixels of the window for structural similarity
 _BLOCK = 16  # side in pixels of the blocks in which detail is measured
 _SHARE = 0.1  # share of the blocks that count as edges, and of those that count as flat
-_MORE_CORRELATED = 0.1  # detail is removed if edges are this much more correlated than flat blocks
+_MORE_CORRELATED = 0.1  # excess of correlation at edges over flat blocks that shows removed detail
 _CLIPPED = 0.1  # least share of extreme pixels in a block that counts as clipped
 
 
@@ -91,7 +91,7 @@ def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDAr
 
 
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
-    """Measure the residual: removed detail correlates neighbouring pixels at edges.
+    """Measure noisy minus denoised; if neighbours correlate at edges, detail was removed.
 
     Clipping changes the mean of noise at black and white. Denoising restores the mean, so that the
     residual has a non-zero mean in clipped blocks.

@@ -120,7 +120,7 @@ def measure(source: AnyPath, denoiser: GroupDenoiser) -> KnownNoise | None:
 
 
 def pooled(found: Iterable[KnownNoise]) -> tuple[KindNoise, ...]:
-    """Return the noise of each kind of images, by the model most common among noisy images.
+    """Return the typical noise of each kind of image, by the commonest noise model of the kind.
 
     Gain and constant of a law, levels of white noise, and curves of raw files are medians over the
     images with this model. Noise of a camera depends on its processing of each image, and is not

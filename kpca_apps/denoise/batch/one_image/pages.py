@@ -220,7 +220,7 @@ def _together(
     if tuple(chain(*groups)) == tuple(range(n_pages)):
         yield from (denoised for _, denoised in found)
         return
-    # The pages of different stacks alternate in the file.
+    # The pages of different stacks alternate in the file: denoise all, then yield in file order.
     infos: dict[int, DenoiseInfo] = {}
     pixels: Any = None
     for number, (page_pixels, info) in found:
@@ -257,7 +257,7 @@ def _by_stack(
 
 @contextmanager
 def _no_system_error() -> Iterator[None]:
-    """Turn system errors during denoising into RuntimeErrors, to distinguish write errors."""
+    """Turn system errors during denoising into RuntimeErrors, to tell them from write errors."""
     try:
         yield
     except OSError as error:

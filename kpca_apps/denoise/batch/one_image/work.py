@@ -104,7 +104,7 @@ class Done:
     partial: Path | None = None  # temporary file or folder of a new result
 
     def record(self) -> dict[str, Any]:
-        """Return the fields to store, except those computed from files or settings on resuming."""
+        """Return the fields to store; on resuming, the others follow from files and settings."""
         stored = asdict(self)
         for name in ("previews", "residual", "own_settings", "resumed", "seconds", "bug"):
             del stored["outcome"][name]
@@ -124,7 +124,7 @@ class Task:
 
 
 def work(task: Task, run: Run) -> Done:
-    """Process one image; return faults of the image and bugs of this program as its outcome.
+    """Process one image; faults of the image and bugs of this program become failed outcomes.
 
     Raises UnwritableError if no further image can be written either.
     """
@@ -302,7 +302,7 @@ def _compared_with(reference: ImageFile | None, run: Run) -> str:
 
 
 def _denoise_of_kind(image: ImageFile, denoise: Denoiser) -> Denoiser:
-    """Return the denoiser for this kind of images, whose noise may be known."""
+    """Return the denoiser with the known noise of the image's kind, or the denoiser unchanged."""
     is_uniform = all(page == image.pages[0] for page in image.pages)
     if denoise.from_profile and not is_uniform:
         raise InputError(
@@ -337,7 +337,7 @@ def writing_to(target: Path) -> Iterator[None]:
 def _level_of_pages(
     image: ImageFile, infos: list[DenoiseInfo]
 ) -> tuple[float, float, tuple[str, ...]]:
-    """Return level and range over the pages of the first page's type; notes on other types."""
+    """Return level and range over pages of the first page's type, and notes on all other pages."""
     by_type: dict[str, list[DenoiseInfo]] = {}
     for page, info in zip(image.pages, infos, strict=True):
         kind = info.noise if is_relative(info.noise) else str(page.dtype)
