@@ -340,9 +340,9 @@ class KnownNumbers:
         return cls(tuple(ends), rule.sign, rule.middle, rule.whole)
 
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
-        """Add what only the reference shows to the rule of a column with values (n,).
+        """Add the reference's limits and sign to the rule of a column (n,), where it has none.
 
-        A limit that many cells exceed is dropped: the column has drifted.
+        A limit that many cells exceed is not added: the column has drifted.
         """
         few, sides = most_beyond(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:

@@ -23,7 +23,7 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
-# Text of an expected level that has no indicator of its own.
+# Words for an expected level that is too rare for an indicator of its own.
 RARER = "a rarer value"
 _MAX_LEVELS = 50
 _LARGEST_STEP = 1e300

@@ -233,7 +233,7 @@ class ColumnKind:
     # Function that computes the features (n, n_features) of n cells, NaN for missing. The first
     # feature is the value; a further feature is dropped if it is constant.
     features: Callable[[Column, ValueFormat | None], FloatArray] | None = None
-    unit: float = 1.0  # unit of the first feature, in units of the format
+    unit: float = 1.0  # factor from the first feature to the format's unit: 86,400 for days
     # Function that describes the features of a text in words; dropped features are NaN.
     describe: Callable[[FloatArray], str] | None = None
     # Whether levels are two words for true and false, in any case, neither of which is rare.

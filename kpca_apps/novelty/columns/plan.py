@@ -74,7 +74,7 @@ _DATES = {
 _MOST_OTHERS = 0.4  # largest share of words and partial dates in a column of dates
 _MOST_DAYS = 130 * 366  # largest range (days) of dates written as numbers: a long human life
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
-_MOST_UNITS = 5  # more different words behind the numbers of a column are no units
+_MOST_UNITS = 5  # largest number of units in a column; more words behind its numbers are no units
 _OF_ONE_CENTURY = 15 * 365.25 * 86_400  # range (s) above which two-digit years may mix centuries
 
 

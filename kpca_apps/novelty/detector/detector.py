@@ -93,7 +93,7 @@ class Detector(Uncached):
     views: ViewScales | RawColumns | StandardisedColumns
     neighbours: StoredRows
     landmarks: Annotated[IntArray, "l", Meta(ge=0)]  # positions among the training rows
-    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if contaminated
+    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if `calibration` is None
     combined: CombinedScore | None
     rarity: Rarity | None
     subspace: KernelSubspace  # with unscaled rows as points
@@ -188,7 +188,10 @@ class Detector(Uncached):
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Score rows; leave out the landmark that is training row `own` (-1 for new rows)."""
+        """Score rows (r, d) whose positions in the training table are `own`, -1 for new rows.
+
+        A row that is a landmark is scored by the other landmarks.
+        """
         scores = self.scores(X, n_jobs=n_jobs)
         is_landmark = np.isin(own, self.landmarks)
         if self.ridge is not None and is_landmark.any():

@@ -393,7 +393,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # A landmark's own residual is only jitter: use the part that the other landmarks miss.
+        # A landmark's own residual is mere jitter: use the part of it outside the other landmarks.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))

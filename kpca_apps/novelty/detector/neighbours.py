@@ -114,9 +114,9 @@ class Expected:
 
 
 class Surroundings:
-    """Neighbour search around rows, which are compared in groups of columns.
+    """Search for the reference rows nearest to given rows, with any groups of columns left out.
 
-    A column adds at most `most` standard deviations to a distance.
+    To a distance, each column adds at most `most` standard deviations.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Surroundings:
         self.neighbours, self.groups = neighbours, groups
         self._largest = min(most * most, LARGEST_SQUARE)
         rows, as_is = neighbours.standardised, neighbours.as_is
-        self.everyone = np.arange(len(rows))  # all reference rows
+        self.everyone = np.arange(len(rows))
         self.sizes = np.array([len(columns) for columns in groups])
         self._columns, self._ends = np.concatenate(groups), np.cumsum(self.sizes)
         self._are_categories = np.array([len(g) > 1 and np.isin(g, as_is).all() for g in groups])
@@ -145,11 +145,11 @@ class Surroundings:
         self._by_index = np.argsort(neighbours.index, kind="stable")
 
     def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Nearest:
-        """Return the rows nearest in all groups outside each set, for standardised rows (r, d).
+        """Return the rows nearest to standardised rows (r, d), with each set of groups left out.
 
-        `own` (r,) are their positions among the training rows, -1 for new ones: a row is not near
-        itself. `sets` (r, e, w) hold groups in order, or start with NONE, AGREEING or
-        NO_SET.
+        `own` (r,) are the positions of the given rows among the training rows (-1 for new rows),
+        since no row is near itself. `sets` (r, e, w) hold increasing numbers of groups, or start
+        with NONE, AGREEING or NO_SET.
         """
         k = min(N_NEIGHBOURS, len(self.everyone) - 1)
         found = Nearest(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))

@@ -137,7 +137,7 @@ class Attribution:
         left_by_sets = self._remaining(excess[unclear], drops_of_sets, radii, radius[unclear])
         left_by_sets[~is_set] = np.inf
         place = _smallest(highest[unclear], left[unclear], left_by_sets)
-        # Rows whose reported columns differ from the one with the highest drop.
+        # Rows whose reason is not the one column with the highest drop: another column, or a set.
         others = np.flatnonzero(place != highest[unclear])
         rows, place = unclear[others], place[others]
         is_alone = place < a
@@ -153,7 +153,7 @@ class Attribution:
             if i in place_of:
                 j = place_of[i]
                 tried, found = [best[j]], drops_of_best[j : j + 1]
-            # Columns of one trial are ordered by the drop that each causes by itself.
+            # Columns replaced together are ordered by the drop that each causes by itself.
             alone = dict(zip(candidates[i].tolist(), drops[i].tolist(), strict=True))
             reasons, total = list[ColumnDrop](), float(found.sum())
             for of_trial, drop in zip(tried, found.tolist(), strict=True):
@@ -199,10 +199,10 @@ class Attribution:
         return self.around.expected(self.standardised, of_row, groups, nearest), near
 
     def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
-        """Score copies of rows (t,) in which expected values replace cells.
+        """Score t copies of rows, in each of which expected values replace some cells.
 
-        `entries` (t, w) are indices of the expected values in each copy, -1 for none. The score is
-        infinite if a replacement equals the cell.
+        Copy i is of row `row[i]`; `entries[i]` (w,) are indices of its expected values, -1 for
+        none. The score is infinite if the expected values equal the cells.
         """
         scores = np.full(len(row), np.inf)
         copy, at = np.nonzero(entries >= 0)

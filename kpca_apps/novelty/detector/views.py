@@ -118,7 +118,7 @@ class ViewScales:
     varying: Annotated[IntArray, "d", Meta(ge=0)]  # indices of varying columns, which are scaled
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns appended to every view unscaled
     scales: ColumnScales  # scales of the varying columns
-    weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for each of k varying columns of one source
+    weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for a column in a group of k varying columns
     # Scales each view's block to mean variance 1, if columns are appended to the block.
     block_factors: Annotated[FloatArray, "v"]
     widths: Annotated[FloatArray, "v"]  # square root of each view's median squared distance
@@ -255,7 +255,7 @@ class OfViews:
         return str(self.function.purpose)
 
     def prepare(self) -> Callable[..., Any]:
-        """Return the function of rows and, if it matters, of the mask of rows in use."""
+        """Return the function of rows and, for some functions, of the mask of rows in use."""
         prepared, transform = self.function.prepare(), self.views.transform
         return lambda rows, *in_use: prepared(transform(rows), *in_use)
 

@@ -159,7 +159,7 @@ class _Column:
         )
 
     def share_beyond(self, value: float, expected: float) -> float:
-        """Return the share of the column's values that are as far from their expected values."""
+        """Return the share of the column's values at least this far from their expected values."""
         if self.tail is None:
             return 1.0
         distance = np.array([self.distance(value, expected)])
@@ -244,7 +244,10 @@ class HintFinder:
     def _middle(
         self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
     ) -> FloatArray:
-        """Return medians (r, c) of column j over the rows nearest to row i without `sets[i, j]`."""
+        """Return medians (r, c) of column j over the rows nearest to row i.
+
+        The search for these rows leaves out the column groups `sets[i, j]`.
+        """
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
         # Sorting is several times as fast as np.median for few numbers.

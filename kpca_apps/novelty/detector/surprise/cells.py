@@ -158,11 +158,12 @@ class CellModel(Uncached):
     def _summary(
         self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray, *, with_parts: bool
     ) -> RowSurprise:
-        """Summarise n rows by the errors of numbers (v, n) and the improbabilities of states."""
+        """Summarise n rows by the errors of numbers (v, n) and the improbabilities of levels."""
         v, n = errors.shape
         if not (v or self.states):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((0, n)))
-        # Lines of surprises: each number given the others, each number alone, each set of states.
+        # Surprises of each number given the other columns, of each number alone, and of each set of
+        # indicators that exclude each other.
         cells = np.empty((2 * v + len(self.states), n))
         cells[:v] = self.given_others(errors)
         cells[v : 2 * v] = self.alone(rows.value)

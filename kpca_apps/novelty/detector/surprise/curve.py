@@ -64,7 +64,7 @@ class CommonCurve:
         while len(place) >= FEWEST_COLUMNS:
             of, x, t, (least_log, least_plain) = seen[place], X[place], logs[place], least[:, place]
             residual, slope = _residual(t), np.where(of, t, 0.0)
-            # Log densities by the regression, by the column alone, and by additive sizes.
+            # Log densities of the three baselines: regression, column alone, additive two-way fit.
             others = np.stack(
                 [
                     np.where(of, density[place], 0.0),

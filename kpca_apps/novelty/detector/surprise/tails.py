@@ -27,8 +27,8 @@ LARGEST_EXPONENT = 16.0
 # .16 to .21, and residuals of normal columns .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
 EXTREME_KNOTS, KNOTS = 64, 512  # number of values that represent a curve: the most extreme, and all
-# Quantiles that define an exponential tail, and the logarithm subtracted from this tail before the
-# larger of it and the counted tail is taken, so that ordinary tails stay as counted.
+# Quantiles that define an exponential tail of -log(share), and the number subtracted from this tail
+# before it replaces smaller counted values, so that ordinary tails stay as counted.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
 # Least distance between the two quantiles: if all rows score alike, only rounding separates them.
 LEAST_REACH = 1e-3
@@ -135,8 +135,9 @@ class TwoTails:
 class UpperTail:
     """Minus the logarithm of the share of rows that score at least as high.
 
-    The share is counted up to the last score, then falls as an exponential tail. Where this tail is
-    higher, it replaces the count: a score far beyond all others is rarer than one in n.
+    The share is counted up to the highest score and falls exponentially beyond. Where an
+    exponential tail through two quantiles gives more than the count, it replaces the count: a score
+    far beyond all others is rarer than one in n.
     """
 
     # Increasing scores, and -log of the share of rows counted at each; linear in between.
