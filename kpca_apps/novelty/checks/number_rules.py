@@ -54,7 +54,7 @@ CODES = frozenset(
 # Negative codes of two or more digits have no other meaning.
 SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
-# Least distance of a code in SURE_CODES below other negative numbers, in ranges of the others.
+# A code in SURE_CODES lies below other numbers by more than this many times their range.
 CODE_WIDTHS = 3.0
 # Largest number, or share if that is more, of cells beyond a limit: more would be normal values.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005

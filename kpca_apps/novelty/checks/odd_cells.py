@@ -114,10 +114,10 @@ def table_of_evidence(
 ) -> tuple[pl.DataFrame, int]:
     """Return the evidence against cells as findings, strongest first, and the number of odd cells.
 
-    `columns` holds spec, checks and notation of each checked column; the table has `n_rows`. A text
-    that replaces several numbers ("n.b.") or partial dates ("XX/05/2024") in several cells stand
-    for missing values. Equal odd cells of a column are one finding with all their rows, whose
-    `n_cells` includes cells that are not listed.
+    `columns` holds spec, checks and notation of each checked column. Cells count as missing, not as
+    odd, if several hold the same text instead of a number ("n.b."), or if several hold partial
+    dates ("XX/05/2024"). Equal odd cells of a column are one finding, whose `n_cells` includes
+    cells that are not listed.
     """
     if not (len(faults.odd) or len(faults.contradicted)):
         return in_findings(faults.contradicted.with_columns(n_cells=pl.lit(1, pl.Int64))), 0

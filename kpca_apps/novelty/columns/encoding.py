@@ -42,7 +42,7 @@ class ValueCoder:
     features: tuple[int, ...]  # indices of the used features, among all of the column's kind
     gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
-    repeats: bool = False  # whether only periodic features are kept
+    repeats: bool = False  # whether only the features of time of day and weekday are used
     # All values of the column if it has few distinct numbers; else empty.
     steps: tuple[Annotated[float, Meta(ge=-_LARGEST_STEP, le=_LARGEST_STEP)], ...] = ()
 

@@ -29,7 +29,7 @@ _SHRINK = 0.05
 _SWEEPS = 2
 # Rank of a low-rank precision; largest number of columns for a full matrix (2 MB).
 _MOST_RANKS, _MOST_IN_FULL = 128, 512
-_FLOOR = 1e-3  # least eigenvalue: covariances of observed pairs may be indefinite
+_FLOOR = 1e-3  # least eigenvalue: a covariance matrix from pairwise observed rows may be indefinite
 _MATRICES = 4  # number of matrices as large as the precision in memory at once
 _BLOCK = 4_000_000  # number of numbers in a block of linear systems (32 MB)
 
@@ -53,9 +53,10 @@ class LowRankPrecision:
         np.linalg.cholesky(np.eye(len(self.factor)) / self.rest - self.factor @ self.factor.T)
 
     def missing(self, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
-        """Return the means (k, m) of missing cells: columns `where` (k, m), 0 in `filled` (k, d).
+        """Return the conditional means (k, m) of the m missing cells in each of k rows.
 
-        With v = `rest`, and columns M of the factor for missing cells and O for others,
+        Columns `where` (k, m) are missing, and hold 0 in the z-scores `filled` (k, d). With v =
+        `rest`, and columns M of the factor for missing cells and O for others,
         ``(I / v - M' M) z_m = M' O z_o``. Equivalently, ``z_m = v M' (I - v M M')^-1 O z_o``. The
         smaller of the two systems is solved.
         """

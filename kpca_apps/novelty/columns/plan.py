@@ -711,9 +711,6 @@ def name_words(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[^\W\d_]+", apart)]
 
 
-# Columns that rise or fall by row: dates of a log, and counters.
-
-
 MIN_VALUES = 30
 # Least rank correlation of dates with the row number; a few percent of them may be wrong or late.
 IN_ORDER = 0.95

@@ -76,8 +76,8 @@ class Fit:
     """A detector, with the scores of its training rows."""
 
     detector: Detector
-    # (n,): leave-one-out scores for a Tikhonov filter, in-sample scores for the rows that
-    # truncation was fitted on.
+    # (n,): scores of the training subset are leave-one-out with a Tikhonov filter, in-sample with
+    # truncation.
     scores: FloatArray
     in_use: BoolArray  # (n,), the training subset
 
@@ -505,7 +505,7 @@ class _Fitting:
 
         For a clean reference, these are the rows in use. For other tables they are all rows, dense
         or not, except the oddest 5 %, or the flagged share if larger; rows known to be normal
-        always stay. So a row's reasons do not depend on how many rows are explained.
+        always stay.
         """
         source, contaminated = self.source, self.parameters.contaminated
         drawn = np.arange(len(source.sample)) if contaminated else in_use

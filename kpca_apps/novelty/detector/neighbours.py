@@ -14,8 +14,8 @@ from scipy.spatial.distance import cdist
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
-# Rows are typical up to this quantile of scores and distances: a changed copy with such a score is
-# no longer odd. Number of evenly spaced rows to estimate the quantile.
+# Quantile of scores and distances up to which a row is typical, so that a changed copy of a row
+# stops being odd; number of evenly spaced rows from which the quantile is estimated.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
 SOME_ROWS = 100  # number of rows from which the usual distance to the nearest rows is estimated
 MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times farther than usual

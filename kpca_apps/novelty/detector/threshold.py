@@ -17,9 +17,9 @@ from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.system.arrays import FloatArray
 
-# Part of a false discovery rate that is spent on rows listed for single cells: a choice. Little is
-# enough, as such cells lie far out; the rest is spent on rows listed by score. The union of both
-# lists has at most the sum of their rates.
+# Part of a false discovery rate for rows listed because of single cells; the rest is for rows
+# listed by score. A small part, chosen by hand, is enough because such cells lie far out. The union
+# of both lists has at most the sum of their rates.
 BY_CELLS = 0.02
 
 

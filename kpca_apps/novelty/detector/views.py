@@ -316,7 +316,6 @@ class ViewedRows:
         rows, self.all_seen, of_sample = source.sample[:], None, None
         if len(rows) == source.n_rows and len(rows) * views.n_features <= MOST_KEPT:
             seen = views.transform(rows)
-            # Cache the views of all rows of the source, if few.
             self.all_seen, of_sample = ArrayRows(seen, n_jobs=n_jobs), seen if every else seen[kept]
         self.sample = ViewedSample(views, rows if every else rows[kept], of_sample)
 

@@ -258,10 +258,10 @@ def _compare(
     positions: IntArray,
     id_column: str | None,
 ) -> tuple[tuple[RankedRow, ...], tuple[UsualRow, ...]]:
-    """Add the nearest usual rows to the first rows, which are at `positions`; return both.
+    """Give each of the first ranked rows the numbers of its nearest usual rows; return both.
 
-    Usual rows are rows in memory that are not flagged. The distance is the sum over columns, to
-    which one absurd cell adds the same for all rows.
+    The first rows are at `positions` of the table. Usual rows are rows in memory that are not
+    flagged. Distances are city-block: one absurd cell adds about the same to each of them.
     """
     rows, nearest = verdict.rows, dict[int, IntArray]()
     usual = np.flatnonzero(~verdict.scored.is_flagged[rows.sample_index])
@@ -423,12 +423,12 @@ def _cut(text: str) -> str:
 # otherwise it is dropped, and the neighbours' value is shown.
 
 
-# Ending of the sentence about a cell that no other cell of its column resembles.
+# Ending of the sentence about a cell far from its expected value, unlike nearly all others.
 ALONE = ", and almost no other cell of the column is as far from its expected value."
 
 # A suggested value agrees with the expected one if they differ by at most this part of the change.
 PART_OF_WAY = 0.25
-# The expected value in words for a cell that is odd in its column and has no suggested value.
+# Words, by kind of odd cell, that replace the expected value if no value can be suggested.
 INSTEAD = {
     "far above": "less",
     "far below": "more",

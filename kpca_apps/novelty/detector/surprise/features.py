@@ -31,7 +31,8 @@ DEGREE = 3  # highest degree of the polynomials of a number
 # its rows, a number contributes its scaled value alone: regressions on more features than rows fit
 # chance. A table of few columns gains from polynomials even if its rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
-# A value is frequent, and gets an indicator instead of a scale, if this share of the rows has it.
+# A value that at least this share of the rows has is frequent: it gets an indicator, and is left
+# out of the column's scale.
 FREQUENT = 0.25
 FEWEST = 20  # at least this many values, other than frequent ones, are needed to estimate a scale
 # Polynomials use values clipped to the bulk of their column, slightly widened, or the cube of one

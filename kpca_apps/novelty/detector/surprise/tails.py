@@ -87,7 +87,7 @@ class TwoTails:
         return cls(knots.copy(), exponents * (n_seen > 0), of_logs)
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Return -log of the share of values on the same side at least as far out, (v, n)."""
+        """Return -log of the share of values at least as far out on their side, (v, n)."""
         middle, n = len(SHARES) - 1, values.shape[1]
         # A value equal to several knots counts as the knot nearest to the median.
         passed, beyond = np.zeros(values.shape, dtype=np.int8), np.empty(values.shape, dtype=bool)
