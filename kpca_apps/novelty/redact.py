@@ -251,7 +251,7 @@ def _is_about(hint: str, columns: Collection[str]) -> bool:
 def _flagged(
     row: FlaggedRow, hidden: Collection[str], has_id: bool, hint: str | None
 ) -> FlaggedRow:
-    """Mask the values of a flagged row; `hint` replaces its own unless None."""
+    """Mask the values of a flagged row; `hint`, unless None, replaces the row's hint."""
     if hint is None:
         is_kept = {*row.columns}.isdisjoint(hidden) and not _is_about(row.hint, hidden)
         hint = row.hint if is_kept else ""

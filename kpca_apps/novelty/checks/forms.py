@@ -25,7 +25,7 @@ from kpca_apps.tables.values import DIGIT, LETTER, Column, shapes_of
 
 RARE = 300  # at most one cell in this many may be odd; columns with fewer cells are not checked
 N_SAMPLED = 100  # number of distinct texts whose punctuation is tested
-ALL = 0.98  # least share of cells with digits for which shapes are tested
+ALL = 0.98  # shapes are tested if at least this share of the cells contains digits
 USUAL = 0.02  # a shape is usual if at least this share of the cells has it
 WORD = 4.0  # least mean length of texts with placeholders; in shorter texts, "x" is a code
 # Texts typed for "not known yet" that are not read as missing values.

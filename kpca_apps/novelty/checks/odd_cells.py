@@ -321,7 +321,7 @@ class CellFaults:
 
 
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
-    """Return a note on the unreadable cells of a column; InputError if most of several are."""
+    """Return a note on a column's unreadable cells; InputError if most filled cells are (not 1)."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
     # Say "possible date", since an impossible date still looks like a date.
     noun = noun if noun == "number" else f"possible {noun}"

@@ -21,7 +21,7 @@ from kpca_apps.system.arrays import FloatArray
 # values above the median (`FEW_UPPER` of them if that is more).
 TAIL_SHARE, USUAL_TAIL, FEW_UPPER, MAX_TAIL = 0.1, 60, 15, 1_000
 MIN_TAIL, MIN_STEPS = 6, 5
-# Share of the tail that is censored.
+# Share, least number and largest share of the tail's values that are censored.
 CENSORED_SHARE, MIN_CENSORED, MAX_CENSORED_SHARE = 0.1, 3, 1 / 3
 # Mean and deviation of the normal prior of the shapes above 0. Measured: of 60 columns (30 to 2,000
 # rows) of one distribution, at most 3, mostly none, have an ordinary value called odd. The

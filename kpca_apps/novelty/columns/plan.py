@@ -589,7 +589,7 @@ PADDED = "written with leading zeros"
 
 _NEARLY = 0.95  # least share of cells, or of steps between values, that must follow a rule
 _MIN_NUMBERS = 10  # least number of integers; fewer are consecutive by chance
-_STEPS = 4  # pairs of values at most this many steps apart give the number of chance repeats
+_STEPS = 4  # chance repeats are estimated from pairs of values at most this many steps apart
 _FEWER = 10.0  # least ratio of expected to observed repeats in an identifier
 _LONG = 16  # least number of digits of a code: more than measurements have and floats keep
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}

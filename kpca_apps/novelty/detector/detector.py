@@ -234,5 +234,5 @@ class Detector(Uncached):
         if wrong := [name for name, is_sound in sound.items() if not is_sound]:
             raise ValueError(f"{', '.join(wrong)} do not fit the rest")
         ColumnRoles.of(d, rows.as_is, self.groups)
-        # Scoring raises for scores that are no numbers, and for kernels that need too much memory.
+        # Scoring some rows raises for scores that are no numbers, and for kernels too large.
         self.scores(rows.rows[:: 1 + len(rows.rows) // SCORED])

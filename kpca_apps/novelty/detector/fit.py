@@ -64,7 +64,7 @@ DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
 # Largest numbers of rows and of their cells from which expected values come: model files hold them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # least share of the rows to exclude from expected values: the oddest
+LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, from which no expected values come
 _NEARLY_EQUAL = "Most rows are nearly equal: small differences between their scores mean little."
 # Limits on rows and cells from which the scores of cells are learned. Most tables have fewer rows,
 # and 10,000 rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
@@ -342,14 +342,14 @@ class _Fitting:
         B, whitened = basis.transform, tikhonov.whitened(errors.precision)
         alone, mahalanobis = without_direction(
             B,
-            # Row of B times row of z per landmark: diagonal of B B'K = (K + jI)^-1 K, jitter j.
+            # Diagonal of B B' K = (K + j I)^-1 K = I - j B B', with jitter j.
             1.0 - basis.jitter * squared_lengths(B),
             np.maximum(basis.own_residuals, 0.0),
             whitened(B.astype(errors.precision)),
             whitened((z - tikhonov.mean).astype(errors.precision)),
         )
         of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
-        # If a landmark is left out, another row equal to it takes its place.
+        # Leaving out a landmark changes nothing if another row equals it: keep that row's score.
         single = _occur_once(rows.sample.rows, landmarks)
         all_positions, positions = positions, positions[single]
         of_landmarks = of_landmarks[single]

@@ -47,10 +47,10 @@ class NeighbourRows:
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
-    """Return the positions of rows without the `n_novel` most novel, except rare kinds of rows.
+    """Return the positions of rows without the `n_novel` highest scores, or of a rare kind.
 
-    A novel row stays if most of its 10 nearest rows are novel, too, and not much farther away than
-    usual. A rare kind of row is not wrong, and only rows of that kind show its usual values.
+    A high-scoring row is of a rare kind if most of its 10 nearest rows score high and are not much
+    farther away than usual. Only rows of that kind show its usual values.
     """
     novel = np.zeros(len(scores), dtype=bool)
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
@@ -203,7 +203,8 @@ class Surroundings:
         is_left_out = np.zeros((len(sets), len(parts)), dtype=bool)
         of_set, at = np.nonzero(sets >= 0)
         is_left_out[of_set, sets[of_set, at]] = True
-        # Sum over the groups that are in no set; add the members before and after each member.
+        # Groups that occur in any set are members. Distances over all other groups, over the
+        # members before each member, and over the members from it on are summed once.
         is_member = is_left_out.any(axis=0)
         members, is_left_out = parts[is_member], is_left_out[:, is_member]
         base = parts[~is_member].sum(axis=0)

@@ -314,7 +314,10 @@ class Attribution:
         ]
 
     def _farthest(self, i: int, expected: Expected, is_odd: bool) -> tuple[ColumnDrop, ...]:
-        """Report the column farthest from its expected value, by neighbours or else by all rows."""
+        """Report the column group farthest from its expected value, first that of the neighbours.
+
+        If an odd row equals its neighbours, its values are compared with those of all rows.
+        """
         a = self._n_tried
         far = i * a + int(expected.distances[i * a : (i + 1) * a].argmax())
         if is_odd and expected.distances[far] <= 0.0:

@@ -57,7 +57,7 @@ MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
 GROSS = 100.0  # number of robust standard deviations from the median beyond which a value is gross
 
 CELLS_A_VALUE = 2  # number of cells into which the range of a column is cut, per distinct value
-ROUNDING = 0.01  # largest difference of guesses of equal values, as a share of a cell
+ROUNDING = 0.01  # largest rounding error of a value's guess (see `NormalScores`), in cells
 # Largest number of values in a cell; beyond, a search of the whole column takes fewer steps.
 MOST_STEPS = 32
 
@@ -119,7 +119,7 @@ class ViewScales:
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns appended to every view unscaled
     scales: ColumnScales  # scales of the varying columns
     weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for a column in a group of k varying columns
-    # Scales each view's block to mean variance 1, if columns are appended to the block.
+    # Factor that gives each view's scaled columns the mean variance 1, if `as_is` holds columns.
     block_factors: Annotated[FloatArray, "v"]
     widths: Annotated[FloatArray, "v"]  # square root of each view's median squared distance
 
@@ -499,8 +499,9 @@ class NormalScores:
     The score of x is ndtri((midrank + 1/2) / (n + 1)) with the midrank of x among n training values
     of its column (van der Waerden's scores; a new value ranks between its neighbours).
 
-    A guess is any smooth increasing function of the values. Its range is cut into equal cells, each
-    with the first training value that may lie in the cell. The result is exact.
+    The search for a value starts from its guess: any smooth increasing function of the values. The
+    range of the guesses is cut into equal cells, each with the first training value that may lie in
+    the cell. The result is exact.
     """
 
     values: FloatArray  # (p,), by column: increasing distinct values, then infinity
@@ -515,7 +516,7 @@ class NormalScores:
 
     @classmethod
     def fit(cls, ordered: FloatArray, guesses: FloatArray) -> Self:
-        """Tabulate the scores of training values (n, d), sorted by column, with their guesses."""
+        """Tabulate the scores of training values (n, d), sorted by column; `guesses` as above."""
         n, d = ordered.shape
         by_rank = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * (n + 1)))
         is_new = np.diff(ordered, axis=0, prepend=-np.inf) > 0
@@ -549,7 +550,7 @@ class NormalScores:
         )
 
     def __call__(self, columns: FloatArray, guesses: FloatArray) -> FloatArray:
-        """Return the scores of values (d, b), one line for each column, given their guesses."""
+        """Return the scores of values (d, b), one line for each column; `guesses` as above."""
         n_cells = np.diff(self.cell_starts)[:, None]
         place = _cells(guesses, self.low[:, None], self.rate[:, None], n_cells, ROUNDING)
         place += self.cell_starts[:-1, None]

@@ -2,10 +2,10 @@
 
 Errors considered are units, decimal points, digits, signs and exchanged columns. A *repair* undoes
 a common error: dividing by a factor, removing a digit that was typed twice, and so on. The expected
-value is the median over the 10 of the model's rows nearest in the other columns. A repair is
-suggested if the value is far from its expected value, but the repaired value is near and possible
-in the column, and if at most two repairs do so. Exchanged columns are tried first. Units are tried
-only in columns whose names or units say what they measure: elsewhere some unit would fit by chance.
+value is the median over 10 rows of the model, those nearest in the other columns. A repair fits if
+the value is far from its expected value, but the repaired value is near and possible in the column.
+Repairs are suggested if at most two fit. Exchanged columns are tried first. Units are tried only in
+columns whose names or units say what they measure: elsewhere some unit would fit by chance.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _Column:
     farthest: float  # FAR_SHARE quantile of the distances
     tail: Tail | None  # tail of the distances
     n_values: int  # number of rows with a finite distance
-    widest: float  # second largest difference from the expected value, without logarithms
+    widest: float  # second largest of |value - expected value|, even if distances are in logarithms
 
     def __init__(
         self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
@@ -272,7 +272,7 @@ class HintFinder:
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
         hints = [self._hints(*one) for one in each]
-        # If several rows are far off in one column, it has drifted or has a long tail: drop all.
+        # A column in which several rows are far off has drifted or has a long tail: drop them all.
         n_alone, few = Counter(name for of in hints for name in of.alone), most_beyond(len(rows))
         return [
             of._replace(alone={name: of.alone[name] for name in of.alone if n_alone[name] <= few})

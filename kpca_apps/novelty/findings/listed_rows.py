@@ -120,9 +120,9 @@ def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) 
 
 
 def _differs(reason: Reason) -> bool:
-    """Whether a reader sees a cell differ from the expected one; for levels, spaces do not count.
+    """Whether a cell differs from its expected value, apart from outer spaces and spelling.
 
-    A missing or merely rarer expected value is no reason.
+    Expected values that read "missing" or "a rarer value" make no difference.
     """
     is_level = isinstance(reason.seen_value, str)
     is_same = is_level and reason.seen_value == reason.expected_value

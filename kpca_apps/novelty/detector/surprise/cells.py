@@ -37,13 +37,13 @@ COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 @dataclass(frozen=True, eq=False)
 class RowSurprise:
-    """Summaries of the surprises of the cells of n rows (-log of the share of cells as odd)."""
+    """Summaries of the surprises of n rows' cells: -log of the share of cells at least as odd."""
 
     mean: FloatArray  # mean over columns of each column's largest surprise
     oddest: FloatArray  # log of the mean over cells of exp(surprise): dominated by the oddest cell
     scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
-    # (c, n), part of each column in the oddness of a row: in the sum over columns of 1 / p, with p
-    # the share of cells that are as odd. None unless requested.
+    # (c, n), share of each column in the sum over a row's columns of exp(largest surprise). None
+    # unless requested.
     parts: FloatArray | None = None
 
 
@@ -61,7 +61,7 @@ class CellModel(Uncached):
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
     # Tails of the improbabilities of each category's levels and each number's frequent values.
     states: tuple[UpperTail, ...]
-    # Median, and median distance to it, of each number's residuals in rows of usual scatter.
+    # Of each number's residuals in the USUAL share of rows: median, and median distance to it.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
 
     def validate(self) -> None:
@@ -240,10 +240,10 @@ def _cells_off(
     rows: FeatureRows,
     left: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return errors of numbers (v, n) and improbabilities of states (states, n).
+    """Return errors of numbers (v, n) and improbabilities of levels (sets of indicators, n).
 
     `left` (w, n) are residuals of the rows' `_wanted` features. Improbability is minus the log of
-    the predicted probability of a row's state.
+    the predicted probability of the row's level or frequent value.
     """
     v, indicator = len(features.number), features.indicator
     # The residuals are of clipped numbers: replace each clipped number by the actual one.
@@ -257,7 +257,8 @@ def _cells_off(
     starts = np.flatnonzero(np.diff(features.state, prepend=-1))
     of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
     any_set = np.logical_or.reduceat(flags > 0, starts)
-    # A number other than the column's frequent values is judged on the column's scale, if any.
+    # A row in which no indicator of a set is set has the probability that the rest of the set
+    # leaves. A number that is not frequent has probability 1: its residual judges it.
     several = np.diff(np.r_[starts, len(indicator)]) > 1
     elsewhere = several & np.isin(features.source[starts], features.number)
     of_none = np.where(elsewhere[:, None], 1.0, 1.0 - np.add.reduceat(predicted, starts))

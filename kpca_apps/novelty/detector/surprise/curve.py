@@ -35,7 +35,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 FEWEST_COLUMNS = 4
 POSITIVE = 0.95  # least share of a column's values that are above 0 and so have a logarithm
 LEVEL = 0.05  # significance level of the one-sided tests
-LEAST_SCATTER = 0.02  # least scatter of a column, as a share of its standard deviation
+LEAST_SCATTER = 0.02  # least scatter assumed of a column, as a share of its standard deviation
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,9 +27,9 @@ from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 DEGREE = 3  # highest degree of the polynomials of a number
-# In a wide table, with more columns of numbers than this and more polynomials than this share of
-# its rows, a number contributes its scaled value alone: regressions on more features than rows fit
-# chance. A table of few columns gains from polynomials even if its rows are few.
+# A table is wide if it has more than MANY_COLUMNS columns of numbers, and more polynomials than
+# MOST_FEATURES times its rows. There, numbers have degree 1 only: regressions on more features than
+# rows fit chance. A table of few columns gains from polynomials even if its rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
 # A value that at least this share of the rows has is frequent: it gets an indicator, and is left
 # out of the column's scale.

@@ -26,7 +26,7 @@ LARGEST_EXPONENT = 16.0
 # Pareto tail. By their quantiles, normal, exponential and log-normal (.5) columns have shapes of
 # .16 to .21, and residuals of normal columns .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
-EXTREME_KNOTS, KNOTS = 64, 512  # number of values that represent a curve: the most extreme, and all
+EXTREME_KNOTS, KNOTS = 64, 512  # number of a curve's knots at the highest scores, and of all knots
 # Quantiles that define an exponential tail of -log(share), and the number subtracted from this tail
 # before it replaces smaller counted values, so that ordinary tails stay as counted.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
