@@ -132,7 +132,7 @@ def table_of_evidence(
     by = ["clearness", pl.col("row").list.first()]
     found = faults.odd.filter(~is_token).sort(by, descending=[True, False], maintain_order=True)
     # Clearness is -log10 of the number of such values expected in a column. The p-value of a cell
-    # is that number, divided by the rows and multiplied by the columns checked.
+    # is that number, divided by the number of rows, times the number of columns checked.
     looks = np.log(max(len(columns), 1) / max(n_rows, 1))
     lines = list[tuple[Any, ...]]()
     for of in _clearest(found, MAX_EVIDENCE, pl.lit(0)).iter_rows(named=True):

@@ -24,7 +24,7 @@ MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
 # Weight of the prior: four imagined runs, of which one goes on after its second reading.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # between a lost sign and a code for a missing value (`number_rules`)
+CLEARNESS = 5.0  # above that of a lost sign, below that of a code for a missing value
 
 
 def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:

@@ -22,7 +22,7 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 _CLIP = 4.0  # limits the influence of outliers on filled values
-# A column's range leaves out 1 of 200 values at each end, and at least 1 if it has 20 values.
+# To find a column's range, 1 of 200 values is left out at each end, at least 1 from 20 values on.
 _CUT, _FEWEST_TO_CUT = 200, 20
 _EXTREME = 10.0
 _SHRINK = 0.05
@@ -183,7 +183,7 @@ def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) 
     n_gaps = gaps.sum(axis=1)
     for m in np.unique(n_gaps[n_gaps > 0]):
         rows_of_m = np.flatnonzero(n_gaps == m)
-        # Numbers per row: an m by m system, or m columns of the factor.
+        # For each row, an m by m system or m columns of the factor are in memory.
         width = len(precision.factor) if isinstance(precision, LowRankPrecision) else m
         size = max(1, _BLOCK // int(m * width))
         for start in range(0, rows_of_m.size, size):

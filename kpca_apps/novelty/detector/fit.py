@@ -349,7 +349,7 @@ class _Fitting:
             whitened((z - tikhonov.mean).astype(errors.precision)),
         )
         of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
-        # Leaving out a landmark changes nothing if another row equals it: keep that row's score.
+        # Landmarks that equal another row are excepted: that row would take their place.
         single = _occur_once(rows.sample.rows, landmarks)
         all_positions, positions = positions, positions[single]
         of_landmarks = of_landmarks[single]

@@ -176,7 +176,7 @@ class Attribution:
         return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
     def _distances(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
-        """Return distances (r, g) of the groups of rows from the rows that agree in most groups."""
+        """Return how far each row's groups are from the rows that agree in most groups, (r, g)."""
         r, n = len(rows), len(self.around.groups)
         of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
@@ -329,10 +329,10 @@ class Attribution:
 
 
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
-    """Choose the smallest set that explains each of u rows, by what each trial leaves.
+    """Choose the smallest set of groups that explains each of u rows, by what each trial leaves.
 
-    Trials are a single groups, of which `highest` (u,) lowers the score most, then six pairs and
-    four triples; results are positions in this order.
+    A trial replaces one of n groups, of which `highest` (u,) lowers the score most, or one of six
+    pairs, or one of four triples. Results are positions in this order.
     """
     rows, n, n_pairs = np.arange(len(left)), left.shape[1], comb(MAX_SUSPECTS, 2)
     smallest, remaining = highest.copy(), left[rows, highest]

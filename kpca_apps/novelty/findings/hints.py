@@ -262,10 +262,10 @@ class HintFinder:
         own: IntArray,
         meant: Sequence[Mapping[str, float]],
     ) -> list[Hints]:
-        """Suggest what may be wrong with each of `rows` (r, d), also given `standardised`.
+        """Suggest what may be wrong with each of `rows` (r, d); `standardised` holds them scaled.
 
         `own` are their positions among the training rows, -1 for new ones. If a value was already
-        suggested for a column (`meant`), only repairs that lead to it are suggested.
+        suggested for a cell (`meant`), only repairs that lead to this value are suggested.
         """
         if not self.columns:
             return [Hints()] * len(rows)

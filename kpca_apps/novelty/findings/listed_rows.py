@@ -321,7 +321,7 @@ def list_rows(
 ) -> tuple[RankedRow, ...]:
     """List the rows of `table` with their `words`; the first `n_whole` get all their cells.
 
-    `positions` are their places in the table that was scored, whose rows `id_column` names.
+    `positions` are the places of these rows in the scored table. `id_column` names rows.
     """
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
@@ -371,7 +371,8 @@ def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
 def _names(
     verdict: Verdict, table: Table, positions: IntArray, id_column: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield rank, row, line and id of each row of `table`; `positions` are those of its rows."""
+    """Yield rank, row, line and id of each row of `table`, from its positions in the scored table.
+    """
     ids = None if id_column is None else table.column(id_column)
     for place, position in enumerate(positions.tolist()):
         yield {
@@ -528,7 +529,7 @@ class OddCells:
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # A cell comes first if at most `rank_by_score` rows are expected to have such a cell.
+        # A cell comes first if no more rows are expected to have such a cell than the row's rank.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):

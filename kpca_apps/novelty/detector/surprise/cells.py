@@ -222,7 +222,7 @@ def usual_rows(
 
 
 def sums_of_lines(lines: FloatArray) -> FloatArray:
-    """Sum lines (k, n) to (n,), with the same bits for a row in any batch."""
+    """Sum k lines of n rows (k, n) to (n,); a row's sum has the same bits in any batch of rows."""
     # Numpy sums a single column in another order than columns side by side.
     sums: FloatArray = lines.sum(axis=0)
     return sums if lines.shape[1] > 1 else np.repeat(lines, 2, axis=1).sum(axis=0)[: len(sums)]

@@ -56,7 +56,7 @@ class TwoTails:
     def fit(
         cls, values: FloatArray, seen: BoolArray, *, of_logs: bool, alike: IntArray | None = None
     ) -> TwoTails:
-        """Learn from the cells of columns (v, n) that are `seen`; a column may have none.
+        """Learn from the `seen` cells of columns (v, n); a column may have no such cell.
 
         Columns that are `alike` have one distribution, learned from all their cells.
         """
