@@ -226,7 +226,7 @@ def marks_of(table: Table, name: str) -> Marks:
 
 
 def _records(table: Table) -> Iterator[dict[str, str | None]]:
-    """Yield the rows of a list of marks without empty fields; the default mark is "fine"."""
+    """Yield the filled fields of each row of a list of marks; the mark is "fine" by default."""
     names = {KEY: "key", "row": "row", "line": "line", "id": "id", "mark": "mark", "note": "note"}
     columns = {
         field: as_written(table.column(name).texts)

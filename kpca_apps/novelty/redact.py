@@ -184,8 +184,8 @@ def masked(
 ) -> dict[str, Any]:
     """Return the options of a command or call without hidden values.
 
-    Masked are the value of a hidden label, and a query if any column is hidden or the command is
-    sent to others. Without a result (of many tables), both are masked if anything is hidden.
+    The value of a hidden label is masked. A query is masked if any column is hidden or the command
+    is sent to others. Without a result (of many tables), both are masked if anything is hidden.
     """
     if result is None:
         hides_label = hides_any = bool(given.get("hide"))

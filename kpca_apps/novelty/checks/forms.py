@@ -32,7 +32,7 @@ WORD = 4.0  # least mean length of texts with placeholders; in shorter texts, "x
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
 )
-CLEARNESS = 3.0  # lower than for a number that lost its sign
+CLEARNESS = 3.0  # clearness of a text of odd form; below that of a number that lost its sign
 FORM, STAND_IN = "form", "placeholder"
 
 

@@ -327,7 +327,7 @@ class KnownNumbers:
 
     @classmethod
     def learn(cls, table: Table, spec: ColumnSpec) -> KnownNumbers | None:
-        """Learn from a column of numbers; ``None`` for other columns and running numbers."""
+        """Learn from a column of numbers; ``None`` for others, or if it rises or falls by row."""
         if not isinstance(spec.format, NumberFormat) or spec.has_levels or spec.runs_on:
             return None
         rule = NumberRule.fit(table.column(spec.name).read(spec.format).ordered, 1.0)

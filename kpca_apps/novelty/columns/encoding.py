@@ -377,7 +377,7 @@ class TableEncoder:
 
 _DAY = 86400.0  # seconds
 _PERIODS = (np.inf, 1.0, 1.0, 7.0, 7.0)  # period of each feature of a date, in days
-# A feature of dates is periodic only if the table spans this many periods.
+# A periodic feature of dates is used only if the table spans at least this many periods.
 SEEN_TWICE = 1.5
 _WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 

@@ -237,7 +237,7 @@ class ColumnKind:
     unit: float = 1.0  # factor from the first feature to the format's unit: 86,400 for days
     # Function that describes the features of a text in words; dropped features are NaN.
     describe: Callable[[FloatArray], str] | None = None
-    # Whether levels are two words for true and false, in any case, neither of which is rare.
+    # Whether levels are two words for true and false, in upper or lower case, neither of them rare.
     is_truth: bool = False
 
 

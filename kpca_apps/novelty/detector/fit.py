@@ -259,7 +259,7 @@ class _Fitting:
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
-            # Trim by a draft fitted to ordinary rows, without regard to rows known to be normal.
+            # Find dense rows by scales of rows without far values, not of rows known to be normal.
             sample, groups = source.sample[:], self.large_groups
             some = ordinary_rows(sample)
             views = self._fit_views(some[uniform_landmarks(len(some), DRAFT_ROWS, rng)])

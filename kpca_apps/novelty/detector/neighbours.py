@@ -190,9 +190,9 @@ class Surroundings:
         return found
 
     def _distances(self, row: FloatArray, of_levels: FloatArray, sets: IntArray) -> FloatArray:
-        """Return squared distances (e, s) of a row (d,) to s rows, leaving out each set (e, w).
+        """Return squared distances (e, s) of a row (d,) to s rows, without each of e group sets.
 
-        `of_levels` (l,) are its squared distances to the levels of groups of several columns.
+        `of_levels` (l,) are the row's squared distances to the levels of groups of several columns.
         """
         is_line = self._line_of >= 0
         parts = np.empty((len(is_line), len(self.everyone)))

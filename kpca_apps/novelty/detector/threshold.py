@@ -32,7 +32,7 @@ class Rule:
 
     @property
     def calibrated(self) -> bool:
-        """Whether the rule is a rate that clean rows calibrate, not a choice."""
+        """Whether clean rows calibrate the rule (a rate), rather than a user's share or count."""
         return self.name in ("alpha", "fdr")
 
     @property
@@ -41,7 +41,7 @@ class Rule:
         return (1.0 - BY_CELLS) * self.setting
 
     def count(self, n_rows: int) -> int:
-        """Return the number of rows of a table that a choice (share or count) flags."""
+        """Return the number of rows of a table that a user's share or count flags."""
         return int(self.setting) if self.name == "count" else top_count(n_rows, self.setting)
 
     def threshold(self, scores: FloatArray, calibration_scores: FloatArray | None = None) -> float:

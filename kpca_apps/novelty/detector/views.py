@@ -51,8 +51,8 @@ VARIANCE_ROWS = 10_000  # number of evenly drawn rows whose variance scales a vi
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
-# Number of order statistics stored per column, to rank new values: at most the first; with d
-# columns, at most the second / d^2, to take less memory than the rows; at least the third.
+# Of each of d columns, order statistics are stored to rank new values: at most MAX_RANK_KNOTS, and
+# at most RANK_KNOTS_OF_WIDE / d^2 to save memory, but at least LEAST_RANK_KNOTS.
 MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
 GROSS = 100.0  # number of robust standard deviations from the median beyond which a value is gross
 
@@ -294,7 +294,7 @@ class Features(NamedTuple):
 
 
 class ViewedRows:
-    """A `RowSource` of the views of rows: those of another source that are `in_use`, or all.
+    """A `RowSource` of views of the rows of another source: of all rows, or those `in_use`.
 
     `sample_index` are positions in the other source, which also counts the rows not in use.
     """

@@ -177,7 +177,7 @@ def _single(values: FloatArray) -> FloatArray:
 
 
 def _mixed(keys: HashArray) -> HashArray:
-    """Spread 64-bit numbers over the whole range, so that sums of them are comparable."""
+    """Spread 64-bit numbers over the whole range, so that only equal terms give equal sums."""
     return mixed(keys + np.uint64(0x9E3779B97F4A7C15))
 
 

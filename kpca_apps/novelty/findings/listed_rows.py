@@ -74,9 +74,10 @@ class JudgedRows:
 def judged_by(
     verdict: Verdict, table: Table, positions: IntArray
 ) -> Iterator[tuple[JudgedPiece, IntArray, IntArray, JudgedRows]]:
-    """Group the first rows of `table`, which are at `positions`, by the model that judges them.
+    """Group rows by the model that judges them.
 
-    Each group has its places among `positions`, and its positions among the model's rows.
+    The first rows of `table` are those at `positions` of the scored table. Each group comes with
+    the places of its rows among `positions`, and with their positions among the model's rows.
     """
     for piece in verdict.pieces:
         places, among = piece.places(positions)
@@ -133,8 +134,8 @@ def _differs(reason: Reason) -> bool:
 def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
     """Drop reasons whose cells read as expected; put reasons for missing values last.
 
-    Such reasons arise if a missing value was filled with another number than the expected one, or
-    if no replacement lowers the score of a row, so that its farthest column is the reason.
+    A cell may read as expected if it is missing and was filled with another number, or if no
+    replacement lowers the score of its row, so that the farthest column is the reason.
     """
     differing = [reason for reason in reasons if _differs(reason)]
     differing.sort(key=lambda reason: reason.seen == MISSING and not reason.together)
@@ -358,7 +359,7 @@ def list_rows(
 
 
 def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
-    """Return rows judged by the same model (some of them, if many) to compare rows with."""
+    """Return the rows with which hints compare: those the same model judges, or some of many."""
     if piece.model.is_whole:
         return verdict.rows
     judged = piece.positions
@@ -447,7 +448,7 @@ INSTEAD = {
 class OddCells:
     """The odd cells of a table, and their suggested values.
 
-    `rank_by_score` is the rank by score of the rows with such cells, out of `n_rows`;
+    `rank_by_score` has the ranks by score, among `n_rows` rows, of the rows with odd cells.
     `part_of_relations` is the part of a row's score that comes from relations between its cells.
     """
 
@@ -550,7 +551,7 @@ class OddCells:
         return (*first, *corrected, *last)
 
     def hints(self, row: int, others: Sequence[str] = ()) -> tuple[str, ...]:
-        """Explain why a row's cells are odd; skip cells odd by themselves that a hint mentions."""
+        """Say why a row's cells are odd, beside the hints `others`; omit what a hint says."""
         cells = self.of_row.get(row, ())
         names = [quoted(cell.column) for cell in cells]
         says = [f"{name}: {cell.sentence}" for name, cell in zip(names, cells, strict=True)]

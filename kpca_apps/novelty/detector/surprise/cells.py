@@ -31,7 +31,7 @@ LEARNED, USUAL = 0.95, 0.75
 # Weight of a level's overall share in its predicted probability, so that no level is impossible.
 PRIOR = 0.05
 SMALLEST_PROBABILITY = 1e-9
-# To compare predictions: least and largest number of rows, and largest number of cells.
+# Limits of the rows on which predictions are compared: least and largest number, and most cells.
 COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 
