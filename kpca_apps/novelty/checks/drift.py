@@ -118,7 +118,6 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
         shares = table / table.sum(axis=1, keepdims=True)
         size = 0.5 * float(np.abs(shares[1] - shares[0]).sum())
         moved = MovedColumn(new.name, "levels", size, _level_words(old, new))
-        # Merge levels that are too rare for the test.
         rare = table.sum(axis=0) * (table.sum(axis=1).min() / table.sum()) < EXPECTED
         merged = np.hstack([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)])
         changes.append((_chi_squared(merged), LEAST_DISTANCE, moved))

@@ -342,9 +342,10 @@ class KnownNumbers:
         return cls(tuple(ends), rule.sign, rule.middle, rule.whole)
 
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
-        """Add the reference's limits and sign to the rule of a column (n,), where it has none.
+        """Add the reference's limits to the rule of a column with values (n,) that lacks limits.
 
-        A limit that many cells exceed is not added: the column has drifted.
+        A limit that many cells exceed is not added: the column has drifted. A column of few cells
+        also takes the reference's sign, range and whether numbers are integers.
         """
         few, sides = most_beyond(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:

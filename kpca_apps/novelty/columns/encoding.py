@@ -191,7 +191,7 @@ class LevelCoder:
     spec: ColumnSpec
     levels: tuple[str, ...]  # "other" and, if has_missing, "missing" follow these
     has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
-    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # of a set indicator: sqrt(d2 / 2)
+    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # an indicator, if set: sqrt(d2 / 2)
     spellings: tuple[str, ...]  # most frequent spelling of each level; `levels` may be lower case
 
     features: ClassVar[tuple[int, ...]] = ()  # none to be standardised

@@ -188,10 +188,7 @@ class Detector(Uncached):
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Score rows (r, d) whose positions in the training table are `own`, -1 for new rows.
-
-        A row that is a landmark is scored by the other landmarks.
-        """
+        """Score rows at training positions `own` (-1: new rows); landmarks without themselves."""
         scores = self.scores(X, n_jobs=n_jobs)
         is_landmark = np.isin(own, self.landmarks)
         if self.ridge is not None and is_landmark.any():

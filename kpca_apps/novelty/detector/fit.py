@@ -259,7 +259,7 @@ class _Fitting:
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
-            # Find dense rows by scales of rows without far values, not of rows known to be normal.
+            # To find the dense rows, scale columns by rows without gross values.
             sample, groups = source.sample[:], self.large_groups
             some = ordinary_rows(sample)
             views = self._fit_views(some[uniform_landmarks(len(some), DRAFT_ROWS, rng)])
@@ -349,7 +349,7 @@ class _Fitting:
             whitened((z - tikhonov.mean).astype(errors.precision)),
         )
         of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
-        # Landmarks that equal another row are excepted: that row would take their place.
+        # Only landmarks that equal no other row get such scores: that row would take their place.
         single = _occur_once(rows.sample.rows, landmarks)
         all_positions, positions = positions, positions[single]
         of_landmarks = of_landmarks[single]
@@ -393,7 +393,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # A landmark's own residual is mere jitter: use the part of it outside the other landmarks.
+        # A landmark's own residual is mere jitter: use the part of the row that others miss.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))

@@ -43,8 +43,8 @@ def nearest_without(
             for w in range(sets.shape[2]):
                 if sets[i, e, w] >= 0:
                     left_out[sets[i, e, w]] = True
-        # Number the groups that occur in any set (`members`). Distances over all other groups, over
-        # the members before each member, and over the members from it on are summed once per row.
+        # Number the groups that occur in any set (`members`). Sum once for each row: all other
+        # groups, the members before each member, and each member with those behind it.
         m = 0
         for g in range(n_groups):
             place[g] = m

@@ -47,7 +47,7 @@ class NeighbourRows:
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
-    """Return the positions of rows without the `n_novel` highest scores, or of a rare kind.
+    """Return positions of rows; leave out the `n_novel` highest scores, unless of a rare kind.
 
     A high-scoring row is of a rare kind if most of its 10 nearest rows score high and are not much
     farther away than usual. Only rows of that kind show its usual values.
@@ -116,7 +116,7 @@ class Expected:
 class Surroundings:
     """Search for the reference rows nearest to given rows, with any groups of columns left out.
 
-    To a distance, each column adds at most `most` standard deviations.
+    Each column adds at most `most` standard deviations to a distance.
     """
 
     def __init__(
@@ -203,8 +203,8 @@ class Surroundings:
         is_left_out = np.zeros((len(sets), len(parts)), dtype=bool)
         of_set, at = np.nonzero(sets >= 0)
         is_left_out[of_set, sets[of_set, at]] = True
-        # Groups that occur in any set are members. Distances over all other groups, over the
-        # members before each member, and over the members from it on are summed once.
+        # Groups that occur in any set are members. Sum once: all other groups, the members before
+        # each member, and each member with those behind it.
         is_member = is_left_out.any(axis=0)
         members, is_left_out = parts[is_member], is_left_out[:, is_member]
         base = parts[~is_member].sum(axis=0)

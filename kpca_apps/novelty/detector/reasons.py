@@ -314,10 +314,7 @@ class Attribution:
         ]
 
     def _farthest(self, i: int, expected: Expected, is_odd: bool) -> tuple[ColumnDrop, ...]:
-        """Report the column group farthest from its expected value, first that of the neighbours.
-
-        If an odd row equals its neighbours, its values are compared with those of all rows.
-        """
+        """Report the group farthest from the value that neighbours, or else all rows, suggest."""
         a = self._n_tried
         far = i * a + int(expected.distances[i * a : (i + 1) * a].argmax())
         if is_odd and expected.distances[far] <= 0.0:

@@ -372,8 +372,7 @@ def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
 def _names(
     verdict: Verdict, table: Table, positions: IntArray, id_column: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield rank, row, line and id of each row of `table`, from its positions in the scored table.
-    """
+    """Yield rank, row, line and id of each row of `table`, at `positions` of the scored table."""
     ids = None if id_column is None else table.column(id_column)
     for place, position in enumerate(positions.tolist()):
         yield {

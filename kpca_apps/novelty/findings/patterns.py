@@ -55,7 +55,7 @@ CLAUSES = {
 
 
 def kinds_of_evidence(evidence: pl.DataFrame, names: Sequence[str]) -> tuple[Pattern, ...]:
-    """Group rows by the strongest evidence against their cells; the strongest evidence comes first.
+    """Group rows by the strongest evidence against their cells, the strongest first.
 
     Rows of a group break the same rule in the same columns, or are odd in the same columns and of
     the same kind. `names` are all columns in order.

@@ -162,8 +162,7 @@ class CellModel(Uncached):
         v, n = errors.shape
         if not (v or self.states):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((0, n)))
-        # Surprises of each number given the other columns, of each number alone, and of each set of
-        # indicators that exclude each other.
+        # Surprises of each number given the other columns, of each number alone, of each level.
         cells = np.empty((2 * v + len(self.states), n))
         cells[:v] = self.given_others(errors)
         cells[v : 2 * v] = self.alone(rows.value)

@@ -135,9 +135,9 @@ class TwoTails:
 class UpperTail:
     """Minus the logarithm of the share of rows that score at least as high.
 
-    The share is counted up to the highest score and falls exponentially beyond. Where an
-    exponential tail through two quantiles gives more than the count, it replaces the count: a score
-    far beyond all others is rarer than one in n.
+    The share is counted up to the highest score and falls exponentially beyond. Where a tail
+    through two quantiles gives a lower share, it replaces the count: a score far out is rarer than
+    one in n.
     """
 
     # Increasing scores, and -log of the share of rows counted at each; linear in between.
