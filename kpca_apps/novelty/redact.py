@@ -164,7 +164,7 @@ def redact(result: ScreeningResult, hidden: Collection[str]) -> ScreeningResult:
                 near=tuple(_repeated(one, hidden) for one in repeats.near),
             ),
             moved=tuple(
-                # Counts of missing cells are no values.
+                # Counts of missing cells reveal no value.
                 one if one.what == "missing" else changed
                 for one, changed in zip(
                     findings.moved, _without(findings.moved, hidden), strict=True

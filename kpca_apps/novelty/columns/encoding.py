@@ -189,9 +189,10 @@ class LevelCoder:
     """
 
     spec: ColumnSpec
-    levels: tuple[str, ...]  # "other" and, if has_missing, "missing" follow these
+    levels: tuple[str, ...]  # then come an indicator of "other" and, if has_missing, of "missing"
     has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
-    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # an indicator, if set: sqrt(d2 / 2)
+    # Value of an indicator that is set: sqrt(d2 / 2).
+    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]
     spellings: tuple[str, ...]  # most frequent spelling of each level; `levels` may be lower case
 
     features: ClassVar[tuple[int, ...]] = ()  # none to be standardised

@@ -91,10 +91,10 @@ class ColumnOptions:
     hide: tuple[str, ...] = ()  # columns used, but without values in the report
     # Whether the day precedes the month if a column's cells leave that open.
     dayfirst: bool | None = None
-    by: tuple[str, ...] = ()  # columns whose equal texts form the groups in which rows are judged
+    by: tuple[str, ...] = ()  # rows are judged within groups of equal texts in these columns
 
 
-BY = "rows are judged by its groups"  # reason why a column has categories
+BY = "rows are judged by its groups"  # reason why a column is categorical
 UNKNOWN = "not in the reference"  # reason why a column is not scored
 
 

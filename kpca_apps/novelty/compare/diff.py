@@ -125,7 +125,7 @@ def diff_runs(
 
 
 def _read(folder: Path) -> _Run:
-    """Read the folder of a finished run; InputError for another folder."""
+    """Read the folder of a run; InputError if it is not the folder of a finished run."""
     label, path = one_line(str(folder), 200), folder / "result.json"
     again = "screen the table again."
     if not folder.is_dir():

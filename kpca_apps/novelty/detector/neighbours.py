@@ -22,7 +22,7 @@ MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times f
 # Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
 FEW_ROWS = 1_000  # up to this many reference rows, importing numba takes longer than numpy needs
-# Codes in place of a group: padding; search for rows that agree in most groups; no set.
+# Codes instead of a set's group numbers: padding, find rows that agree in most groups, find none.
 NONE, AGREEING, NO_SET = -1, -2, -3
 # In the search for rows that agree in most groups, a group counts at most one standard deviation.
 MOST_APART = 1.0

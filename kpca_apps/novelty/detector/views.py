@@ -380,7 +380,7 @@ class ColumnScales(Uncached):
 
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
-        """Learn from the training subset (r, d); learn columns constant there from all rows."""
+        """Learn from the training subset (r, d), or from all rows if a column is constant there."""
         most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
         scales, bent = _scales(used, size)

@@ -313,7 +313,7 @@ class HintFinder:
                 if repairs:
                     words = ", or ".join(repairs.values())
                     found.append(f"{quoted(column.name)} fits if {words}.")
-                # If a row is larger in every column, no single cell is wrong.
+                # If all numbers of a row are larger than its neighbours', no single cell is wrong.
                 apart = column.times_usual(value, expected) > TIMES_FARTHEST * next_to_most
                 if apart and column.is_alone(value, expected):
                     meant_here = next(iter(repairs)) if len(repairs) == 1 else None
