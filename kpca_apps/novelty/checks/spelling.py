@@ -57,7 +57,7 @@ class SpellingRule:
 
     rare: float  # number of cells above which a level is not misspelt
     counts: Mapping[str, int]  # number of cells of each level that occurs more than once
-    nearby: Mapping[str, Sequence[str]]  # common levels by their texts with one letter deleted
+    nearby: Mapping[str, Sequence[str]]  # common levels by text, with no or one letter deleted
     folded: Mapping[str, str]  # the most frequent level by its `folded` text
     codes: Mapping[str, str]  # the most frequent code by its `code_key`
 

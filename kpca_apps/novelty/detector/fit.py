@@ -470,7 +470,7 @@ class _Fitting:
     ) -> NoveltyScores:
         """Return the scoring function of a Tikhonov filter, in float32 if accurate enough."""
         lengths = tikhonov.basis.kernel.diagonal(drawn.probe)
-        # Treat every second probed row as a training row.
+        # To compare precisions, treat every second probed row as a training row.
         used = np.arange(len(lengths)) % 2 == 0
 
         def scores(precision: Resolved) -> FloatArray:

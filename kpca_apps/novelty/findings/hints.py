@@ -53,8 +53,8 @@ FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 CLEAR_FITTING_SHARE = 0.95
 # Units have similar factors: try them only if most rows are within a tenth of the expected value.
 CLOSE_FOR_UNITS = 0.1
-# Compare a column in logarithms if this share of its values is positive, unless the logarithms
-# reach this many times as far down as up, as temperatures near 0 do. For log-normal columns the
+# Compare a column in logarithms if POSITIVE_SHARE of its values are above 0, unless the logarithms
+# reach TIMES_LONGER times as far down as up, as temperatures near 0 do. For log-normal columns this
 # ratio is 1, for normal columns with a mean of 4 standard deviations 1.6.
 POSITIVE_SHARE, TIMES_LONGER = 0.99, 1.4
 MAX_ALTERNATIVES = 2
@@ -93,7 +93,7 @@ LONG_WORD = 4
 
 
 class _Column:
-    """A column of numbers, with the distances of the model's own rows to their expected values."""
+    """A column of numbers, and how far rows of the model are from their expected values in it."""
 
     fitting: float  # FITTING_SHARE quantile of the distances of these rows
     clear_fitting: float  # CLEAR_FITTING_SHARE quantile of the distances
