@@ -41,7 +41,7 @@ Kind = Literal["wrong", "fine", "known"]
 KEY = "row_key"  # column of keys in a list of marks
 LARGEST = 64_000_000  # largest size of a page or a list, in bytes
 MOST_MARKS = 100_000
-_HEAD = 4096  # number of first bytes that show whether a file in a store is a page
+_HEAD = 4096  # number of first bytes that show whether a remote file is a page
 _LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
 _SIGN = b'<script type="application/json" id="marks">'  # text before the marks in a page
 _SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'

@@ -244,7 +244,7 @@ class HintFinder:
     def _middle(
         self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
     ) -> FloatArray:
-        """Return medians (r, c): of column j, over rows nearest to row i but for `sets[i, j]`."""
+        """Return medians (r, c) of column j over rows nearest to row i, without `sets[i, j]`."""
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
         # Sorting is several times as fast as np.median for few numbers.
