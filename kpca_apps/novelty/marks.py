@@ -241,7 +241,7 @@ def _records(table: Table) -> Iterator[dict[str, str | None]]:
 def find_marked(
     marks: Marks, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
 ) -> Accepted:
-    """Find the marked rows; InputError if keys were made from columns other than those shown."""
+    """Find the marked rows; InputError if keys cover other columns than those now visible."""
     columns = _columns_of(marks, table, hidden)
     wanted = np.array([int(mark.key[-16:], 16) for mark in marks.marks], dtype=np.uint64)
     match = partial(_matches, columns=columns, wanted=np.unique(wanted), hidden=hidden)

@@ -321,7 +321,7 @@ class CellFaults:
 
 
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
-    """Return a note on unreadable cells; InputError if several, and over half of the filled."""
+    """Return a note on unreadable cells; InputError if they are several and most filled cells."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
     # Say "possible date", since an impossible date still looks like a date.
     noun = noun if noun == "number" else f"possible {noun}"

@@ -30,7 +30,7 @@ _SWEEPS = 2
 # Rank of a low-rank precision; largest number of columns for a full matrix (2 MB).
 _MOST_RANKS, _MOST_IN_FULL = 128, 512
 _FLOOR = 1e-3  # least eigenvalue: a covariance matrix from pairwise observed rows may be indefinite
-_MATRICES = 4  # number of matrices as large as the precision in memory at once
+_MATRICES = 4  # number of matrices of the precision's size that are in memory at once
 _BLOCK = 4_000_000  # number of numbers in a block of linear systems (32 MB)
 
 

@@ -120,9 +120,9 @@ def fit_detector(
 
     Rows of `large_groups` are too many to be odd, although they lie apart: they are training rows
     like others, and are ranked within their group. `surprise` (n,) is evidence from relations
-    between columns, -log of a p-value, to add to the scores. Rows known to be `wrong` (n,),
-    together with normal ones, weight the parts of the score; `unsampled` holds the marked rows
-    outside the source's sample.
+    between columns, -log of a p-value, to add to the scores. Rows known to be `wrong` (n,) and
+    normal rows show in which columns odd cells are wrong; `unsampled` holds the marked rows outside
+    the source's sample.
     """
     rng = seeded_generator(random_state)
     _check(source.sample, parameters, kernel)
@@ -393,7 +393,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # A landmark's own residual is mere jitter: use the part of the row that others miss.
+        # A landmark's own residual is mere jitter: use what the other landmarks miss of the row.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))

@@ -67,7 +67,7 @@ class Attribution:
     # ``score(candidates (c, d), row (c,))``: scores of changed copies of rows of X, where `row` is
     # the position of each original.
     score: Callable[[FloatArray, IntArray], FloatArray]
-    around: Surroundings  # finds expected values for groups of columns together
+    around: Surroundings  # finds the rows nearest to a row, and expected values
     own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
     typical: float = 0.0  # score of a typical row: only the excess over it is explained
     least: float = 0.0  # least share of a reason, except for the first

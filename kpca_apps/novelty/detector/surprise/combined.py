@@ -121,7 +121,7 @@ class CombinedScore:
 
         def tails(scores: FloatArray, *, ends: bool = False) -> tuple[UpperTail, ...]:
             of_groups = (scores[place == group] for group in range(len(large_groups) + 1))
-            # A group may have no rows in the sample.
+            # A group without rows in the sample gets the tail of all rows.
             return tuple(UpperTail.fit(of if len(of) else scores, ends=ends) for of in of_groups)
 
         model = cls(
