@@ -27,7 +27,7 @@ class Evidence(NamedTuple):
     support: int  # number of rows from which the expected value was learned
     sentence: str  # why the cell is odd
     given: tuple[str, ...] = ()  # other columns that contradict the cell
-    others: tuple[str, ...] = ()  # those of `given` that may be wrong instead
+    others: tuple[str, ...] = ()  # columns of `given` whose cells may be wrong instead of this one
     rule: str = ""  # broken rule, in plain English
 
 

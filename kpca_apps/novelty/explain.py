@@ -42,7 +42,7 @@ def explain_row(
 ) -> tuple[RankedRow, ScreeningResult]:
     """Return a row with its rank and all its reasons, and the result for the whole table.
 
-    `row` is its text in the column that identifies rows (`naming_column`), else its number from 1,
+    `row` is the row's text in the column that identifies rows (`naming_column`), its number from 1,
     or the line of the file on which it starts. Unless `by_hidden`, hidden columns are not searched:
     a match would reveal a value.
     """

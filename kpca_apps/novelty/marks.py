@@ -41,7 +41,7 @@ Kind = Literal["wrong", "fine", "known"]
 KEY = "row_key"  # column of keys in a list of marks
 LARGEST = 64_000_000  # largest size of a page or a list, in bytes
 MOST_MARKS = 100_000
-_HEAD = 4096  # number of first bytes that show whether a file in a store is a page
+_HEAD = 4096  # number of first bytes that show whether a remote file is a page
 _LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
 _SIGN = b'<script type="application/json" id="marks">'  # text before the marks in a page
 _SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'
@@ -226,7 +226,7 @@ def marks_of(table: Table, name: str) -> Marks:
 
 
 def _records(table: Table) -> Iterator[dict[str, str | None]]:
-    """Yield the rows of a list of marks without empty fields; the default mark is "fine"."""
+    """Yield the filled fields of each row of a list of marks; the mark is "fine" by default."""
     names = {KEY: "key", "row": "row", "line": "line", "id": "id", "mark": "mark", "note": "note"}
     columns = {
         field: as_written(table.column(name).texts)
@@ -241,7 +241,7 @@ def _records(table: Table) -> Iterator[dict[str, str | None]]:
 def find_marked(
     marks: Marks, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
 ) -> Accepted:
-    """Find the marked rows; InputError if keys were made from columns other than those shown."""
+    """Find the marked rows; InputError if keys cover other columns than those now visible."""
     columns = _columns_of(marks, table, hidden)
     wanted = np.array([int(mark.key[-16:], 16) for mark in marks.marks], dtype=np.uint64)
     match = partial(_matches, columns=columns, wanted=np.unique(wanted), hidden=hidden)

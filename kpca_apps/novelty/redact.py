@@ -164,7 +164,7 @@ def redact(result: ScreeningResult, hidden: Collection[str]) -> ScreeningResult:
                 near=tuple(_repeated(one, hidden) for one in repeats.near),
             ),
             moved=tuple(
-                # Counts of missing cells are no values.
+                # Counts of missing cells reveal no value.
                 one if one.what == "missing" else changed
                 for one, changed in zip(
                     findings.moved, _without(findings.moved, hidden), strict=True
@@ -184,8 +184,8 @@ def masked(
 ) -> dict[str, Any]:
     """Return the options of a command or call without hidden values.
 
-    Masked are the value of a hidden label, and a query if any column is hidden or the command is
-    sent to others. Without a result (of many tables), both are masked if anything is hidden.
+    The value of a hidden label is masked. A query is masked if any column is hidden or the command
+    is sent to others. Without a result (of many tables), both are masked if anything is hidden.
     """
     if result is None:
         hides_label = hides_any = bool(given.get("hide"))
@@ -251,7 +251,7 @@ def _is_about(hint: str, columns: Collection[str]) -> bool:
 def _flagged(
     row: FlaggedRow, hidden: Collection[str], has_id: bool, hint: str | None
 ) -> FlaggedRow:
-    """Mask the values of a flagged row; `hint` replaces its own unless None."""
+    """Mask the values of a flagged row; `hint`, unless None, replaces the row's hint."""
     if hint is None:
         is_kept = {*row.columns}.isdisjoint(hidden) and not _is_about(row.hint, hidden)
         hint = row.hint if is_kept else ""

@@ -20,10 +20,10 @@ from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Largest share of codes with a rare length. Such codes are reported, because one wrong code in ten
-# has a valid check digit by chance. IBANs are exempt: their length depends on the country.
+# Largest share of codes with a rare length. A code of such a length is wrong even if valid, as one
+# wrong code in ten is valid by chance. IBANs are exempt: their length depends on the country.
 RARE_LENGTH = 0.005
-ODD_CODE, CLEARNESS = "code", 6.0  # the clearness of an unreadable number
+ODD_CODE, CLEARNESS = "code", 6.0  # a wrong code is as clear an error as an unreadable number
 AS_FLOAT = r"^[0-9](?:[.,][0-9]+)?[eE]\+?[0-9]+$"
 
 

@@ -95,7 +95,7 @@ def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> 
 
 
 def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float, MovedColumn]]:
-    """Return the p-value, least size to report and description of each change in a column."""
+    """Return p-value, least reported size and description of each change between two columns."""
     if min(old.n_cells, new.n_cells) < MIN_CELLS:
         return []
     changes = []
@@ -118,7 +118,6 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
         shares = table / table.sum(axis=1, keepdims=True)
         size = 0.5 * float(np.abs(shares[1] - shares[0]).sum())
         moved = MovedColumn(new.name, "levels", size, _level_words(old, new))
-        # Merge levels that are too rare for the test.
         rare = table.sum(axis=0) * (table.sum(axis=1).min() / table.sum()) < EXPECTED
         merged = np.hstack([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)])
         changes.append((_chi_squared(merged), LEAST_DISTANCE, moved))

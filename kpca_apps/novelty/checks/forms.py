@@ -25,14 +25,14 @@ from kpca_apps.tables.values import DIGIT, LETTER, Column, shapes_of
 
 RARE = 300  # at most one cell in this many may be odd; columns with fewer cells are not checked
 N_SAMPLED = 100  # number of distinct texts whose punctuation is tested
-ALL = 0.98  # least share of cells with digits for which shapes are tested
+ALL = 0.98  # shapes are tested if at least this share of the cells contains digits
 USUAL = 0.02  # a shape is usual if at least this share of the cells has it
 WORD = 4.0  # least mean length of texts with placeholders; in shorter texts, "x" is a code
 # Texts typed for "not known yet" that are not read as missing values.
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
 )
-CLEARNESS = 3.0  # lower than for a number that lost its sign
+CLEARNESS = 3.0  # clearness of a text of odd form; below that of a number that lost its sign
 FORM, STAND_IN = "form", "placeholder"
 
 

@@ -54,7 +54,7 @@ CODES = frozenset(
 # Negative codes of two or more digits have no other meaning.
 SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
-# Least distance of a code in SURE_CODES below other negative numbers, in ranges of the others.
+# A code in SURE_CODES lies below other numbers by more than this many times their range.
 CODE_WIDTHS = 3.0
 # Largest number, or share if that is more, of cells beyond a limit: more would be normal values.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
@@ -62,10 +62,11 @@ MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
 SMALLEST_COUNT = 5  # in a column of counts, 0 is ordinary if the smallest count is below this
-# A column of few distinct values has a limit if it has MIN_FEW cells: WIDTHS times the range of
-# the repeated values beyond this range.
+# In a column of few distinct values and at least MIN_FEW cells, the limit lies beyond the range of
+# the repeated values, by WIDTHS times this range.
 MIN_FEW, WIDTHS = 100, 2.0
-# Least gap between logarithms, half a decimal place: near their start, tails are heavier.
+# Least gap between the logarithms of ordinary and odd values, half a decimal place: near its start,
+# a tail is heavier than fitted.
 SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
@@ -90,7 +91,7 @@ class Side:
 
     turn: int  # 1: upper end; -1: lower end, where values are compared with opposite signs
     logs: bool  # whether logarithms of positive values are compared
-    ordinary: float  # farthest ordinary value
+    ordinary: float  # farthest ordinary value, transformed by `turned`
     limit: float  # largest value that is not odd, transformed by `turned`
     tail: Tail | None  # None if the column has few distinct values
     of_reference: bool = False  # whether this side was learned from a reference
@@ -318,14 +319,15 @@ _Bounded = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 class KnownNumbers:
     """What a reference shows about a column of numbers."""
 
-    ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]  # (turn, ordinary, limit) of sides
+    # (turn, ordinary, limit) of the upper and of the lower end, as in `Side`, but not transformed.
+    ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]
     sign: SignRule | None
     middle: tuple[_Bounded, _Bounded]
     whole: bool
 
     @classmethod
     def learn(cls, table: Table, spec: ColumnSpec) -> KnownNumbers | None:
-        """Learn from a column of numbers; ``None`` for other columns and running numbers."""
+        """Learn from a column of numbers; ``None`` for others, or if it rises or falls by row."""
         if not isinstance(spec.format, NumberFormat) or spec.has_levels or spec.runs_on:
             return None
         rule = NumberRule.fit(table.column(spec.name).read(spec.format).ordered, 1.0)
@@ -340,9 +342,10 @@ class KnownNumbers:
         return cls(tuple(ends), rule.sign, rule.middle, rule.whole)
 
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
-        """Add what only the reference shows to the rule of a column with values (n,).
+        """Add the reference's limits to the rule of a column with values (n,) that lacks limits.
 
-        A limit that many cells exceed is dropped: the column has drifted.
+        A limit that many cells exceed is not added: the column has drifted. A column of few cells
+        also takes the reference's sign, range and whether numbers are integers.
         """
         few, sides = most_beyond(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:

@@ -114,10 +114,10 @@ def table_of_evidence(
 ) -> tuple[pl.DataFrame, int]:
     """Return the evidence against cells as findings, strongest first, and the number of odd cells.
 
-    `columns` holds spec, checks and notation of each checked column; the table has `n_rows`. A text
-    that replaces several numbers ("n.b.") or partial dates ("XX/05/2024") in several cells stand
-    for missing values. Equal odd cells of a column are one finding with all their rows, whose
-    `n_cells` includes cells that are not listed.
+    `columns` holds spec, checks and notation of each checked column. Cells count as missing, not as
+    odd, if several hold the same text instead of a number ("n.b."), or if several hold partial
+    dates ("XX/05/2024"). Equal odd cells of a column are one finding, whose `n_cells` includes
+    cells that are not listed.
     """
     if not (len(faults.odd) or len(faults.contradicted)):
         return in_findings(faults.contradicted.with_columns(n_cells=pl.lit(1, pl.Int64))), 0
@@ -132,7 +132,7 @@ def table_of_evidence(
     by = ["clearness", pl.col("row").list.first()]
     found = faults.odd.filter(~is_token).sort(by, descending=[True, False], maintain_order=True)
     # Clearness is -log10 of the number of such values expected in a column. The p-value of a cell
-    # is that number, divided by the rows and multiplied by the columns checked.
+    # is that number, divided by the number of rows, times the number of columns checked.
     looks = np.log(max(len(columns), 1) / max(n_rows, 1))
     lines = list[tuple[Any, ...]]()
     for of in _clearest(found, MAX_EVIDENCE, pl.lit(0)).iter_rows(named=True):
@@ -321,7 +321,7 @@ class CellFaults:
 
 
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
-    """Return a note on the unreadable cells of a column; InputError if most of several are."""
+    """Return a note on unreadable cells; InputError if they are several and most filled cells."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
     # Say "possible date", since an impossible date still looks like a date.
     noun = noun if noun == "number" else f"possible {noun}"

@@ -1,9 +1,9 @@
 """Find rare levels of a category that are misspellings of a common level.
 
 A misspelling is one edit away (a letter deleted, inserted or replaced, or two adjacent letters
-exchanged), or differs in case and spaces only. Ignored are edits of digits, edits of short words,
-and all edits if the common levels differ by one edit (A1, A2). In codes, letters typed for similar
-digits, lost leading zeros and a lost decimal point are misspellings.
+exchanged), or differs in case and spaces only. Edits of digits and of short words do not count, and
+no edit counts if many common levels are one edit apart (A1, A2). In codes, letters typed for
+similar digits, lost leading zeros and a lost decimal point are misspellings.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SpellingRule:
 
     rare: float  # number of cells above which a level is not misspelt
     counts: Mapping[str, int]  # number of cells of each level that occurs more than once
-    nearby: Mapping[str, Sequence[str]]  # common levels by their texts with one letter deleted
+    nearby: Mapping[str, Sequence[str]]  # common levels by text, with no or one letter deleted
     folded: Mapping[str, str]  # the most frequent level by its `folded` text
     codes: Mapping[str, str]  # the most frequent code by its `code_key`
 
@@ -131,7 +131,7 @@ class SpellingRule:
 
 
 def _is_typing_error(level: str, common: str) -> bool:
-    """Return whether the edit changes no digit, inner capital or question mark."""
+    """Return whether the two levels differ by no digit, inner capital or question mark."""
     start, ours, theirs = difference(level, common)
     for text, edited in ((level, ours), (common, theirs)):
         inside = start > 0 and not text.isupper()

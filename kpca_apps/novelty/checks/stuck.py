@@ -24,7 +24,7 @@ MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
 # Weight of the prior: four imagined runs, of which one goes on after its second reading.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # between a lost sign and a code for a missing value (`number_rules`)
+CLEARNESS = 5.0  # above that of a lost sign, below that of a code for a missing value
 
 
 def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
@@ -73,8 +73,8 @@ class StuckRule:
 
     def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
         """Learn from the runs in n rows: their increasing lengths, and the reading of each run."""
-        # Runs that together fill MOST_STUCK of the rows, or return to a level (as on weekends), are
-        # ordinary.
+        # The longest runs may be odd while they fill at most MOST_STUCK of the rows and no two of
+        # them have the same reading (as closed shops have every weekend).
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
         firsts = np.unique(levels[::-1][:MOST_RUNS], return_index=True)[1]
         n_new = int((np.sort(firsts) == np.arange(len(firsts))).sum())
@@ -90,7 +90,7 @@ class StuckRule:
         return replace(self, usual=usual, least=least)
 
     def runs(self, values: FloatArray) -> tuple[IntArray, IntArray]:
-        """Return the starts and the lengths of runs of at least two equal readings."""
+        """Return starts and lengths of runs of equal readings between `low` and `high`."""
         starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))[: len(values)]
         lengths = np.diff(np.append(starts, len(values)))
         kept = (lengths > 1) & (values[starts] > self.low) & (values[starts] < self.high)
@@ -121,6 +121,6 @@ class StuckRule:
 def _chance(others: IntArray, length: int) -> float:
     """Return the expected number of runs at least this long, estimated from the other runs."""
     n_longer = float(np.sum(others - 2))
-    # A run of length m continues m - 2 times and ends once.
+    # After its first two readings, a run of length m continues m - 2 times and ends once.
     p_continues = (n_longer + 1.0) / (n_longer + len(others) + PRIOR_RUNS)
     return (len(others) + 1.0) * p_continues ** (length - 2)

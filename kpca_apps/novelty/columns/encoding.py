@@ -23,7 +23,7 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
-# Text of an expected level that has no indicator of its own.
+# Words for an expected level that is too rare for an indicator of its own.
 RARER = "a rarer value"
 _MAX_LEVELS = 50
 _LARGEST_STEP = 1e300
@@ -42,7 +42,7 @@ class ValueCoder:
     features: tuple[int, ...]  # indices of the used features, among all of the column's kind
     gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
-    repeats: bool = False  # whether only periodic features are kept
+    repeats: bool = False  # whether only the features of time of day and weekday are used
     # All values of the column if it has few distinct numbers; else empty.
     steps: tuple[Annotated[float, Meta(ge=-_LARGEST_STEP, le=_LARGEST_STEP)], ...] = ()
 
@@ -189,9 +189,10 @@ class LevelCoder:
     """
 
     spec: ColumnSpec
-    levels: tuple[str, ...]  # "other" and, if has_missing, "missing" follow these
+    levels: tuple[str, ...]  # then come an indicator of "other" and, if has_missing, of "missing"
     has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
-    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # value of an indicator: sqrt(d2 / 2)
+    # Value of an indicator that is set: sqrt(d2 / 2).
+    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]
     spellings: tuple[str, ...]  # most frequent spelling of each level; `levels` may be lower case
 
     features: ClassVar[tuple[int, ...]] = ()  # none to be standardised
@@ -377,7 +378,7 @@ class TableEncoder:
 
 _DAY = 86400.0  # seconds
 _PERIODS = (np.inf, 1.0, 1.0, 7.0, 7.0)  # period of each feature of a date, in days
-# A feature of dates is periodic only if the table spans this many periods.
+# A periodic feature of dates is used only if the table spans at least this many periods.
 SEEN_TWICE = 1.5
 _WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 

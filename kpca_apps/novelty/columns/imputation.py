@@ -22,15 +22,15 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 _CLIP = 4.0  # limits the influence of outliers on filled values
-# A column's range leaves out 1 of 200 values at each end, and at least 1 if it has 20 values.
+# To find a column's range, 1 of 200 values is left out at each end, at least 1 from 20 values on.
 _CUT, _FEWEST_TO_CUT = 200, 20
 _EXTREME = 10.0
 _SHRINK = 0.05
 _SWEEPS = 2
 # Rank of a low-rank precision; largest number of columns for a full matrix (2 MB).
 _MOST_RANKS, _MOST_IN_FULL = 128, 512
-_FLOOR = 1e-3  # least eigenvalue: covariances of observed pairs may be indefinite
-_MATRICES = 4  # number of matrices as large as the precision in memory at once
+_FLOOR = 1e-3  # least eigenvalue: a covariance matrix from pairwise observed rows may be indefinite
+_MATRICES = 4  # number of matrices of the precision's size that are in memory at once
 _BLOCK = 4_000_000  # number of numbers in a block of linear systems (32 MB)
 
 
@@ -53,9 +53,10 @@ class LowRankPrecision:
         np.linalg.cholesky(np.eye(len(self.factor)) / self.rest - self.factor @ self.factor.T)
 
     def missing(self, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
-        """Return the means (k, m) of missing cells: columns `where` (k, m), 0 in `filled` (k, d).
+        """Return the conditional means (k, m) of the m missing cells in each of k rows.
 
-        With v = `rest`, and columns M of the factor for missing cells and O for others,
+        Columns `where` (k, m) are missing, and hold 0 in the z-scores `filled` (k, d). With v =
+        `rest`, and columns M of the factor for missing cells and O for others,
         ``(I / v - M' M) z_m = M' O z_o``. Equivalently, ``z_m = v M' (I - v M M')^-1 O z_o``. The
         smaller of the two systems is solved.
         """
@@ -134,7 +135,7 @@ class ConditionalMeanImputer:
 
 
 def _without_extreme(x: FloatArray) -> FloatArray:
-    """Clip values (n, d) ten ranges outside their column's range, which could set its scale."""
+    """Clip values (n, d) ten ranges outside their column's range: they could set its scale."""
     ordered, n_seen = np.sort(x, axis=0), (~np.isnan(x)).sum(axis=0)
     cut = np.where(n_seen >= _FEWEST_TO_CUT, np.maximum(n_seen // _CUT, 1), 0)
     low = np.take_along_axis(ordered, cut[None], axis=0)
@@ -182,7 +183,7 @@ def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) 
     n_gaps = gaps.sum(axis=1)
     for m in np.unique(n_gaps[n_gaps > 0]):
         rows_of_m = np.flatnonzero(n_gaps == m)
-        # Numbers per row: an m by m system, or m columns of the factor.
+        # For each row, an m by m system or m columns of the factor are in memory.
         width = len(precision.factor) if isinstance(precision, LowRankPrecision) else m
         size = max(1, _BLOCK // int(m * width))
         for start in range(0, rows_of_m.size, size):

@@ -163,7 +163,8 @@ class Notation:
         gap = 0.0 if beside is None else abs(value - beside)
         if gap <= 10**-MOST_DIGITS * abs(value):
             return digits
-        # Rounding may move a value by a tenth of its difference from `beside`, an integer by all.
+        # Rounding may move a number by at most a tenth of its difference from `beside`, an integer
+        # by the whole difference.
         rounding = abs(float(digits) - abs(value)) * (1 if self.whole else 10)
         if rounding <= gap and math.copysign(float(digits), value) != beside:
             return digits
@@ -233,10 +234,10 @@ class ColumnKind:
     # Function that computes the features (n, n_features) of n cells, NaN for missing. The first
     # feature is the value; a further feature is dropped if it is constant.
     features: Callable[[Column, ValueFormat | None], FloatArray] | None = None
-    unit: float = 1.0  # unit of the first feature, in units of the format
+    unit: float = 1.0  # factor from the first feature to the format's unit: 86,400 for days
     # Function that describes the features of a text in words; dropped features are NaN.
     describe: Callable[[FloatArray], str] | None = None
-    # Whether levels are two words for true and false, in any case, neither of which is rare.
+    # Whether levels are two words for true and false, in upper or lower case, neither of them rare.
     is_truth: bool = False
 
 

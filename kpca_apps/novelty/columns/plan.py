@@ -74,7 +74,7 @@ _DATES = {
 _MOST_OTHERS = 0.4  # largest share of words and partial dates in a column of dates
 _MOST_DAYS = 130 * 366  # largest range (days) of dates written as numbers: a long human life
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
-_MOST_UNITS = 5  # more different words behind the numbers of a column are no units
+_MOST_UNITS = 5  # largest number of units in a column; more words behind its numbers are no units
 _OF_ONE_CENTURY = 15 * 365.25 * 86_400  # range (s) above which two-digit years may mix centuries
 
 
@@ -91,10 +91,10 @@ class ColumnOptions:
     hide: tuple[str, ...] = ()  # columns used, but without values in the report
     # Whether the day precedes the month if a column's cells leave that open.
     dayfirst: bool | None = None
-    by: tuple[str, ...] = ()  # columns whose equal texts form the groups in which rows are judged
+    by: tuple[str, ...] = ()  # rows are judged within groups of equal texts in these columns
 
 
-BY = "rows are judged by its groups"  # reason why a column has categories
+BY = "rows are judged by its groups"  # reason why a column is categorical
 UNKNOWN = "not in the reference"  # reason why a column is not scored
 
 
@@ -589,7 +589,7 @@ PADDED = "written with leading zeros"
 
 _NEARLY = 0.95  # least share of cells, or of steps between values, that must follow a rule
 _MIN_NUMBERS = 10  # least number of integers; fewer are consecutive by chance
-_STEPS = 4  # pairs of values at most this many steps apart give the number of chance repeats
+_STEPS = 4  # chance repeats are estimated from pairs of values at most this many steps apart
 _FEWER = 10.0  # least ratio of expected to observed repeats in an identifier
 _LONG = 16  # least number of digits of a code: more than measurements have and floats keep
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
@@ -709,9 +709,6 @@ def name_words(name: str) -> list[str]:
     """Return the words of a name in lower case; ``orderNo`` gives two."""
     apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     return [word.lower() for word in re.findall(r"[^\W\d_]+", apart)]
-
-
-# Columns that rise or fall by row: dates of a log, and counters.
 
 
 MIN_VALUES = 30

@@ -125,7 +125,7 @@ def diff_runs(
 
 
 def _read(folder: Path) -> _Run:
-    """Read the folder of a finished run; InputError for another folder."""
+    """Read the folder of a run; InputError if it is not the folder of a finished run."""
     label, path = one_line(str(folder), 200), folder / "result.json"
     again = "screen the table again."
     if not folder.is_dir():
@@ -173,8 +173,8 @@ def _read(folder: Path) -> _Run:
 def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
     """Return the names of input columns in the scored table; leave out columns it lacks.
 
-    Input columns come first, in order. Writing may add an apostrophe or endings; reading strips
-    spaces and numbers equal names.
+    Input columns come first, in order. In names, writing may add an apostrophe or endings. Reading
+    strips spaces and adds numbers to equal names.
     """
     pairs = zip(columns, scored.columns, strict=False)
     shape = r"'?\s*{}\s*(_input)*(_\d+)?"

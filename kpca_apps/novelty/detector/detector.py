@@ -93,7 +93,7 @@ class Detector(Uncached):
     views: ViewScales | RawColumns | StandardisedColumns
     neighbours: StoredRows
     landmarks: Annotated[IntArray, "l", Meta(ge=0)]  # positions among the training rows
-    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if contaminated
+    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if `calibration` is None
     combined: CombinedScore | None
     rarity: Rarity | None
     subspace: KernelSubspace  # with unscaled rows as points
@@ -188,7 +188,7 @@ class Detector(Uncached):
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Score rows; leave out the landmark that is training row `own` (-1 for new rows)."""
+        """Score rows at training positions `own` (-1: new rows); landmarks without themselves."""
         scores = self.scores(X, n_jobs=n_jobs)
         is_landmark = np.isin(own, self.landmarks)
         if self.ridge is not None and is_landmark.any():
@@ -231,5 +231,5 @@ class Detector(Uncached):
         if wrong := [name for name, is_sound in sound.items() if not is_sound]:
             raise ValueError(f"{', '.join(wrong)} do not fit the rest")
         ColumnRoles.of(d, rows.as_is, self.groups)
-        # Scoring raises for scores that are no numbers, and for kernels that need too much memory.
+        # Scoring some rows raises for scores that are no numbers, and for kernels too large.
         self.scores(rows.rows[:: 1 + len(rows.rows) // SCORED])

@@ -218,7 +218,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             Ignored.
         normal : (n,) array of bool, optional
             Rows known to be normal in a table that may hold outliers: the model is always fitted on
-            them, however sparse they are, and they are never flagged; `share` counts the others.
+            them, however sparse they are, and never flags them; `share` counts only other rows.
             Scales of columns stay those of the dense rows.
 
         Returns

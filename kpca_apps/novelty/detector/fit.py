@@ -64,7 +64,7 @@ DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
 # Largest numbers of rows and of their cells from which expected values come: model files hold them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # least share of the rows to exclude from expected values: the oddest
+LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, from which no expected values come
 _NEARLY_EQUAL = "Most rows are nearly equal: small differences between their scores mean little."
 # Limits on rows and cells from which the scores of cells are learned. Most tables have fewer rows,
 # and 10,000 rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
@@ -76,8 +76,8 @@ class Fit:
     """A detector, with the scores of its training rows."""
 
     detector: Detector
-    # (n,): leave-one-out scores for a Tikhonov filter, in-sample scores for the rows that
-    # truncation was fitted on.
+    # (n,): scores of the training subset are leave-one-out with a Tikhonov filter, in-sample with
+    # truncation.
     scores: FloatArray
     in_use: BoolArray  # (n,), the training subset
 
@@ -120,9 +120,9 @@ def fit_detector(
 
     Rows of `large_groups` are too many to be odd, although they lie apart: they are training rows
     like others, and are ranked within their group. `surprise` (n,) is evidence from relations
-    between columns, -log of a p-value, to add to the scores. Rows known to be `wrong` (n,),
-    together with normal ones, weight the parts of the score; `unsampled` holds the marked rows
-    outside the source's sample.
+    between columns, -log of a p-value, to add to the scores. Rows known to be `wrong` (n,) and
+    normal rows show in which columns odd cells are wrong; `unsampled` holds the marked rows outside
+    the source's sample.
     """
     rng = seeded_generator(random_state)
     _check(source.sample, parameters, kernel)
@@ -259,7 +259,7 @@ class _Fitting:
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
-            # Trim by a draft fitted to ordinary rows, without regard to rows known to be normal.
+            # To find the dense rows, scale columns by rows without gross values.
             sample, groups = source.sample[:], self.large_groups
             some = ordinary_rows(sample)
             views = self._fit_views(some[uniform_landmarks(len(some), DRAFT_ROWS, rng)])
@@ -342,14 +342,14 @@ class _Fitting:
         B, whitened = basis.transform, tikhonov.whitened(errors.precision)
         alone, mahalanobis = without_direction(
             B,
-            # Row of B times row of z per landmark: diagonal of B B'K = (K + jI)^-1 K, jitter j.
+            # Diagonal of B B' K = (K + j I)^-1 K = I - j B B', with jitter j.
             1.0 - basis.jitter * squared_lengths(B),
             np.maximum(basis.own_residuals, 0.0),
             whitened(B.astype(errors.precision)),
             whitened((z - tikhonov.mean).astype(errors.precision)),
         )
         of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
-        # If a landmark is left out, another row equal to it takes its place.
+        # Only landmarks that equal no other row get such scores: that row would take their place.
         single = _occur_once(rows.sample.rows, landmarks)
         all_positions, positions = positions, positions[single]
         of_landmarks = of_landmarks[single]
@@ -393,7 +393,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # A landmark's own residual is only jitter: use the part that the other landmarks miss.
+        # A landmark's own residual is mere jitter: use what the other landmarks miss of the row.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))
@@ -470,7 +470,7 @@ class _Fitting:
     ) -> NoveltyScores:
         """Return the scoring function of a Tikhonov filter, in float32 if accurate enough."""
         lengths = tikhonov.basis.kernel.diagonal(drawn.probe)
-        # Treat every second probed row as a training row.
+        # To compare precisions, treat every second probed row as a training row.
         used = np.arange(len(lengths)) % 2 == 0
 
         def scores(precision: Resolved) -> FloatArray:
@@ -505,7 +505,7 @@ class _Fitting:
 
         For a clean reference, these are the rows in use. For other tables they are all rows, dense
         or not, except the oddest 5 %, or the flagged share if larger; rows known to be normal
-        always stay. So a row's reasons do not depend on how many rows are explained.
+        always stay.
         """
         source, contaminated = self.source, self.parameters.contaminated
         drawn = np.arange(len(source.sample)) if contaminated else in_use

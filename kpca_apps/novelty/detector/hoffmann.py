@@ -28,7 +28,7 @@ NAME = "Kernel PCA (Hoffmann 2007)"
 # component. In eight tables (development half of tests/benchmarks/real_tables.py, two seeds), the
 # first 2 % of the rows held 50 % of the faults with a share of .8, 43 % with .9 and 19 % with .95.
 MOST_VARIANCE = 0.8
-# Up to this many rows, all eigenvalues are computed to find a share: 1.3 s (4 s for 3,000 rows).
+# Most rows for which all eigenvalues are computed, to find that share: 1.3 s (3,000 rows: 4 s).
 MOST_EIGENVALUES = 2_000
 
 

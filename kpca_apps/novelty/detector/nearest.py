@@ -19,13 +19,14 @@ def nearest_without(
     of_levels: FloatArray, rows: FloatArray, own: IntArray, sets: IntArray, largest: float,
     nearest: IntArray, radius: FloatArray,
 ) -> None:  # fmt: skip
-    """Find rows nearest in all column groups outside each set, and their mean squared distance.
+    """Find the reference rows nearest to `rows` (r, d), with each set of column groups left out.
 
-    `own` (r,) are the positions of `rows` (r, d) among the s reference rows, or -1; `sets` (r, e,
-    w) are the groups to leave out, in order. Group g is the column `column_of[g]` with reference
+    `own` (r,) are the positions of `rows` among the s reference rows, or -1; `sets` (r, e, w) are
+    the groups to leave out, in order. Group g is the column `column_of[g]` with reference
     values `lines[line_of[g]]` (s,); if ``line_of[g]`` is -1 - j, the group has the squared
     distances `of_levels` (r, .) to the levels `level_of[j]` (s,). The square of a single column
-    counts at most `largest`. Results are written to `nearest` (r, e, k) and `radius` (r, e).
+    counts at most `largest`. The positions of the nearest rows are written to `nearest` (r, e, k),
+    their mean squared distance to `radius` (r, e).
     """
     n_groups, n_rows, k = len(line_of), level_of.shape[1], nearest.shape[2]
     parts = np.empty((n_groups, n_rows))
@@ -42,8 +43,8 @@ def nearest_without(
             for w in range(sets.shape[2]):
                 if sets[i, e, w] >= 0:
                     left_out[sets[i, e, w]] = True
-        # Number the groups that occur in any set. Sums over all other groups are computed once, as
-        # are sums over the members before each member, and from each member on.
+        # Number the groups that occur in any set (`members`). Sum once for each row: all other
+        # groups, the members before each member, and each member with those behind it.
         m = 0
         for g in range(n_groups):
             place[g] = m
@@ -83,7 +84,7 @@ def nearest_without(
             if kind == NO_SET:
                 continue
             left_out[:] = False
-            # For an empty set, the result is the sum over all groups.
+            # With these places, an empty set gives the sum over all groups.
             first, last = 0, -1
             for w in range(sets.shape[2]):
                 g = sets[i, e, w]

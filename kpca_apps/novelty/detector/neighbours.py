@@ -14,15 +14,15 @@ from scipy.spatial.distance import cdist
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
-# Rows are typical up to this quantile of scores and distances: a changed copy with such a score is
-# no longer odd. Number of evenly spaced rows to estimate the quantile.
+# Quantile of scores and distances up to which a row is typical, so that a changed copy of a row
+# stops being odd; number of evenly spaced rows from which the quantile is estimated.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
 SOME_ROWS = 100  # number of rows from which the usual distance to the nearest rows is estimated
 MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times farther than usual
 # Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
 FEW_ROWS = 1_000  # up to this many reference rows, importing numba takes longer than numpy needs
-# Codes in place of a group: padding; search for rows that agree in most groups; no set.
+# Codes instead of a set's group numbers: padding, find rows that agree in most groups, find none.
 NONE, AGREEING, NO_SET = -1, -2, -3
 # In the search for rows that agree in most groups, a group counts at most one standard deviation.
 MOST_APART = 1.0
@@ -47,10 +47,10 @@ class NeighbourRows:
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
-    """Return the positions of rows without the `n_novel` most novel, except rare kinds of rows.
+    """Return positions of rows; leave out the `n_novel` highest scores, unless of a rare kind.
 
-    A novel row stays if most of its 10 nearest rows are novel, too, and not much farther away than
-    usual. A rare kind of row is not wrong, and only rows of that kind show its usual values.
+    A high-scoring row is of a rare kind if most of its 10 nearest rows score high and are not much
+    farther away than usual. Only rows of that kind show its usual values.
     """
     novel = np.zeros(len(scores), dtype=bool)
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
@@ -114,9 +114,9 @@ class Expected:
 
 
 class Surroundings:
-    """Neighbour search around rows, which are compared in groups of columns.
+    """Search for the reference rows nearest to given rows, with any groups of columns left out.
 
-    A column adds at most `most` standard deviations to a distance.
+    Each column adds at most `most` standard deviations to a distance.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Surroundings:
         self.neighbours, self.groups = neighbours, groups
         self._largest = min(most * most, LARGEST_SQUARE)
         rows, as_is = neighbours.standardised, neighbours.as_is
-        self.everyone = np.arange(len(rows))  # all reference rows
+        self.everyone = np.arange(len(rows))
         self.sizes = np.array([len(columns) for columns in groups])
         self._columns, self._ends = np.concatenate(groups), np.cumsum(self.sizes)
         self._are_categories = np.array([len(g) > 1 and np.isin(g, as_is).all() for g in groups])
@@ -145,11 +145,11 @@ class Surroundings:
         self._by_index = np.argsort(neighbours.index, kind="stable")
 
     def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Nearest:
-        """Return the rows nearest in all groups outside each set, for standardised rows (r, d).
+        """Return the rows nearest to standardised rows (r, d), with each set of groups left out.
 
-        `own` (r,) are their positions among the training rows, -1 for new ones: a row is not near
-        itself. `sets` (r, e, w) hold groups in order, or start with NONE, AGREEING or
-        NO_SET.
+        `own` (r,) are the positions of the given rows among the training rows (-1 for new rows),
+        since no row is near itself. `sets` (r, e, w) hold increasing numbers of groups, or start
+        with NONE, AGREEING or NO_SET.
         """
         k = min(N_NEIGHBOURS, len(self.everyone) - 1)
         found = Nearest(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))
@@ -190,9 +190,9 @@ class Surroundings:
         return found
 
     def _distances(self, row: FloatArray, of_levels: FloatArray, sets: IntArray) -> FloatArray:
-        """Return squared distances (e, s) of a row (d,) to s rows, leaving out each set (e, w).
+        """Return squared distances (e, s) of a row (d,) to s rows, without each of e group sets.
 
-        `of_levels` (l,) are its squared distances to the levels of groups of several columns.
+        `of_levels` (l,) are the row's squared distances to the levels of groups of several columns.
         """
         is_line = self._line_of >= 0
         parts = np.empty((len(is_line), len(self.everyone)))
@@ -203,7 +203,8 @@ class Surroundings:
         is_left_out = np.zeros((len(sets), len(parts)), dtype=bool)
         of_set, at = np.nonzero(sets >= 0)
         is_left_out[of_set, sets[of_set, at]] = True
-        # Sum over the groups that are in no set; add the members before and after each member.
+        # Groups that occur in any set are members. Sum once: all other groups, the members before
+        # each member, and each member with those behind it.
         is_member = is_left_out.any(axis=0)
         members, is_left_out = parts[is_member], is_left_out[:, is_member]
         base = parts[~is_member].sum(axis=0)

@@ -27,7 +27,7 @@ class Rarity:
 
     n_rows: Annotated[int, Meta(ge=2)]
     knots: Annotated[FloatArray, "k"]  # some of the scores, increasing
-    counts: Annotated[FloatArray, "k"]  # number of rows scoring at least as high, decreasing
+    counts: Annotated[FloatArray, "k"]  # number of rows that score at least a knot, decreasing
 
     def validate(self) -> None:
         """Raise ValueError for arrays that no fit gives."""
@@ -62,7 +62,7 @@ class Rarity:
         return cls(round(sum(n for _, n in parts)), knots, 1.0 + above)
 
     def count(self, scores: FloatArray) -> FloatArray:
-        """Return the number of rows that score at least as high (r,), including the row itself."""
+        """Return the number of rows that score at least as high as each row, itself included."""
         return np.interp(scores, self.knots, self.counts, right=1.0)
 
     def share(self, scores: FloatArray) -> FloatArray:

@@ -67,7 +67,7 @@ class Attribution:
     # ``score(candidates (c, d), row (c,))``: scores of changed copies of rows of X, where `row` is
     # the position of each original.
     score: Callable[[FloatArray, IntArray], FloatArray]
-    around: Surroundings  # finds expected values for groups of columns together
+    around: Surroundings  # finds the rows nearest to a row, and expected values
     own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
     typical: float = 0.0  # score of a typical row: only the excess over it is explained
     least: float = 0.0  # least share of a reason, except for the first
@@ -137,7 +137,7 @@ class Attribution:
         left_by_sets = self._remaining(excess[unclear], drops_of_sets, radii, radius[unclear])
         left_by_sets[~is_set] = np.inf
         place = _smallest(highest[unclear], left[unclear], left_by_sets)
-        # Rows whose reported columns differ from the one with the highest drop.
+        # Rows whose reason is not the one column with the highest drop: another column, or a set.
         others = np.flatnonzero(place != highest[unclear])
         rows, place = unclear[others], place[others]
         is_alone = place < a
@@ -153,7 +153,7 @@ class Attribution:
             if i in place_of:
                 j = place_of[i]
                 tried, found = [best[j]], drops_of_best[j : j + 1]
-            # Columns of one trial are ordered by the drop that each causes by itself.
+            # Columns replaced together are ordered by the drop that each causes by itself.
             alone = dict(zip(candidates[i].tolist(), drops[i].tolist(), strict=True))
             reasons, total = list[ColumnDrop](), float(found.sum())
             for of_trial, drop in zip(tried, found.tolist(), strict=True):
@@ -176,7 +176,7 @@ class Attribution:
         return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
     def _distances(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
-        """Return distances (r, g) of the groups of rows from the rows that agree in most groups."""
+        """Return how far each row's groups are from the rows that agree in most groups, (r, g)."""
         r, n = len(rows), len(self.around.groups)
         of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
@@ -199,10 +199,10 @@ class Attribution:
         return self.around.expected(self.standardised, of_row, groups, nearest), near
 
     def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
-        """Score copies of rows (t,) in which expected values replace cells.
+        """Score t copies of rows, in each of which expected values replace some cells.
 
-        `entries` (t, w) are indices of the expected values in each copy, -1 for none. The score is
-        infinite if a replacement equals the cell.
+        Copy i is of row `row[i]`; `entries[i]` (w,) are indices of its expected values, -1 for
+        none. The score is infinite if the expected values equal the cells.
         """
         scores = np.full(len(row), np.inf)
         copy, at = np.nonzero(entries >= 0)
@@ -314,7 +314,7 @@ class Attribution:
         ]
 
     def _farthest(self, i: int, expected: Expected, is_odd: bool) -> tuple[ColumnDrop, ...]:
-        """Report the column farthest from its expected value, by neighbours or else by all rows."""
+        """Report the group farthest from the value that neighbours, or else all rows, suggest."""
         a = self._n_tried
         far = i * a + int(expected.distances[i * a : (i + 1) * a].argmax())
         if is_odd and expected.distances[far] <= 0.0:
@@ -326,10 +326,10 @@ class Attribution:
 
 
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
-    """Choose the smallest set that explains each of u rows, by what each trial leaves.
+    """Choose the smallest set of groups that explains each of u rows, by what each trial leaves.
 
-    Trials are a single groups, of which `highest` (u,) lowers the score most, then six pairs and
-    four triples; results are positions in this order.
+    A trial replaces one of n groups, of which `highest` (u,) lowers the score most, or one of six
+    pairs, or one of four triples. Results are positions in this order.
     """
     rows, n, n_pairs = np.arange(len(left)), left.shape[1], comb(MAX_SUSPECTS, 2)
     smallest, remaining = highest.copy(), left[rows, highest]

@@ -31,7 +31,7 @@ class NoveltyScores:
     purpose: ClassVar[str] = "Scoring rows"
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Return the function that scores rows, some of which are in use."""
+        """Return the function of rows (r, d) and of the mask of those in the training subset."""
         views, combined, model = self.views, self.combined, self.model
         if isinstance(model, TikhonovFilter):
             kernel, of_features = model.basis.kernel, model.errors(self.precision)

@@ -17,9 +17,9 @@ from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.system.arrays import FloatArray
 
-# Part of a false discovery rate that is spent on rows listed for single cells: a choice. Little is
-# enough, as such cells lie far out; the rest is spent on rows listed by score. The union of both
-# lists has at most the sum of their rates.
+# Part of a false discovery rate for rows listed because of single cells; the rest is for rows
+# listed by score. A small part, chosen by hand, is enough because such cells lie far out. The union
+# of both lists has at most the sum of their rates.
 BY_CELLS = 0.02
 
 
@@ -32,7 +32,7 @@ class Rule:
 
     @property
     def calibrated(self) -> bool:
-        """Whether the rule is a rate that clean rows calibrate, not a choice."""
+        """Whether clean rows calibrate the rule (a rate), rather than a user's share or count."""
         return self.name in ("alpha", "fdr")
 
     @property
@@ -41,7 +41,7 @@ class Rule:
         return (1.0 - BY_CELLS) * self.setting
 
     def count(self, n_rows: int) -> int:
-        """Return the number of rows of a table that a choice (share or count) flags."""
+        """Return the number of rows of a table that a user's share or count flags."""
         return int(self.setting) if self.name == "count" else top_count(n_rows, self.setting)
 
     def threshold(self, scores: FloatArray, calibration_scores: FloatArray | None = None) -> float:
@@ -114,7 +114,7 @@ def discovery_limit(log_p: FloatArray, n_looked: int, rate: float) -> float:
 
 
 def choice_threshold(scores: FloatArray, count: int) -> float:
-    """Return the threshold that the `count` highest scores exceed, with all ties of the last.
+    """Return the threshold that the `count` highest scores, and all tied with the last, exceed.
 
     The threshold is the highest score that is not flagged. Scores that agree to eight digits tie:
     rows that differ by rounding only, or are beyond the reach of a bounded kernel, are flagged

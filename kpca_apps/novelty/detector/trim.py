@@ -22,8 +22,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 # Shares of the typical density: a row is sparse below the first, dense above the second, and counts
 # in part in between.
 AS_DENSE = (0.6, 0.8)
-# If at most the first share of the rows is about as dense as the densest half, half of all rows are
-# kept. If the share is at least the second, that share is kept. In between, interpolate.
+# If the share of rows about as dense as the densest half is at most .7, half of all rows are kept.
+# If it is .9 or more, these rows are kept. In between, the kept share is interpolated.
 EVEN = (0.7, 0.9, 1.0)
 
 

@@ -51,13 +51,13 @@ VARIANCE_ROWS = 10_000  # number of evenly drawn rows whose variance scales a vi
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
-# Number of order statistics stored per column, to rank new values: at most the first; with d
-# columns, at most the second / d^2, to take less memory than the rows; at least the third.
+# Of each of d columns, order statistics are stored to rank new values: at most MAX_RANK_KNOTS, and
+# at most RANK_KNOTS_OF_WIDE / d^2 to save memory, but at least LEAST_RANK_KNOTS.
 MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
 GROSS = 100.0  # number of robust standard deviations from the median beyond which a value is gross
 
 CELLS_A_VALUE = 2  # number of cells into which the range of a column is cut, per distinct value
-ROUNDING = 0.01  # largest difference of guesses of equal values, as a share of a cell
+ROUNDING = 0.01  # largest rounding error of a value's guess (see `NormalScores`), in cells
 # Largest number of values in a cell; beyond, a search of the whole column takes fewer steps.
 MOST_STEPS = 32
 
@@ -118,8 +118,8 @@ class ViewScales:
     varying: Annotated[IntArray, "d", Meta(ge=0)]  # indices of varying columns, which are scaled
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns appended to every view unscaled
     scales: ColumnScales  # scales of the varying columns
-    weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for each of k varying columns of one source
-    # Scales each view's block to mean variance 1, if columns are appended to the block.
+    weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for a column in a group of k varying columns
+    # Factor that gives each view's scaled columns the mean variance 1, if `as_is` holds columns.
     block_factors: Annotated[FloatArray, "v"]
     widths: Annotated[FloatArray, "v"]  # square root of each view's median squared distance
 
@@ -255,7 +255,7 @@ class OfViews:
         return str(self.function.purpose)
 
     def prepare(self) -> Callable[..., Any]:
-        """Return the function of rows and, if it matters, of the mask of rows in use."""
+        """Return the function of rows and, for some functions, of the mask of rows in use."""
         prepared, transform = self.function.prepare(), self.views.transform
         return lambda rows, *in_use: prepared(transform(rows), *in_use)
 
@@ -294,7 +294,7 @@ class Features(NamedTuple):
 
 
 class ViewedRows:
-    """A `RowSource` of the views of rows: those of another source that are `in_use`, or all.
+    """A `RowSource` of views of the rows of another source: of all rows, or those `in_use`.
 
     `sample_index` are positions in the other source, which also counts the rows not in use.
     """
@@ -316,7 +316,6 @@ class ViewedRows:
         rows, self.all_seen, of_sample = source.sample[:], None, None
         if len(rows) == source.n_rows and len(rows) * views.n_features <= MOST_KEPT:
             seen = views.transform(rows)
-            # Cache the views of all rows of the source, if few.
             self.all_seen, of_sample = ArrayRows(seen, n_jobs=n_jobs), seen if every else seen[kept]
         self.sample = ViewedSample(views, rows if every else rows[kept], of_sample)
 
@@ -381,7 +380,7 @@ class ColumnScales(Uncached):
 
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
-        """Learn from the training subset (r, d); learn columns constant there from all rows."""
+        """Learn from the training subset (r, d), or from all rows if a column is constant there."""
         most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
         scales, bent = _scales(used, size)
@@ -500,8 +499,9 @@ class NormalScores:
     The score of x is ndtri((midrank + 1/2) / (n + 1)) with the midrank of x among n training values
     of its column (van der Waerden's scores; a new value ranks between its neighbours).
 
-    A guess is any smooth increasing function of the values. Its range is cut into equal cells, each
-    with the first training value that may lie in the cell. The result is exact.
+    The search for a value starts from its guess: any smooth increasing function of the values. The
+    range of the guesses is cut into equal cells, each with the first training value that may lie in
+    the cell. The result is exact.
     """
 
     values: FloatArray  # (p,), by column: increasing distinct values, then infinity
@@ -516,7 +516,7 @@ class NormalScores:
 
     @classmethod
     def fit(cls, ordered: FloatArray, guesses: FloatArray) -> Self:
-        """Tabulate the scores of training values (n, d), sorted by column, with their guesses."""
+        """Tabulate the scores of training values (n, d), sorted by column; `guesses` as above."""
         n, d = ordered.shape
         by_rank = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * (n + 1)))
         is_new = np.diff(ordered, axis=0, prepend=-np.inf) > 0
@@ -550,7 +550,7 @@ class NormalScores:
         )
 
     def __call__(self, columns: FloatArray, guesses: FloatArray) -> FloatArray:
-        """Return the scores of values (d, b), one line for each column, given their guesses."""
+        """Return the scores of values (d, b), one line for each column; `guesses` as above."""
         n_cells = np.diff(self.cell_starts)[:, None]
         place = _cells(guesses, self.low[:, None], self.rate[:, None], n_cells, ROUNDING)
         place += self.cell_starts[:-1, None]

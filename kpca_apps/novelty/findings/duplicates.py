@@ -56,7 +56,6 @@ def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
     if not len(repeated):
         release_pages(hashes)
         return EqualRows(0, 0, ())
-    # Sort only the few rows that repeat others.
     is_repeated = np.empty(len(hashes), dtype=bool)
     for block in blocks_of(len(hashes)):
         place = np.searchsorted(repeated, hashes[block]).clip(max=len(repeated) - 1)
@@ -111,7 +110,7 @@ class _Cells:
 
 
 def find_duplicates(rows: Encoded) -> DuplicateRows:
-    """Find exact repeats in the whole table, as written, and near repeats in the sample."""
+    """Find rows of the table that are written alike, and near repeats in its sample."""
     sample, used = rows.sample_table, rows.encoder.plan.used
     if rows.n_rows == 1:
         return DuplicateRows(n_compared=1)
@@ -178,7 +177,7 @@ def _single(values: FloatArray) -> FloatArray:
 
 
 def _mixed(keys: HashArray) -> HashArray:
-    """Spread 64-bit numbers over the whole range, so that sums of them are comparable."""
+    """Spread 64-bit numbers over the whole range, so that only equal terms give equal sums."""
     return mixed(keys + np.uint64(0x9E3779B97F4A7C15))
 
 

@@ -100,7 +100,7 @@ def find_all(
     others = [row for row in lists.ranked if row.row not in verdict.rank_by_score]
     patterns = *kinds, *find_patterns(others, columns, lists.table, rows.sample_table)
     duplicates = find_duplicates(rows)
-    # A model fitted with the same hidden columns has these notes for its reference already.
+    # If the model was fitted with the same hidden columns, its own notes include these.
     of_hidden = revealed_notes(
         rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
     )

@@ -2,10 +2,10 @@
 
 Errors considered are units, decimal points, digits, signs and exchanged columns. A *repair* undoes
 a common error: dividing by a factor, removing a digit that was typed twice, and so on. The expected
-value is the median over the 10 of the model's rows nearest in the other columns. A repair is
-suggested if the value is far from its expected value, but the repaired value is near and possible
-in the column, and if at most two repairs do so. Exchanged columns are tried first. Units are tried
-only in columns whose names or units say what they measure: elsewhere some unit would fit by chance.
+value is the median over 10 rows of the model, those nearest in the other columns. A repair fits if
+the value is far from its expected value, but the repaired value is near and possible in the column.
+Repairs are suggested if at most two fit. Exchanged columns are tried first. Units are tried only in
+columns whose names or units say what they measure: elsewhere some unit would fit by chance.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 CLEAR_FITTING_SHARE = 0.95
 # Units have similar factors: try them only if most rows are within a tenth of the expected value.
 CLOSE_FOR_UNITS = 0.1
-# Compare a column in logarithms if this share of its values is positive, unless the logarithms
-# reach this many times as far down as up, as temperatures near 0 do. For log-normal columns the
+# Compare a column in logarithms if POSITIVE_SHARE of its values are above 0, unless the logarithms
+# reach TIMES_LONGER times as far down as up, as temperatures near 0 do. For log-normal columns this
 # ratio is 1, for normal columns with a mean of 4 standard deviations 1.6.
 POSITIVE_SHARE, TIMES_LONGER = 0.99, 1.4
 MAX_ALTERNATIVES = 2
@@ -93,14 +93,14 @@ LONG_WORD = 4
 
 
 class _Column:
-    """A column of numbers, with the distances of the model's own rows to their expected values."""
+    """A column of numbers, and how far rows of the model are from their expected values in it."""
 
     fitting: float  # FITTING_SHARE quantile of the distances of these rows
     clear_fitting: float  # CLEAR_FITTING_SHARE quantile of the distances
     farthest: float  # FAR_SHARE quantile of the distances
     tail: Tail | None  # tail of the distances
     n_values: int  # number of rows with a finite distance
-    widest: float  # second largest difference from the expected value, without logarithms
+    widest: float  # second largest of |value - expected value|, even if distances are in logarithms
 
     def __init__(
         self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
@@ -159,7 +159,7 @@ class _Column:
         )
 
     def share_beyond(self, value: float, expected: float) -> float:
-        """Return the share of the column's values that are as far from their expected values."""
+        """Return the share of the column's values at least this far from their expected values."""
         if self.tail is None:
             return 1.0
         distance = np.array([self.distance(value, expected)])
@@ -244,7 +244,7 @@ class HintFinder:
     def _middle(
         self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
     ) -> FloatArray:
-        """Return medians (r, c) of column j over the rows nearest to row i without `sets[i, j]`."""
+        """Return medians (r, c) of column j over rows nearest to row i, without `sets[i, j]`."""
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
         # Sorting is several times as fast as np.median for few numbers.
@@ -259,17 +259,17 @@ class HintFinder:
         own: IntArray,
         meant: Sequence[Mapping[str, float]],
     ) -> list[Hints]:
-        """Suggest what may be wrong with each of `rows` (r, d), also given `standardised`.
+        """Suggest what may be wrong with each of `rows` (r, d); `standardised` holds them scaled.
 
         `own` are their positions among the training rows, -1 for new ones. If a value was already
-        suggested for a column (`meant`), only repairs that lead to it are suggested.
+        suggested for a cell (`meant`), only repairs that lead to this value are suggested.
         """
         if not self.columns:
             return [Hints()] * len(rows)
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
         hints = [self._hints(*one) for one in each]
-        # If several rows are far off in one column, it has drifted or has a long tail: drop all.
+        # A column in which several rows are far off has drifted or has a long tail: drop its cells.
         n_alone, few = Counter(name for of in hints for name in of.alone), most_beyond(len(rows))
         return [
             of._replace(alone={name: of.alone[name] for name in of.alone if n_alone[name] <= few})
@@ -313,7 +313,7 @@ class HintFinder:
                 if repairs:
                     words = ", or ".join(repairs.values())
                     found.append(f"{quoted(column.name)} fits if {words}.")
-                # If a row is larger in every column, no single cell is wrong.
+                # If all numbers of a row are larger than its neighbours', no single cell is wrong.
                 apart = column.times_usual(value, expected) > TIMES_FARTHEST * next_to_most
                 if apart and column.is_alone(value, expected):
                     meant_here = next(iter(repairs)) if len(repairs) == 1 else None

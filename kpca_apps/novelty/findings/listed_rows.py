@@ -74,9 +74,10 @@ class JudgedRows:
 def judged_by(
     verdict: Verdict, table: Table, positions: IntArray
 ) -> Iterator[tuple[JudgedPiece, IntArray, IntArray, JudgedRows]]:
-    """Group the first rows of `table`, which are at `positions`, by the model that judges them.
+    """Group rows by the model that judges them.
 
-    Each group has its places among `positions`, and its positions among the model's rows.
+    The first rows of `table` are those at `positions` of the scored table. Each group comes with
+    the places of its rows among `positions`, and with their positions among the model's rows.
     """
     for piece in verdict.pieces:
         places, among = piece.places(positions)
@@ -120,9 +121,9 @@ def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) 
 
 
 def _differs(reason: Reason) -> bool:
-    """Whether a reader sees a cell differ from the expected one; for levels, spaces do not count.
+    """Whether a cell differs from its expected value, apart from outer spaces and spelling.
 
-    A missing or merely rarer expected value is no reason.
+    Expected values that read "missing" or "a rarer value" make no difference.
     """
     is_level = isinstance(reason.seen_value, str)
     is_same = is_level and reason.seen_value == reason.expected_value
@@ -133,8 +134,8 @@ def _differs(reason: Reason) -> bool:
 def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
     """Drop reasons whose cells read as expected; put reasons for missing values last.
 
-    Such reasons arise if a missing value was filled with another number than the expected one, or
-    if no replacement lowers the score of a row, so that its farthest column is the reason.
+    A cell may read as expected if it is missing and was filled with another number, or if no
+    replacement lowers the score of its row, so that the farthest column is the reason.
     """
     differing = [reason for reason in reasons if _differs(reason)]
     differing.sort(key=lambda reason: reason.seen == MISSING and not reason.together)
@@ -258,10 +259,10 @@ def _compare(
     positions: IntArray,
     id_column: str | None,
 ) -> tuple[tuple[RankedRow, ...], tuple[UsualRow, ...]]:
-    """Add the nearest usual rows to the first rows, which are at `positions`; return both.
+    """Give each of the first ranked rows the numbers of its nearest usual rows; return both.
 
-    Usual rows are rows in memory that are not flagged. The distance is the sum over columns, to
-    which one absurd cell adds the same for all rows.
+    The first rows are at `positions` of the table. Usual rows are rows in memory that are not
+    flagged. Distances are city-block: one absurd cell adds about the same to each of them.
     """
     rows, nearest = verdict.rows, dict[int, IntArray]()
     usual = np.flatnonzero(~verdict.scored.is_flagged[rows.sample_index])
@@ -321,7 +322,7 @@ def list_rows(
 ) -> tuple[RankedRow, ...]:
     """List the rows of `table` with their `words`; the first `n_whole` get all their cells.
 
-    `positions` are their places in the table that was scored, whose rows `id_column` names.
+    `positions` are the places of these rows in the scored table. `id_column` names rows.
     """
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
@@ -358,7 +359,7 @@ def list_rows(
 
 
 def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
-    """Return rows judged by the same model (some of them, if many) to compare rows with."""
+    """Return the rows with which hints compare: those the same model judges, or some of many."""
     if piece.model.is_whole:
         return verdict.rows
     judged = piece.positions
@@ -371,7 +372,7 @@ def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
 def _names(
     verdict: Verdict, table: Table, positions: IntArray, id_column: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield rank, row, line and id of each row of `table`; `positions` are those of its rows."""
+    """Yield rank, row, line and id of each row of `table`, at `positions` of the scored table."""
     ids = None if id_column is None else table.column(id_column)
     for place, position in enumerate(positions.tolist()):
         yield {
@@ -423,12 +424,12 @@ def _cut(text: str) -> str:
 # otherwise it is dropped, and the neighbours' value is shown.
 
 
-# Ending of the sentence about a cell that no other cell of its column resembles.
+# Ending of the sentence about a cell far from its expected value, unlike nearly all others.
 ALONE = ", and almost no other cell of the column is as far from its expected value."
 
 # A suggested value agrees with the expected one if they differ by at most this part of the change.
 PART_OF_WAY = 0.25
-# The expected value in words for a cell that is odd in its column and has no suggested value.
+# Words, by kind of odd cell, that replace the expected value if no value can be suggested.
 INSTEAD = {
     "far above": "less",
     "far below": "more",
@@ -446,7 +447,7 @@ INSTEAD = {
 class OddCells:
     """The odd cells of a table, and their suggested values.
 
-    `rank_by_score` is the rank by score of the rows with such cells, out of `n_rows`;
+    `rank_by_score` has the ranks by score, among `n_rows` rows, of the rows with odd cells.
     `part_of_relations` is the part of a row's score that comes from relations between its cells.
     """
 
@@ -528,7 +529,7 @@ class OddCells:
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # A cell comes first if at most `rank_by_score` rows are expected to have such a cell.
+        # A cell comes first if no more rows are expected to have such a cell than the row's rank.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):
@@ -549,7 +550,7 @@ class OddCells:
         return (*first, *corrected, *last)
 
     def hints(self, row: int, others: Sequence[str] = ()) -> tuple[str, ...]:
-        """Explain why a row's cells are odd; skip cells odd by themselves that a hint mentions."""
+        """Say why a row's cells are odd, beside the hints `others`; omit what a hint says."""
         cells = self.of_row.get(row, ())
         names = [quoted(cell.column) for cell in cells]
         says = [f"{name}: {cell.sentence}" for name, cell in zip(names, cells, strict=True)]

@@ -55,10 +55,10 @@ CLAUSES = {
 
 
 def kinds_of_evidence(evidence: pl.DataFrame, names: Sequence[str]) -> tuple[Pattern, ...]:
-    """Count rows by the strongest evidence against their cells, strongest first.
+    """Group rows by the strongest evidence against their cells, the strongest first.
 
-    Rows count together if they break the same rule, or if the same columns of `names` are odd
-    alike.
+    Rows of a group break the same rule in the same columns, or are odd in the same columns and of
+    the same kind. `names` are all columns in order.
     """
     of_row = defaultdict[int, list[dict[str, Any]]](list)
     for finding in evidence.iter_rows(named=True):

@@ -30,7 +30,7 @@ OTHER_LEVELS = "(other)"
 
 
 def draw_rows(verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]) -> Pictures:
-    """Place rows on kernel components, on a score grid, and by the columns of the reasons."""
+    """Draw rows on kernel components, on a score grid, and by two columns named in reasons."""
     return Pictures(
         map=_map_rows(verdict, lists.first[: len(lists.ranked)]),
         contours=_score_grid(verdict, lists.first[:MAX_DRAWN]),
@@ -120,7 +120,7 @@ def _values(column: Column, spec: ColumnSpec, levels: tuple[str, ...]) -> FloatA
 def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
     """Return scores on a grid over two columns; None unless the table uses two numeric ones.
 
-    Drawn are a sample of the rows, and the flagged rows among `first`.
+    The points are a sample of the rows, and the flagged rows among `first`.
     """
     model = verdict.model
     used = model.encoder.plan.used

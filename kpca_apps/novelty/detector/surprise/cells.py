@@ -31,19 +31,19 @@ LEARNED, USUAL = 0.95, 0.75
 # Weight of a level's overall share in its predicted probability, so that no level is impossible.
 PRIOR = 0.05
 SMALLEST_PROBABILITY = 1e-9
-# To compare predictions: least and largest number of rows, and largest number of cells.
+# Limits of the rows on which predictions are compared: least and largest number, and most cells.
 COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 
 @dataclass(frozen=True, eq=False)
 class RowSurprise:
-    """Summaries of the surprises of the cells of n rows (-log of the share of cells as odd)."""
+    """Summaries of the surprises of n rows' cells: -log of the share of cells at least as odd."""
 
     mean: FloatArray  # mean over columns of each column's largest surprise
     oddest: FloatArray  # log of the mean over cells of exp(surprise): dominated by the oddest cell
     scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
-    # (c, n), part of each column in the oddness of a row: in the sum over columns of 1 / p, with p
-    # the share of cells that are as odd. None unless requested.
+    # (c, n), share of each column in the sum over a row's columns of exp(largest surprise). None
+    # unless requested.
     parts: FloatArray | None = None
 
 
@@ -61,7 +61,7 @@ class CellModel(Uncached):
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
     # Tails of the improbabilities of each category's levels and each number's frequent values.
     states: tuple[UpperTail, ...]
-    # Median, and median distance to it, of each number's residuals in rows of usual scatter.
+    # Of each number's residuals in the USUAL share of rows: median, and median distance to it.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
 
     def validate(self) -> None:
@@ -158,11 +158,11 @@ class CellModel(Uncached):
     def _summary(
         self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray, *, with_parts: bool
     ) -> RowSurprise:
-        """Summarise n rows by the errors of numbers (v, n) and the improbabilities of states."""
+        """Summarise n rows by the errors of numbers (v, n) and the improbabilities of levels."""
         v, n = errors.shape
         if not (v or self.states):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((0, n)))
-        # Lines of surprises: each number given the others, each number alone, each set of states.
+        # Surprises of each number given the other columns, of each number alone, of each level.
         cells = np.empty((2 * v + len(self.states), n))
         cells[:v] = self.given_others(errors)
         cells[v : 2 * v] = self.alone(rows.value)
@@ -221,7 +221,7 @@ def usual_rows(
 
 
 def sums_of_lines(lines: FloatArray) -> FloatArray:
-    """Sum lines (k, n) to (n,), with the same bits for a row in any batch."""
+    """Sum k lines of n rows (k, n) to (n,); a row's sum has the same bits in any batch of rows."""
     # Numpy sums a single column in another order than columns side by side.
     sums: FloatArray = lines.sum(axis=0)
     return sums if lines.shape[1] > 1 else np.repeat(lines, 2, axis=1).sum(axis=0)[: len(sums)]
@@ -239,10 +239,10 @@ def _cells_off(
     rows: FeatureRows,
     left: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return errors of numbers (v, n) and improbabilities of states (states, n).
+    """Return errors of numbers (v, n) and improbabilities of levels (sets of indicators, n).
 
     `left` (w, n) are residuals of the rows' `_wanted` features. Improbability is minus the log of
-    the predicted probability of a row's state.
+    the predicted probability of the row's level or frequent value.
     """
     v, indicator = len(features.number), features.indicator
     # The residuals are of clipped numbers: replace each clipped number by the actual one.
@@ -256,7 +256,8 @@ def _cells_off(
     starts = np.flatnonzero(np.diff(features.state, prepend=-1))
     of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
     any_set = np.logical_or.reduceat(flags > 0, starts)
-    # A number other than the column's frequent values is judged on the column's scale, if any.
+    # A row in which no indicator of a set is set has the probability that the rest of the set
+    # leaves. A number that is not frequent has probability 1: its residual judges it.
     several = np.diff(np.r_[starts, len(indicator)]) > 1
     elsewhere = several & np.isin(features.source[starts], features.number)
     of_none = np.where(elsewhere[:, None], 1.0, 1.0 - np.add.reduceat(predicted, starts))

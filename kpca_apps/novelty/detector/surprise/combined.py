@@ -35,11 +35,11 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-# The weights e, a, b, o, c, w and f. Without a clean reference, users mostly look for absurd cells.
-# A reference shows the range of its columns; rows outside it differ only in the error and the
-# oddest cell. f weights cells that contradict each other: scores of numbers do not show them, and
-# users look for them more often than for extreme rows. o weights the oddest cell even in tables of
-# few rows, where no cell can be rarer than one in 150.
+# Values of e, a, b, o, c, w and f (see the module). Without a clean reference, users mostly look
+# for absurd cells. A reference shows the range of its columns; rows outside it differ only in the
+# error and the oddest cell. f weights contradictions between cells, which users look for more often
+# than for extreme rows. o weights the oddest cell even in tables of few rows, where no oddest cell
+# can be rarer than one in 150.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
 # In a wide table all distances between rows are alike, and a sum over columns hides one odd cell,
@@ -121,7 +121,7 @@ class CombinedScore:
 
         def tails(scores: FloatArray, *, ends: bool = False) -> tuple[UpperTail, ...]:
             of_groups = (scores[place == group] for group in range(len(large_groups) + 1))
-            # A group may have no rows in the sample.
+            # A group without rows in the sample gets the tail of all rows.
             return tuple(UpperTail.fit(of if len(of) else scores, ends=ends) for of in of_groups)
 
         model = cls(

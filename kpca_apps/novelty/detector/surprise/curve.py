@@ -35,7 +35,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 FEWEST_COLUMNS = 4
 POSITIVE = 0.95  # least share of a column's values that are above 0 and so have a logarithm
 LEVEL = 0.05  # significance level of the one-sided tests
-LEAST_SCATTER = 0.02  # least scatter of a column, as a share of its standard deviation
+LEAST_SCATTER = 0.02  # least scatter assumed of a column, as a share of its standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class CommonCurve:
         while len(place) >= FEWEST_COLUMNS:
             of, x, t, (least_log, least_plain) = seen[place], X[place], logs[place], least[:, place]
             residual, slope = _residual(t), np.where(of, t, 0.0)
-            # Log densities by the regression, by the column alone, and by additive sizes.
+            # Log densities of the three baselines: regression, column alone, additive two-way fit.
             others = np.stack(
                 [
                     np.where(of, density[place], 0.0),

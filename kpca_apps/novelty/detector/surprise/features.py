@@ -27,11 +27,11 @@ from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 DEGREE = 3  # highest degree of the polynomials of a number
-# In a wide table, with more columns of numbers than this and more polynomials than this share of
-# its rows, a number contributes its scaled value alone: regressions on more features than rows fit
-# chance. A table of few columns gains from polynomials even if its rows are few.
+# A table is wide if it has more than MANY_COLUMNS columns of numbers, and more polynomials than
+# MOST_FEATURES times its rows. There, numbers have degree 1 only: regressions on more features than
+# rows fit chance. A table of few columns gains from polynomials even if its rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
-# A value is frequent, and gets an indicator instead of a scale, if this share of the rows has it.
+# A value of at least this share of the rows is frequent: an indicator, not a scaled number.
 FREQUENT = 0.25
 FEWEST = 20  # at least this many values, other than frequent ones, are needed to estimate a scale
 # Polynomials use values clipped to the bulk of their column, slightly widened, or the cube of one

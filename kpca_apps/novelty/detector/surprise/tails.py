@@ -26,9 +26,9 @@ LARGEST_EXPONENT = 16.0
 # Pareto tail. By their quantiles, normal, exponential and log-normal (.5) columns have shapes of
 # .16 to .21, and residuals of normal columns .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
-EXTREME_KNOTS, KNOTS = 64, 512  # number of values that represent a curve: the most extreme, and all
-# Quantiles that define an exponential tail, and the logarithm subtracted from this tail before the
-# larger of it and the counted tail is taken, so that ordinary tails stay as counted.
+EXTREME_KNOTS, KNOTS = 64, 512  # number of a curve's knots at the highest scores, and of all knots
+# Quantiles that define an exponential tail of -log(share), and the number subtracted from this tail
+# before it replaces smaller counted values, so that ordinary tails stay as counted.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
 # Least distance between the two quantiles: if all rows score alike, only rounding separates them.
 LEAST_REACH = 1e-3
@@ -56,7 +56,7 @@ class TwoTails:
     def fit(
         cls, values: FloatArray, seen: BoolArray, *, of_logs: bool, alike: IntArray | None = None
     ) -> TwoTails:
-        """Learn from the cells of columns (v, n) that are `seen`; a column may have none.
+        """Learn from the `seen` cells of columns (v, n); a column may have no such cell.
 
         Columns that are `alike` have one distribution, learned from all their cells.
         """
@@ -87,7 +87,7 @@ class TwoTails:
         return cls(knots.copy(), exponents * (n_seen > 0), of_logs)
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Return -log of the share of values on the same side at least as far out, (v, n)."""
+        """Return -log of the share of values at least as far out on their side, (v, n)."""
         middle, n = len(SHARES) - 1, values.shape[1]
         # A value equal to several knots counts as the knot nearest to the median.
         passed, beyond = np.zeros(values.shape, dtype=np.int8), np.empty(values.shape, dtype=bool)
@@ -135,8 +135,9 @@ class TwoTails:
 class UpperTail:
     """Minus the logarithm of the share of rows that score at least as high.
 
-    The share is counted up to the last score, then falls as an exponential tail. Where this tail is
-    higher, it replaces the count: a score far beyond all others is rarer than one in n.
+    The share is counted up to the highest score and falls exponentially beyond. Where a tail
+    through two quantiles gives a lower share, it replaces the count: a score far out is rarer than
+    one in n.
     """
 
     # Increasing scores, and -log of the share of rows counted at each; linear in between.
