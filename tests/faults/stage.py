@@ -1,4 +1,4 @@
-"""Play scenes: their initial state, undisturbed results, and permitted leftovers."""
+"""Run the commands of scenes undisturbed, and check what a disturbed run leaves behind."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Rest:
 
 
 def check(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Rest:
-    """Check that files under final names are complete, and that other names mark unfinished files.
+    """Check that files with final names are complete, and that unfinished ones have others.
 
     A command that was not killed leaves no unfinished files.
     """
@@ -203,7 +203,7 @@ def rerun(
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
     is_whole = rest.units.get("o") == played.whole.get("o") is not None
-    # The command rejects a complete result without --force, which run.json then records.
+    # A complete result is only replaced with --force. As run.json records --force, it then differs.
     replaces = "--force" in scene.words or scene.requests
     more = " --force" if is_whole and not replaces else ""
     stage.wait_for_success(stage.start(scene, scene.words + more, folder, prepare=prepare))

@@ -1,4 +1,4 @@
-"""Tiles are kept, and lower resolutions match the written image, as tifffile reads it."""
+"""Written TIFFs keep tiles; their lower resolutions are means of the image, by tifffile."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_smoothed_images_are_compared_through_a_gaussian_of_the_distance():
     expected = X @ (np.exp(-0.5 * squared / sigma**2) / mass) @ X.T
     S = smoothed(X, 3, 4, sigma)
     assert_allclose(S @ S.T, expected, rtol=1e-10)
-    # Away from the border, the kernel compares filtered images.
+    # Away from the border, the kernel is the dot product of images filtered with half its variance.
     inner = np.zeros((4, 46, 46))
     inner[:, 20:26, 20:26] = images(4, 6, 6).reshape(4, 6, 6)
     flat = np.stack([gaussian_filter(image, 2.0, truncate=8.0) for image in inner]).reshape(4, -1)

@@ -387,7 +387,7 @@ def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
         "scale": ("numeric", 15),
         "levels": ("categorical", 0),
     }
-    # A column with so few numbers holds levels such as blood groups.
+    # Columns with so few numbers are categories, and the token is one of them.
     shown[24:36] = ["A"] * 12
     for least in (["A", token, "0"] * 20, [token] * 59 + ["7"]):
         assert plan_of({"shown": shown, "least": least})["least"] == ("categorical", 0)
@@ -408,7 +408,7 @@ SHARED = {
 @pytest.mark.parametrize(
     "write",
     [
-        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # a different quantity
+        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # grams, not marks
         lambda k: f"{k} {'bab'[k % 3]}",  # house numbers
         lambda k: f"{37 * k % 1900 + 1000}{['', ' b', '', ' e', ''][k % 5]}",  # articles
         lambda k: f"{1000 + k}{'-' * (k % 3 == 0)}",  # part numbers

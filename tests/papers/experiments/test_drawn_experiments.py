@@ -98,7 +98,7 @@ def test_shares_of_the_parabola_are_judged_on_the_numbers_themselves(outcomes):
         assert claim.verdict == (C if off.max() <= scholkopf.WITHIN else N)
 
 
-SPOILT = {  # replacement of rows X of groups g
+SPOILT = {  # functions that replace rows X, which have the group numbers g
     "in one cloud": lambda rng, X, g: rng.normal(size=X.shape),
     "on a line": lambda rng, X, g: (
         np.column_stack([3.0 * g, 0.0 * g]) + 0.1 * rng.normal(size=X.shape)

@@ -70,7 +70,7 @@ def test_beyond_the_knots_logarithms_have_an_exponential_tail(scale):
 
 
 def test_one_value_of_few_cannot_hide_behind_the_tail_it_stretches():
-    """Of 60 values, three on each side lie beyond the last knot: close together, or one far out."""
+    """Three of 60 values lie beyond the last knot on each side; on the right, one is far out."""
     values = np.r_[-1.76, -1.75, -1.74, np.linspace(-1.6, 1.6, 54), 1.8, 2.0, 50.0][None]
     for of_logs in (False, True):
         tails = TwoTails.fit(values, np.ones_like(values, dtype=bool), of_logs=of_logs)

@@ -179,7 +179,7 @@ def differences(engine: str) -> tuple[Counter[str], list[str]]:
 
 
 def main(engines: Iterable[str]) -> int:
-    """Print the matrix; return the number of differences."""
+    """Print the outcomes by program, rule and kind of cell; return the number of differences."""
     n_differ = 0
     for engine in engines:
         counts, named = differences(engine)
