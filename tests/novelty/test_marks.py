@@ -315,6 +315,6 @@ def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.
     for entry in result.ranked[:5]:
         distances = np.abs(rows - rows[entry.row - 1]).sum(axis=1)
         distances[result.rows.is_flagged] = np.inf
-        # The detector scales columns by the middle half of rows, so its order may differ slightly.
+        # The detector scales columns robustly, not by these means, so its order may differ a bit.
         assert {*entry.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
         assert dict(usual[entry.nearest[0]].cells)["x"] == str(frame["x"][entry.nearest[0] - 1])

@@ -137,7 +137,7 @@ def test_text_in_place_of_a_fits_number_is_damage(name: str, tmp_path: Path) -> 
 
 
 def _bytes(hdu: object) -> bytes:
-    """Encode a scaled FITS image with the given stored integers."""
+    """Encode the integers of a FITS image as they are, and add its scaling and blank value."""
     raw, header = hdu.data, hdu.header
     plain = io.BytesIO()
     fits.PrimaryHDU(raw).writeto(plain)

@@ -304,8 +304,8 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
 
 @pytest.mark.parametrize("by", [(), ("place",)])
 def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ...]) -> None:
-    # A single row of 1,000 is listed at a rate of 10 % only if its p-value is 1 in 10,000. Counting
-    # among 400 calibration rows gives 1 in 401 at best, so the p-value comes from a fitted tail.
+    # At a rate of 10 %, a single row of 1,000 is listed if a p-value of it is below 1 in 10,000.
+    # With 400 calibration rows its score has 1 in 401 at best, but its far cell has less.
     def draw(n: int, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng(seed)
         pressure = rng.normal(140, 12, n).round()

@@ -1,4 +1,4 @@
-"""Experiments without data: their claims, which repeated runs reproduce."""
+"""Experiments on drawn rows reproduce their claims, and fail them if the rows are spoilt."""
 
 from __future__ import annotations
 
