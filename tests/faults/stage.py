@@ -166,7 +166,7 @@ class Rest:
 
 
 def check(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Rest:
-    """Check that files with final names are complete, and that unfinished ones have others.
+    """Check that all files are complete, except those whose names mark them as unfinished.
 
     A command that was not killed leaves no unfinished files.
     """
@@ -203,7 +203,7 @@ def rerun(
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
     is_whole = rest.units.get("o") == played.whole.get("o") is not None
-    # A complete result is only replaced with --force. As run.json records --force, it then differs.
+    # A complete result is replaced only with --force, and run.json then differs by that option.
     replaces = "--force" in scene.words or scene.requests
     more = " --force" if is_whole and not replaces else ""
     stage.wait_for_success(stage.start(scene, scene.words + more, folder, prepare=prepare))

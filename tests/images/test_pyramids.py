@@ -1,4 +1,4 @@
-"""Written TIFFs keep tiles; their lower resolutions are means of the image, by tifffile."""
+"""Written TIFFs keep their tiles, and each lower resolution averages the written image."""
 
 from __future__ import annotations
 

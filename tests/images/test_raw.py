@@ -28,7 +28,7 @@ rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install
 
 @pytest.fixture(scope="module")
 def sensor() -> NDArray[np.float64]:
-    """Simulate the sensor image of a photograph, 0 to 1 at white."""
+    """Simulate the sensor image of a photograph, from 0 to 1 (the sensor's white level)."""
     light = (astronaut()[:120, 100:260] / 255.0) ** 2.2 * NEUTRAL
     return mosaic_of(light)
 

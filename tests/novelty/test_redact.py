@@ -54,7 +54,7 @@ FREE = {
     "ColumnProfile": "role why reason_share",
     "OddCell": "kind given others p_value",
     "MovedColumn": "what size",
-    "FoundRule": "rule kind",  # tested elsewhere: `Note` hides values in rules
+    "FoundRule": "rule kind",  # a `Note` hides the values in a rule
     "GroupInfo": "threshold",
     "ComponentMap": "x y variances gains explained",
     "Evaluation": "setting",

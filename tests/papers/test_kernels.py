@@ -86,7 +86,7 @@ def test_iterated_kernels_are_means_over_the_points_and_the_oracles_integral():
     kernel = Sigmoid(0.2, 0.3)
     expected = sum(kernel(X, p[None]) @ kernel(p[None], Z) for p in points) / 5
     assert_allclose(iterated(kernel, points, X, Z), expected, rtol=1e-12)
-    # The mean over a grid times its length is the trapezoid rule for a decaying integrand.
+    # As the integrand decays, its mean over a grid times the grid's length is its integral.
     oracle = misc_oracle()["iterated_rbf_1d"]
     x, grid = np.array(oracle["x"])[:, None], np.linspace(-12.0, 14.0, 400, endpoint=False)
     gram = 26.0 * iterated(RBF(oracle["g"]), grid[:, None], x, x)

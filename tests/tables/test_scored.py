@@ -1,4 +1,4 @@
-"""The scored table: the input columns, then the results, safe in a spreadsheet."""
+"""The scored table has the input columns, then results; spreadsheets run none of its cells."""
 
 from __future__ import annotations
 

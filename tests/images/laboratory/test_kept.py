@@ -301,7 +301,7 @@ def test_fits_whose_images_lie_over_one_another_is_refused(tmp_path: Path) -> No
     fits.HDUList([fits.PrimaryHDU(), *images]).writeto(path)
     content = path.read_bytes()
     card = b"GCOUNT  =                    "
-    # The first header claims GCOUNT 0, so no pixels: its pixels are replaced by the next header.
+    # The first header claims no pixels (GCOUNT 0), and the next header stands in their place.
     first, second = content.split(b"XTENSION")[1:]
     lie = first[: first.index(b"END     ")].replace(card + b"1", card + b"0")
     lie += first[len(lie) : 2880 - 8]

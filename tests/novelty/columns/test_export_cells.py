@@ -109,7 +109,7 @@ def test_six_digits_are_dates_if_the_name_suggests_it(
 def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
     pattern: str, slip: Callable[[date], tuple[int, int, int]]
 ) -> None:
-    """The slip gives an invalid date, a date of another century, or one valid in another order."""
+    """One date has a slip: it is invalid, of another century, or valid only in another order."""
     cells = [day.strftime(pattern) for day in DAYS]
     parts = dict(zip("ymd", slip(DAYS[9]), strict=True))
     cells[9] = "".join(f"{parts[letter]:02}" for letter in pattern.replace("%", ""))
@@ -387,7 +387,7 @@ def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
         "scale": ("numeric", 15),
         "levels": ("categorical", 0),
     }
-    # Columns with so few numbers are categories, and the token is one of them.
+    # Columns with so few numbers are categories, and the token is one of their levels.
     shown[24:36] = ["A"] * 12
     for least in (["A", token, "0"] * 20, [token] * 59 + ["7"]):
         assert plan_of({"shown": shown, "least": least})["least"] == ("categorical", 0)

@@ -283,7 +283,7 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
 
 
 def explained(rows, X, score):
-    """Return reasons for rows, by a score of squared distances to the nearest reference rows."""
+    """Return reasons; a row scores by its mean squared distance to the nearest of `rows`."""
 
     def of_rows(candidates):
         nearest = np.partition(cdist(candidates, rows, "sqeuclidean"), 10, axis=1)[:, :10]

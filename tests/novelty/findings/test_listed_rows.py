@@ -148,7 +148,7 @@ def test_a_cell_clearer_than_the_score_comes_first() -> None:
     assert others == small
     # The cell may contribute nothing to the score.
     assert reasons(small, clear)[0].share == 0.0
-    # At this p-value, 4 of 1,000 correct rows have a cell as odd, so it ranks below the score.
+    # At this p-value, 4 of 1,000 correct rows have a cell as odd: too many for it to come first.
     doubtful = replace(clear, p_value=0.004)
     ranked = reasons([*small, own], doubtful)
     assert [(reason.column, reason.expected) for reason in ranked][2] == ("town", "Amsterdam")

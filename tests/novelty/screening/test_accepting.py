@@ -139,7 +139,6 @@ def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
         assert again.rows.is_accepted is not None
         assert set(np.flatnonzero(again.rows.is_accepted)) == flagged(first) | odd
         assert not any("flagged" in text for text in again.run.warnings)
-    # The file of flagged rows omits hidden columns.
     hidden = replace(OPTIONS, columns=ColumnOptions(hide=("price",)))
     result = changed(screen(table(), options=hidden)[0], flagged_file="h.csv")
     write_tables(tmp_path, table(), result, model.encoder.plan)

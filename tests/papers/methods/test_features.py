@@ -125,7 +125,7 @@ class TestComponentMachine:
 
 class TestTwoLayers:
     def test_two_kernels_make_one_of_their_composition(self):
-        """Inner products of projections on all components are the entries of the centred Gram."""
+        """Inner products of projections on all components are the centred Gram matrix."""
         X, y = two_rings(60)
         model = two_layer_machine(exact(RBF(0.5), X), X, y, Polynomial(2))
         H = np.eye(60) - 1.0 / 60
@@ -163,7 +163,7 @@ def test_a_cluster_that_loses_its_rows_keeps_its_mean():
     found = batch_kernel_kmeans(Linear(), X, np.array([0, 1, 2, 2]))
     assert found.gamma.shape == (3, 4)
     assert_allclose(found.gamma.sum(axis=1), 1.0)
-    # Of two equal means, the second loses all its rows and keeps its place.
+    # Of two equal means, the second loses all its rows but stays where it started.
     found = batch_kernel_kmeans(Linear(), X[[0, 0, 2, 3]], np.array([0, 1, 2, 2]))
     assert_array_equal(found.labels, [0, 0, 2, 2])
     assert_allclose(found.gamma[1], [0.0, 1.0, 0.0, 0.0])

@@ -43,7 +43,7 @@ def test_knots_are_quantiles_of_the_cells_that_are_seen(seed, n, of_logs):
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 3.0])
 def test_beyond_the_knots_a_pareto_tail_is_met(exponent):
-    """Both sides are Lomax distributed: share (1 + distance / FLOOR)^-exponent."""
+    """Lomax distribution: the share beyond a distance is (1 + distance / FLOOR)^-exponent."""
     n = 200_001
     share = 1.0 - np.abs(np.linspace(-1, 1, n))
     inside = share > 0
@@ -61,7 +61,7 @@ def test_beyond_the_knots_a_pareto_tail_is_met(exponent):
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 3.0])
 def test_beyond_the_knots_logarithms_have_an_exponential_tail(scale):
-    """Both sides are exponential: share exp(-distance / scale)."""
+    """Both sides are exponential: the share beyond a distance is exp(-distance / scale)."""
     quantile = np.linspace(-1, 1, 200_001)[1:-1]
     values = (-scale * np.sign(quantile) * np.log1p(-np.abs(quantile)))[None]
     tails = TwoTails.fit(values, np.ones_like(values, dtype=bool), of_logs=True)

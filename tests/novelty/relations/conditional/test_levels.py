@@ -139,7 +139,7 @@ def test_a_value_from_another_row_is_reported_with_a_suggestion() -> None:
     assert (cell.row, cell.column, cell.seen, cell.expected) == (7, "town", other, meant)
     assert judged.surprise.argmax() == 7
     assert cell.log_p < np.log(0.01 * learned.n_looked)
-    # Recount the evidence: the other rows all agree.
+    # All other rows with the row's value in column `by` agree.
     (by,) = cell.given
     n_others = (frame[by] == frame[by][7]).sum() - 1
     assert cell.support == n_others
@@ -289,7 +289,7 @@ def test_tables_with_nothing_to_count() -> None:
 def test_likeness_is_the_share_of_others_as_close() -> None:
     texts = ["10035", "10053", "20099", "birmingham", "huntsville"]
     writing = Writing(texts, np.array([50, 50, 50, 50, 50]))
-    # Numbers are alike by nature, so their likeness is 0. No other value is as close as an added x.
+    # Numbers have likeness 0. No other value is as close to the expected one as a text with an x.
     assert writing.likeness("10033", 1, 0) == 0.0
     assert writing.likeness("100x5", 1, 0) == pytest.approx(math.log(0.1 / 5))
     assert writing.likeness("birmingxam", 1, 3) == pytest.approx(math.log(0.1 / 5))

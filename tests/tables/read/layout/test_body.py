@@ -449,10 +449,10 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
     ]
     note = "line 2 (units)"
     check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, sheet=True)
-    # A known level, or a number, belongs to a data row.
+    # A row of units with a number, or with a level of its column, is data.
     untouched(tmp_path, [names, [*units[:2], "red", *units[3:]], *data])
     untouched(tmp_path, [names, [*units[:4], "7.5"], *data])
-    # Most values of the lead column are below a detection limit.
+    # Most values of the first column are below a detection limit.
     for n, row in enumerate(data):
         row[0] = "<0.5" if n % 3 else row[0]
     check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, ways=1)
@@ -802,7 +802,7 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
 
 
 def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
-    """Left out as a remark, the rest of the text would be lost without an error."""
+    """If the rest of a text were left out as a remark, it would be lost without an error."""
     data = [[f"P{n:03}", str(n), "arrived in time"] for n in range(24)]
     path = tmp_path / "t.csv"
     path.write_text(as_text([NAMES[:3], *data[:9], ["left at the door"], *data[9:]], padded=False))
