@@ -68,7 +68,7 @@ def screening() -> str:
 WORK: dict[str, Callable[[], str]] = {
     function.__name__: function for function in (exact, landmarks, novelty, denoising, screening)
 }
-# Reading tables starts threads, which do not survive a fork: api.py refuses at once.
+# A forked child lacks the threads that read tables, so screening there is refused.
 FORKABLE = [name for name in WORK if name != "screening"]
 
 

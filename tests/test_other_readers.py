@@ -154,7 +154,7 @@ def zarred(path: Path, pixels: np.ndarray, *, layout: int) -> None:
 LOSSLESS = {"level": 0, "reversible": True}
 JPEG_2000, JPEG_XL = partial(by_imagecodec, "jpeg2k", **LOSSLESS), partial(by_imagecodec, "jpegxl")
 AVIF = partial(by_imagecodec, "avif", level=100, speed=8)
-# Format, suffix, writer of the input file, types, shapes, readers.
+# Format, suffix, writer of the input file, pixel types, shapes, readers to compare.
 PICTURES: list[tuple[str, str, Any, str, list[tuple[int, ...]], str]] = [
     ("TIFF", ".tif", tagged, f"{WHOLE} {FLOATS} float16", [GREY, RGB, PLANES],
      "tifffile OpenImageIO OpenCV SimpleITK Pillow"),

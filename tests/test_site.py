@@ -14,7 +14,7 @@ from tests.cli.tree import each_command
 
 SITE = Path(__file__).parents[1] / "docs" / "_build"
 INDEX = SITE / "searchindex.js"
-# Classes of a screening's fields that have fields of their own.
+# Result classes within a screening; the index lists their fields, too.
 RESULTS = ("RankedRow", "Reason", "OddCell", "ColumnProfile", "ThresholdInfo", "DuplicateRows")
 
 

@@ -65,7 +65,7 @@ def blas_threads():
 
 @pytest.fixture
 def two_blas_threads():
-    """Let BLAS use two threads during a test; the thread that sets the number ends first."""
+    """Let BLAS use two threads during a test, set by a thread that ends before the test."""
     before = max(blas_threads())
     set_blas_threads(2)
     yield

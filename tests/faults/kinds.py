@@ -42,7 +42,7 @@ def kill(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
 
 
 def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bool, int]:
-    """Kill as requested; return whether a worker was killed, and the exit code."""
+    """Kill what `kind` names; return whether that was a worker, and the command's exit code."""
     if kind == "step":
         return False, command.wait()
     end = command.began + after

@@ -176,7 +176,7 @@ def read_small_parts() -> None:
 
 
 def skip_pictures() -> None:
-    """Skip pictures of tables and batches, in pages and as files."""
+    """Make commands draw no figures, neither in pages nor as files."""
     from markupsafe import Markup
 
     import kpca_apps.report.denoising.figures as of_batches

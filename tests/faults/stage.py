@@ -1,4 +1,4 @@
-"""Play scenes: their initial state, undisturbed results, and permitted leftovers."""
+"""Run the commands of scenes undisturbed, and check what a disturbed run leaves behind."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Rest:
 
 
 def check(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Rest:
-    """Check that files under final names are complete, and that other names mark unfinished files.
+    """Check that all files are complete, except those whose names mark them as unfinished.
 
     A command that was not killed leaves no unfinished files.
     """
@@ -203,7 +203,7 @@ def rerun(
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
     is_whole = rest.units.get("o") == played.whole.get("o") is not None
-    # The command rejects a complete result without --force, which run.json then records.
+    # A complete result is replaced only with --force, and run.json then differs by that option.
     replaces = "--force" in scene.words or scene.requests
     more = " --force" if is_whole and not replaces else ""
     stage.wait_for_success(stage.start(scene, scene.words + more, folder, prepare=prepare))

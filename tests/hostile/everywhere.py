@@ -1,7 +1,7 @@
 """Put all hostile texts into every place that untrusted text can come from.
 
-Each function here fills a folder and runs the commands that read its files. What they write goes to
-the folder's `out`, and what they print to files there, for the checks of `outputs.py`.
+Each function here fills a folder and runs the commands that read its files. The commands' files and
+printed output go to the folder's subfolder `out`, which `outputs.py` checks.
 
 `python -m tests.hostile.everywhere` runs all of them and prints counts; see
 `test_texts_everywhere.py`.
@@ -469,7 +469,7 @@ def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
 
 
 def run_all(names: Sequence[str], keep: Path | None = None) -> int:
-    """Run places, print counts and faults; return the number of faults."""
+    """Visit the named places, print counts of texts and faults; return the number of faults."""
     n_faults = 0
     with tempfile.TemporaryDirectory() as made:
         top = keep or Path(made)

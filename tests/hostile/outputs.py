@@ -209,7 +209,7 @@ def python(data: bytes) -> list[str]:
 
 
 def yaml(data: bytes) -> list[str]:
-    """Find entries that are not checks."""
+    """Find entries of an exported YAML file that are not checks."""
     import yaml as library
 
     checks = library.safe_load(data.decode("utf-8"))

@@ -20,7 +20,7 @@ from tests.report.watching import COMPLAINTS, WATCH, WITH_FIREFOX, watched
 pytestmark = [pytest.mark.release, *WITH_FIREFOX]
 
 Opened = Callable[[Path], Any]
-MIN_TEXTS = 60  # least number of texts of each place that must appear in its output
+MIN_TEXTS = 60  # number of texts of a place that must appear in its output
 MOST_PAGES = 40  # largest number of pages to open per place
 SHOWN = """() => {
     for (const fold of document.querySelectorAll("details")) fold.open = true;

@@ -1,6 +1,6 @@
 """Texts that try to run code, load addresses, hide or reorder text, or close their markup.
 
-In a browser, those that run set `pwned`, and those that load request `evil.invalid`.
+Code in the texts sets `pwned` if a browser runs it, and their addresses are at `evil.invalid`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tiles are kept, and lower resolutions match the written image, as tifffile reads it."""
+"""Written TIFFs keep their tiles, and each lower resolution averages the written image."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install
 
 @pytest.fixture(scope="module")
 def sensor() -> NDArray[np.float64]:
-    """Simulate the sensor image of a photograph, 0 to 1 at white."""
+    """Simulate the sensor image of a photograph, from 0 to 1 (the sensor's white level)."""
     light = (astronaut()[:120, 100:260] / 255.0) ** 2.2 * NEUTRAL
     return mosaic_of(light)
 
@@ -218,7 +218,7 @@ def test_flipped_bytes_cost_no_more_than_one_line(
     whole = write_dng(tmp_path / "a.dng", counts(sensor), noise=(1e-3, 1e-6)).read_bytes()
     with tifffile.TiffFile(tmp_path / "a.dng") as file:
         start = file.pages[0].dataoffsets[0]
-    # Damage positions in the tags, before and after the pixels.
+    # Damage bytes before and after the pixels: those of the tags.
     tags = [place for place in range(len(whole)) if not start <= place < start + 2 * sensor.size]
     rng = np.random.default_rng(0)
     for _ in range(60):

@@ -57,7 +57,7 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
         np.array(listed) - 1
     ].tolist()
     assert result.flagged()["rank"].to_list() == [*range(1, result.n_listed + 1)]
-    # Patterns state their counts; one pattern of each kind precedes any second one of a kind.
+    # A pattern states its number of rows. The three clearest odd cells are in three columns.
     assert {pattern.sentence for pattern in result.findings.patterns} >= {
         '3 rows: "town" is a common value misspelt.',
         '2 rows: "height" is far below the rest of the column.',
@@ -127,10 +127,11 @@ def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     np.testing.assert_array_equal(after[is_first], before[is_first])
     others = np.flatnonzero(~has_cell)
     np.testing.assert_array_equal(np.argsort(after[others]), np.argsort(before[others]))
-    # Every row with such a cell is listed, together with the flagged rows.
+    # Rows with an odd cell are listed together with the flagged rows.
     is_listed = (before <= n_flagged) | has_cell
     assert after[is_listed].max() == is_listed.sum()
-    # By chance, 12 p of 12 correct rows have such a cell: at most as many rows may rank higher.
+    # At most 12 p rows without odd cells rank before a row whose odd cell has p-value p: by
+    # chance, as many of 12 correct rows have a cell that is as odd.
     for row in np.flatnonzero(has_cell & ~is_first).tolist():
         n_ahead = int((~has_cell & ~is_first & (after < after[row])).sum())
         assert n_ahead <= min(12 * np.exp(cells[row + 1]), before[row])
@@ -145,7 +146,7 @@ def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
         line._replace(given=tuple(b for a, b in both if a == line.column)) if line.rule else line
         for line in lines
     ]
-    # Similar odd cells of one row form one kind, named by the clearest cell.
+    # One sentence tells of odd cells of the same kind in one row, and names their columns.
     lines += [line(8, -5.0, kind="zero", column="b"), line(8, -4.0, kind="zero")]
     lines += [line(9, -5.5, kind="zero"), line(9, -4.5, kind="zero", column="b")]
     kinds = [(kind.rows, kind.sentence) for kind in kinds_of_evidence(findings(lines), ["a", "b"])]

@@ -98,7 +98,7 @@ def test_one_time_of_day_is_no_feature_of_a_date():
         days = [f"20{10 + i % 12}-{1 + i % 12:02d}-{1 + i % 28:02d} {clock}" for i in range(90)]
         table = table_from_frame(pl.DataFrame({"seen": days, "x": np.arange(90.0) ** 1.5}))
         encoder = TableEncoder.fit(table, infer_plan(table), contaminated=False)
-        # Days, and sine and cosine of the weekday.
+        # The dates become days, and sine and cosine of the weekday.
         assert len(encoder.groups[0].columns) == 3
 
 

@@ -143,7 +143,7 @@ def test_a_page_with_entities_in_its_texts_is_read(tmp_path: Path) -> None:
     for text, name in ((whole, "Bolt 3&quot;"), (whole.replace('"', "&quot;"), None)):
         path.write_text(damaged(text), encoding="utf-8")
         if name is None:
-            with pytest.raises(InputError, match="damaged"):  # the id is the last field of the text
+            with pytest.raises(InputError, match="damaged"):  # the id ends the text
                 read_marks(path)
         else:
             assert read_marks(path).marks[0].id == name
@@ -315,6 +315,6 @@ def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.
     for entry in result.ranked[:5]:
         distances = np.abs(rows - rows[entry.row - 1]).sum(axis=1)
         distances[result.rows.is_flagged] = np.inf
-        # The detector's scales come from the middle of the rows, so the order is almost the same.
+        # The detector scales columns robustly, not by these means, so its order may differ a bit.
         assert {*entry.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
         assert dict(usual[entry.nearest[0]].cells)["x"] == str(frame["x"][entry.nearest[0] - 1])

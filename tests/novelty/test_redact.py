@@ -36,7 +36,7 @@ NAMES = {
     "column", "columns", "name", "x_name", "y_name", "id_column", "label", "by", "together",
     "file_column", "key_columns",
 }  # fmt: skip
-# Fields without values of cells or anything derived from them. The test below fails until a new
+# Fields that hold no cell values and nothing derived from cells. The test below fails until a new
 # field is listed here or redacted.
 FREE = {
     "SourceInfo": "name format sha256 encoding delimiter reading version renamed",
@@ -54,7 +54,7 @@ FREE = {
     "ColumnProfile": "role why reason_share",
     "OddCell": "kind given others p_value",
     "MovedColumn": "what size",
-    "FoundRule": "rule kind",  # kept: a rule that quotes values becomes a note
+    "FoundRule": "rule kind",  # a `Note` hides the values in a rule
     "GroupInfo": "threshold",
     "ComponentMap": "x y variances gains explained",
     "Evaluation": "setting",

@@ -37,7 +37,7 @@ ADDED = ["rank", "line", "flagged", "reason_column", "seen", "expected", "share"
 
 
 def parcels() -> pl.DataFrame:
-    """Return sizes that agree, except for the length, or width and depth, of each odd row."""
+    """Return parcels of matching sizes; odd ones are too long, or have width and depth 0."""
     rng = np.random.default_rng(0)
     size = rng.uniform(20, 40, N_ROWS)
     length, width, depth = (factor * size + rng.normal(size=N_ROWS) * 0.3 for factor in (3, 2, 1))
@@ -331,7 +331,7 @@ def test_all_odd_cells_are_listed_with_file_and_line(two_files: list[Path], tmp_
     rows = read_back(tmp_path / "odd_cells.csv")
     reads = {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows}
     assert ODD.items() <= reads.items() and result.findings.n_odd_cells == len(rows)
-    # In these rows widths may be odd cells, too, as other cells contradict them.
+    # From row 10 on, widths may be odd cells, too, because other cells contradict them.
     assert {*reads} - {*ODD} <= {("width", row) for row in range(10, N_ODD)}
     for row in rows:
         at = int(row["row"]) - 1

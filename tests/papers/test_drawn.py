@@ -20,7 +20,7 @@ def test_clusters_lie_around_a_circle_of_radius_four():
 
 
 def test_beans_and_circle_have_the_extent_of_the_recipe():
-    """An independent implementation drew the fixture from the recipe."""
+    """An independent implementation of the same recipe drew the fixture `cassini_X`."""
     X, labels = cassini(rng(), 5000)
     with np.load(ORACLES / "gallery_fixtures.npz") as oracle:
         known, groups = oracle["cassini_X"], oracle["cassini_y"]

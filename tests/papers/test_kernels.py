@@ -60,7 +60,7 @@ def test_smoothed_images_are_compared_through_a_gaussian_of_the_distance():
     expected = X @ (np.exp(-0.5 * squared / sigma**2) / mass) @ X.T
     S = smoothed(X, 3, 4, sigma)
     assert_allclose(S @ S.T, expected, rtol=1e-10)
-    # Away from the border, the kernel compares filtered images.
+    # Away from the border, the kernel is the dot product of images filtered with half its variance.
     inner = np.zeros((4, 46, 46))
     inner[:, 20:26, 20:26] = images(4, 6, 6).reshape(4, 6, 6)
     flat = np.stack([gaussian_filter(image, 2.0, truncate=8.0) for image in inner]).reshape(4, -1)
@@ -86,7 +86,7 @@ def test_iterated_kernels_are_means_over_the_points_and_the_oracles_integral():
     kernel = Sigmoid(0.2, 0.3)
     expected = sum(kernel(X, p[None]) @ kernel(p[None], Z) for p in points) / 5
     assert_allclose(iterated(kernel, points, X, Z), expected, rtol=1e-12)
-    # The mean over a grid times its length is the trapezoid rule for a decaying integrand.
+    # As the integrand decays, its mean over a grid times the grid's length is its integral.
     oracle = misc_oracle()["iterated_rbf_1d"]
     x, grid = np.array(oracle["x"])[:, None], np.linspace(-12.0, 14.0, 400, endpoint=False)
     gram = 26.0 * iterated(RBF(oracle["g"]), grid[:, None], x, x)

@@ -10,7 +10,7 @@ from kpca_apps.papers.data import FILES, PaperData
 from kpca_apps.papers.registry import REFERENCES, all_experiments, gathered, not_run, reproduce
 from kpca_apps.papers.result import Claim, Experiment, Outcome
 
-# Helpers that other methods are built from.
+# Functions that no experiment calls itself: other methods use them.
 SERVE_OTHERS = {"assembled", "feature_distances"}
 
 
@@ -55,7 +55,7 @@ def test_the_checksums_of_the_data_go_along(monkeypatch):
 
 
 def test_every_method_and_kernel_is_reached_by_an_experiment():
-    """The package has no unused method: an experiment names each function and kernel."""
+    """Each public function of the methods and each kernel is called by some experiment."""
     room = Path(papers.__file__).parent
     sources = "\n".join(path.read_text("utf-8") for path in (room / "experiments").rglob("*.py"))
     for path in (room / "kernels.py", *(room / "methods").glob("[!_]*.py")):

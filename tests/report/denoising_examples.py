@@ -148,7 +148,7 @@ def many(n: int = 500) -> DenoisingResult:
 
 
 def hostile() -> DenoisingResult:
-    """Return names and notes chosen to break a page."""
+    """Return a batch whose names and notes might break a page."""
     images = (
         image(HOSTILE, notes=(f"note {HOSTILE}",)),
         image(LONG),

@@ -253,7 +253,7 @@ def screening(
 
 
 def repeats(column: str, *cells: str, n_groups: int = 1) -> DuplicateRows:
-    """Equal rows, and rows that differ in one column."""
+    """Return groups of equal rows, and of rows that differ in one column."""
     places = tuple(range(2, 2 + len(cells)))
     equal = RepeatedRows(rows=(1, 9), lines=(2, 10), n_rows=2)
     near = RepeatedRows(places, places, 2_000, (column,), tuple((cell,) for cell in cells))
@@ -385,7 +385,7 @@ def hidden() -> ScreeningResult:
 
 
 def together() -> ScreeningResult:
-    """Three columns that are odd together, one of them missing, and their patterns."""
+    """Return a screening: three cells of a row are odd together, one missing; and patterns."""
     names = ("Culmen Length (mm)", "Species", "Body Mass (g)")
     reasons = (
         Reason(names[0], 0.25, "0", "39.1", 0.0, 39.1, names),
@@ -444,7 +444,7 @@ def with_labels() -> ScreeningResult:
 
 
 def huge() -> ScreeningResult:
-    """A million rows, a thousand flagged; wide, with long hostile cells."""
+    """Return a screening of a million wide rows, 1,000 of them flagged, with long hostile cells."""
     result = screening(1_000_000, 1000)
     cells = tuple((f"{HOSTILE}{i}", HOSTILE * 20) for i in range(60))
     profiles = tuple(replace(result.columns[2], name=f"{i}{HOSTILE * 6}") for i in range(500))

@@ -22,7 +22,7 @@ SIDE = np.linspace(-2.0, 2.0, 21)
 
 
 def slope(threshold: float | None = None) -> Contours:
-    """Two panels: the first coordinate, and an empty one."""
+    """Return two contour panels: one of the first coordinate, and one without values."""
     values = np.stack([np.tile(SIDE, (21, 1)), np.full((21, 21), np.nan)])
     return Contours("A slope", SIDE, SIDE, values, POINTS, GROUPS, ("x", "none"), threshold)
 

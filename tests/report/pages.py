@@ -21,7 +21,7 @@ VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 @cache
 def rendered(name: str) -> str:
-    """Render an example once; tests of reproducibility render again."""
+    """Render an example once for all tests, except those of reproducibility."""
     return render_screening(examples.SCREENINGS[name]())
 
 

@@ -253,7 +253,7 @@ body { font: 14px serif; margin: 20px; } .of-notebook h1 { margin: 3em; }
 .of-notebook td { text-align: right; padding: 2em; } .of-notebook ul:not(.x) { padding-left: 9em; }
 </style><body %s><h1>mine</h1><p class="card">mine</p><div class="of-notebook">%s</div>
 <table class="ranked"><tr><td>mine</td></tr></table>"""
-# The notebook's theme marker, the system's preference, and whether our part must be dark.
+# For each case: theme marker of the notebook, preference of the system, must our part be dark?
 THEMES = {
     "jupyter light": ('data-jp-theme-light="true"', "dark", False),
     "jupyter dark": ('data-jp-theme-light="false"', "light", True),

@@ -32,7 +32,7 @@ NOISE = Residual(0.0, 0.0, 0.0, structured=False)
 
 
 def batch() -> DenoisingResult:
-    """Images, one of them left unchanged and one with its own options."""
+    """Return a batch of five images: one is left unchanged, one has its own options."""
     doubtful = Evidence(why="may be fine texture", option="--sigma 4.2")
     colour = examples.previews(1, RGB)
     images = (
@@ -210,7 +210,7 @@ def test_before_after_and_residual_share_position_and_zoom(opened: Opened) -> No
     box = view.locator(".over .frame").bounding_box()
     edge = places(page)[0]
     assert edge[1] + box["width"] / 2 / edge[0] == pytest.approx(60, abs=0.05)
-    # Arrow keys without Shift still move the line.
+    # Arrow keys without Shift still move the line between before and after.
     line = view.locator(".stage input")
     line.focus()
     press(page, "ArrowRight")
@@ -310,7 +310,7 @@ def test_less_smoothed_colours_are_previewed_and_can_be_requested(
     own.get_by_role("button", name="Redo with these").click()
     found = asked_of(saved(page, "per-image.csv", tmp_path))
     assert found[NAMES[1]] == {"strength": 0.7, "chroma": 0.5}
-    # At the original setting the batch's own pictures are shown.
+    # At the setting of the batch, its pictures are shown, not canvases of the preview.
     chroma.press("End")
     assert own.locator("canvas").count() == 0
     assert page.locator("article.image").first.locator(".viewer input").count() == 1

@@ -31,7 +31,7 @@ def test_available_memory_is_read_from_the_system(machine: Path) -> None:
 
 @pytest.mark.parametrize("place", [".", "job", "job/step"])
 def test_a_container_or_a_job_bounds_the_machine(machine: Path, place: str) -> None:
-    """The limiting group may be the process's group or any group that contains it."""
+    """The process's control group may set the limit, or any control group that contains it."""
     (machine / "meminfo").write_text("MemAvailable: 500 kB\n")
     (machine / "own").write_text("4:cpu:/other\n0::/job/step\n")
     group = machine / "groups" / place

@@ -1,4 +1,4 @@
-"""The scored table: the input columns, then the results, safe in a spreadsheet."""
+"""The scored table has the input columns, then results; spreadsheets run none of its cells."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_parquet_in_parts_has_the_rows_of_the_whole(
 def test_groups_of_parquet_are_cut_at_the_same_rows_for_any_parts(
     size: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parts are smaller than a row group, as large, larger, or leave a remainder."""
+    """Parts may be smaller or larger than a row group, and no multiple of its rows."""
     group = 9
     monkeypatch.setattr("kpca_apps.tables.write._GROUP_ROWS", group)
     written_in_parts(source, tmp_path / "parts.parquet", size)

@@ -88,7 +88,7 @@ def test_clock_times_are_read_as_seconds(cells: list[str], hours: list[float | N
         # Ambiguous: minutes or hours.
         ["59:30", "1:02:10", "58:12"],
         ["1a", "a1", "b 2"],
-        # Could be thousands or millions, or the letters of flats or seats.
+        # Letters may mean thousands or millions, or name flats or seats.
         ["5k", "7k", "6k"],
         ["1.5 Mio", "2 Mio", "3 Mio"],
         ["12A", "13A", "14A"],

@@ -137,7 +137,7 @@ def test_text_in_place_of_a_fits_number_is_damage(name: str, tmp_path: Path) -> 
 
 
 def _bytes(hdu: object) -> bytes:
-    """Encode a scaled FITS image with the given stored integers."""
+    """Encode the integers of a FITS image as they are, and add its scaling and blank value."""
     raw, header = hdu.data, hdu.header
     plain = io.BytesIO()
     fits.PrimaryHDU(raw).writeto(plain)
@@ -301,7 +301,7 @@ def test_fits_whose_images_lie_over_one_another_is_refused(tmp_path: Path) -> No
     fits.HDUList([fits.PrimaryHDU(), *images]).writeto(path)
     content = path.read_bytes()
     card = b"GCOUNT  =                    "
-    # With a size of 0, the next header begins where the pixels are.
+    # The first header claims no pixels (GCOUNT 0), and the next header stands in their place.
     first, second = content.split(b"XTENSION")[1:]
     lie = first[: first.index(b"END     ")].replace(card + b"1", card + b"0")
     lie += first[len(lie) : 2880 - 8]

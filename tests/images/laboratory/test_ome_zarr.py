@@ -37,7 +37,7 @@ def made(
     shards: tuple[int, ...] | None = None,
     reduced: bool = True,
 ) -> Path:
-    """An image with axes c, z, y, x and two lower resolutions with unrelated content."""
+    """Write an image with axes c, z, y, x and two lower resolutions with unrelated content."""
     group = zarr.open_group(str(folder), mode="w", zarr_format=version)
     sides = pixels.shape
     for level in range(3 if reduced else 1):

@@ -90,7 +90,7 @@ def test_errors_of_a_damaged_avif_show_no_object(tmp_path: Path) -> None:
 
 def test_avif_with_a_false_bit_depth_is_rejected(tmp_path: Path) -> None:
     content = bytearray(imagecodecs.avif_encode(COLOUR, level=100))
-    extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # 12 bits, for no image
+    extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # says 12 bits; no image uses it
     start = struct.pack(">I", content.index(b"mdat") + 4)
     at = content.index(start, content.index(b"iloc"))
     content[at : at + 4] = struct.pack(">I", content.index(b"mdat") + 4 + len(extra))

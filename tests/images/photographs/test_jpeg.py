@@ -26,7 +26,7 @@ KINDS = {
 
 @pytest.fixture(params=["decoded once", "decoded twice"])
 def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run with both decoders: no encoder makes files that need the second decoder."""
+    """Run with each decoder: the first is made to fail, as no file made here fails in it."""
 
     def fail(*arguments: object, **options: object) -> None:
         raise ValueError("Could not determine subsampling level of JPEG image")
@@ -97,7 +97,7 @@ def test_thousands_of_empty_segments_take_no_time() -> None:
 
 
 def test_jpegs_that_libjxl_rejects_are_read() -> None:
-    # Restart intervals count the blocks of a row in each scan; fill bytes may precede a marker.
+    # libjxl rejects restart intervals that differ between scans, and fill bytes before a marker.
     of_scans = saved(texture(40, 56, 3), "JPEG", progressive=True, restart_marker_rows=1)
     filled = KINDS["coarse colour"].removesuffix(END) + b"\xff\xff" + END
     for whole in (of_scans, filled):

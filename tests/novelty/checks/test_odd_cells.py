@@ -150,7 +150,7 @@ def test_a_text_that_stands_for_several_numbers_says_that_they_are_missing(
 @pytest.mark.parametrize("rows", [[9], [9, 50, 90, 300]])
 def test_several_parts_of_dates_say_that_the_rest_is_missing(rows: list[int]) -> None:
     days = [f"{1 + n % 28:02}/{1 + n % 12:02}/2024" for n in range(N)]
-    days[7] = "31/02/2024"  # an invalid date, whatever else is missing
+    days[7] = "31/02/2024"  # an invalid date, odd in any case
     for k, row in enumerate(rows):
         days[row] = ["2024", "XX/05/2024", "??/06/2024"][k % 3]
     listed, _ = found_in(table_from_frame(pl.DataFrame({"day": days, **cells()})), [0, N])

@@ -39,7 +39,7 @@ def test_what_a_distribution_draws_belongs_to_its_tail(draw: Draw, n: int) -> No
 
 
 def test_the_tail_bound_holds_for_exponential_values() -> None:
-    """The bound is between half and 30 times the expected number of exponential values."""
+    """The bound is 0.5 to 30 times the expected number of exponential values beyond a limit."""
     values = np.random.default_rng(1).exponential(size=5000)
     tail = fitted(values)
     far = np.array([8.0, 10.0])

@@ -109,7 +109,7 @@ def test_six_digits_are_dates_if_the_name_suggests_it(
 def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
     pattern: str, slip: Callable[[date], tuple[int, int, int]]
 ) -> None:
-    """The slip gives an invalid date, a date of another century, or one valid in another order."""
+    """One date has a slip: it is invalid, of another century, or valid only in another order."""
     cells = [day.strftime(pattern) for day in DAYS]
     parts = dict(zip("ymd", slip(DAYS[9]), strict=True))
     cells[9] = "".join(f"{parts[letter]:02}" for letter in pattern.replace("%", ""))
@@ -387,7 +387,7 @@ def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
         "scale": ("numeric", 15),
         "levels": ("categorical", 0),
     }
-    # A column with so few numbers holds levels such as blood groups.
+    # Columns with so few numbers are categories, and the token is one of their levels.
     shown[24:36] = ["A"] * 12
     for least in (["A", token, "0"] * 20, [token] * 59 + ["7"]):
         assert plan_of({"shown": shown, "least": least})["least"] == ("categorical", 0)
@@ -408,7 +408,7 @@ SHARED = {
 @pytest.mark.parametrize(
     "write",
     [
-        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # a different quantity
+        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # grams, not marks
         lambda k: f"{k} {'bab'[k % 3]}",  # house numbers
         lambda k: f"{37 * k % 1900 + 1000}{['', ' b', '', ' e', ''][k % 5]}",  # articles
         lambda k: f"{1000 + k}{'-' * (k % 3 == 0)}",  # part numbers

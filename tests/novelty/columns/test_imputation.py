@@ -44,7 +44,7 @@ def by_regression(z: NDArray, covariance: NDArray) -> NDArray:
 # Numbers of training rows and columns, for a full and a low-rank precision matrix.
 @pytest.mark.parametrize(("n", "d"), [(400, 6), (1, 40), (5, 40), (39, 40)])
 def test_a_row_is_filled_by_regression_on_its_observed_columns(n: int, d: int) -> None:
-    """Rows have from one gap to gaps only; each row is filled independently of the other rows."""
+    """Rows have 1 to d gaps; each row is filled independently of the other rows."""
     x, _ = gappy(n=n + d, d=d)
     z = (x[:n] - x[:n].mean(axis=0)) / np.where(n > 1, x[:n].std(axis=0), 1)
     z = np.clip(z, -4, 4)

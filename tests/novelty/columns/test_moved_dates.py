@@ -1,4 +1,4 @@
-"""Dates of a later table are judged relative to each other, not by being later."""
+"""A table of later dates is judged after a common shift, so its dates are not odd."""
 
 from __future__ import annotations
 

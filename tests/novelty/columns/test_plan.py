@@ -242,7 +242,7 @@ def test_identifiers_are_left_out_and_say_how_to_keep_them(
     spec = spec_of_texts(values, name)
     assert (spec.role, spec.used) == ("identifier", False)
     assert reason in spec.why and "--numeric keeps it" in spec.why
-    # Ignoring row numbers loses nothing; any other column may be a measurement and is noted.
+    # Ignored row numbers need no note; any other ignored column may be a measurement.
     assert bool(spec.notes) == ("steps of 1" not in reason)
     assert all("--numeric" in note and reason in note for note in spec.notes)
 
@@ -310,7 +310,7 @@ def test_measures_drawn_by_chance_are_kept_even_where_none_happens_to_repeat(
     seed: int, n: int, spread: float, size: float
 ) -> None:
     values = np.exp(np.random.default_rng(seed).normal(size, spread, n)).astype(np.int64)
-    # One expected duplicate may be missing by chance, ten expected duplicates may not.
+    # Where one duplicate is expected, none may occur by chance; where ten are, almost never.
     assert spec_of_texts(
         np.unique(values) if len(np.unique(values)) > 0.99 * n else values
     ).role in {

@@ -143,7 +143,7 @@ def test_an_identifier_that_repeats_names_no_rows() -> None:
     words = ("--id", "code", "--share", "0.03")
     diff = diff_runs(run(before, "old", *words), run(after, "new", *words))
     assert diff.matched_by == "the cells of all shared columns"
-    # Two or three rows share an id on either list, and no row is lost.
+    # Rows of a list may share an identifier, yet each of them is counted.
     assert len(diff.appeared) + len(diff.stayed) == diff.new.n_flagged
     assert len(diff.removed) + len(diff.stayed) == diff.old.n_flagged
 

@@ -238,7 +238,7 @@ def test_false_alarms_on_new_rows_are_near_the_nominal_rate(calibration):
 
 
 def test_in_sample_scores_would_not_be_calibrated():
-    """Without the closed form, a nominal 10 % flags several times as many rows."""
+    """A threshold from in-sample training scores, nominally 10 %, flags over 30 % of new rows."""
     rng = np.random.default_rng(4)
     train, new = rng.normal(size=(300, 8)), rng.normal(size=(2000, 8))
     detector = KernelPCANovelty(contaminated=False, random_state=0).fit(train)
@@ -473,7 +473,7 @@ def test_a_training_row_is_explained_without_its_own_landmark():
 
 
 def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(ring):
-    """Cell rarity counts all rows: one row in eleven is far off, so no cell is rare."""
+    """Kernel PCA errors tell far rows; cells do not, as one row in eleven has far cells."""
     far = np.random.default_rng(1).uniform(10, 20, size=(40, 2))
     outlier = np.arange(440) >= 400
     for distance in (1.0, 3.0):
@@ -569,7 +569,7 @@ def test_works_in_pipeline_and_grid_search(ring):
 
 
 def test_no_rows_have_no_scores_where_no_number_has_a_scale():
-    """If many rows are equal, there may be no landmark to score separately."""
+    """The fit scores some landmarks in a separate call, maybe none if many rows are equal."""
     X = np.array([[i % 7, i % 3] for i in range(60)], dtype=float)
     combined = KernelPCANovelty(random_state=0).fit(X).combined_
     assert combined(np.empty((0, 2)), np.empty(0)).shape == (0,)

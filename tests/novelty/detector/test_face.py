@@ -32,7 +32,7 @@ def test_sparse_rows_are_scored_as_dense_ones() -> None:
 def test_rows_of_float32_are_judged_as_in_float64_and_scored_in_float32(
     convert: Callable[[Any], Any], contaminated: bool
 ) -> None:
-    """Rows of each dtype are judged as in scikit-learn's `test_lof_input_dtype_preservation`."""
+    """The dtypes are as in scikit-learn's `test_lof_input_dtype_preservation`."""
     detector = KernelPCANovelty(contaminated=contaminated, random_state=0)
     rows = ROWS.astype(np.float32)
     wide = detector.fit(convert(rows.astype(np.float64)))

@@ -19,7 +19,7 @@ FROM_ZERO = ("exponential", "log-normal", "counts")
 
 
 def drawn_table(seed):
-    """Draw a table with one value at 11 to 1,000 robust standard deviations."""
+    """Draw a table with one value 11 to 1,000 robust standard deviations from the median."""
     rng = np.random.default_rng([seed, 45])
     shape = int(rng.integers(30, 201)), int(rng.integers(1, 9))
     kind = str(rng.choice(list(DISTRIBUTIONS)))

@@ -112,7 +112,7 @@ def test_a_table_its_model_and_its_report_have_the_same_method(tmp_path: Path) -
         "|", ""
     )
     assert "Method: blocks" in render_screening(screen(table)[0])
-    # The comparison lists Hoffmann's score once, with the same values.
+    # The comparison lists Hoffmann's score once, with the AUROC of these scores.
     compared = compare_table(table, replace(options, method="blocks", count=None))
     (hoffmann,) = (m for m in compared.evaluations[0].methods if "Hoffmann" in m.name)
     assert hoffmann.auroc == pytest.approx(roc_auc_score(outlier, result.rows.scores), abs=1e-12)

@@ -50,7 +50,7 @@ def test_rows_like_known_ones_are_no_longer_odd_but_faults_are(more: dict[str, o
 
 def test_known_rows_are_never_flagged_and_the_share_is_of_the_others() -> None:
     X = rows_with_a_rare_kind()
-    # Each of these rows lies alone in a corner, so nothing learned makes it usual.
+    # Each of these rows lies alone in a corner, so it scores high although the fit knows it.
     X[:3] = 50.0 * np.eye(3, 6)
     known = marked(3)
     detector = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)

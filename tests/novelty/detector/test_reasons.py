@@ -66,7 +66,7 @@ def reasons_of(X, scores, score, rows, groups=None, *, own=-1, as_is=NONE, typic
 
 
 def expected(rows, row, groups, own=-1, as_is=NONE):
-    """Return each group's expected value, by a score that drops with any replacement."""
+    """Return each group's expected value; replacing any group's cells makes the score 0."""
     (drops,) = reasons_of(
         row[None], np.ones(1), lambda copies: np.zeros(len(copies)), rows, groups,
         own=own, as_is=as_is, typical=1.0,
@@ -129,7 +129,7 @@ def nearest_by_sorting(
                 continue
             distances = np.zeros(lines.shape[1])
             most = 1.0 if members[0] == AGREEING else largest
-            for g in np.setdiff1d(np.arange(len(parts)), members):  # in a fixed order
+            for g in np.setdiff1d(np.arange(len(parts)), members):  # sum in a fixed order
                 distances += np.minimum(parts[g], most)
             if own[i] >= 0:
                 distances[own[i]] = np.inf
@@ -283,7 +283,7 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
 
 
 def explained(rows, X, score):
-    """Return reasons for rows, by a score of squared distances to the nearest reference rows."""
+    """Return reasons; a row scores by its mean squared distance to the nearest of `rows`."""
 
     def of_rows(candidates):
         nearest = np.partition(cdist(candidates, rows, "sqeuclidean"), 10, axis=1)[:, :10]
@@ -375,7 +375,7 @@ def test_women_of_first_class_are_not_reported_that_they_should_have_died():
     rows = JudgedRows(women, model.encoder.matrix(women), saved)
     explained = explain_rows(model.encoder, model.detector, rows)
     assert all(reason.column != "survived" for reasons in explained for reason in reasons)
-    # Groups with 1 to 5 % of the rows are all among the rows that suggest values.
+    # Of each group with 1 to 5 % of the rows, at least 80 % are kept to give expected values.
     kept = frame[model.detector.neighbours.index.tolist()].group_by(frame.columns).len()
     small = frame.group_by(frame.columns).len().filter(pl.col("len").is_between(22, 110))
     both = small.join(kept, on=frame.columns, how="left")

@@ -1,4 +1,4 @@
-"""Closed forms equal brute force: a refit without the row or the landmark."""
+"""Scores in closed form equal those of a refit without the row or the landmark."""
 
 import numpy as np
 import pytest

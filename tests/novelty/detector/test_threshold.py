@@ -32,7 +32,7 @@ def test_threshold_and_p_values_decide_alike(calibration, alpha, scores):
 
 @given(scores_strategy, st.floats(0.01, 0.99))
 def test_threshold_flags_at_most_alpha_of_exchangeable_rows(scores, alpha):
-    # Leaving each row out of the pooled scores is the exact conformal argument.
+    # Each row in turn is the new row, and all others calibrate, as in the proof of the rate.
     flagged = [
         scores[i] > rate_threshold(np.delete(scores, i), alpha)
         for i in range(len(scores))

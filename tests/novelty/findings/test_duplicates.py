@@ -51,7 +51,11 @@ Cells = list[tuple[str, ...]]
 
 
 def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...]], dict[str, int]]:
-    """Return repeats, groups of equal and near-equal rows, and common columns, by definition."""
+    """Find repeated rows by comparing all pairs.
+
+    Returns the number of repeats, groups of equal and near-equal rows, and columns left out with
+    the number of rows that differ there only.
+    """
     n = len(rows)
     forms = [tuple(normalise(cell, k < N_NUMERIC) for k, cell in enumerate(row)) for row in rows]
     counts = [

@@ -142,7 +142,7 @@ def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
 def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All pairs of columns for 500 such rows of 300 columns would take almost an hour."""
+    """Comparing all pairs of 300 columns for 500 such rows would take almost an hour."""
     rng = np.random.default_rng(7)
     n_columns = 40
     rows = rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, n_columns))

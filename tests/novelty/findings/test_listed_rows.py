@@ -148,12 +148,12 @@ def test_a_cell_clearer_than_the_score_comes_first() -> None:
     assert others == small
     # The cell may contribute nothing to the score.
     assert reasons(small, clear)[0].share == 0.0
-    # At this p-value, 4 of 1,000 correct rows have such a cell.
+    # At this p-value, 4 of 1,000 correct rows have a cell as odd: too many for it to come first.
     doubtful = replace(clear, p_value=0.004)
     ranked = reasons([*small, own], doubtful)
     assert [(reason.column, reason.expected) for reason in ranked][2] == ("town", "Amsterdam")
     assert [reason.column for reason in reasons(small, doubtful)] == ["sex", "kind", "town"]
-    # The cell adds its part of the score; the shares of all reasons are scaled to the rest.
+    # Half of the score comes from relations. The cell gets that half, and 0.3 of the other half.
     first, *others = reasons([*small, own], replace(clear, given=("sex",)), part=0.5)
     assert (first.column, first.share) == ("town", 0.5 + 0.5 * 0.3)
     assert [reason.share for reason in others] == [0.2, 0.15]

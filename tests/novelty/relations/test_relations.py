@@ -42,7 +42,7 @@ def orders(n: int = 400) -> pl.DataFrame:
     }
     columns["town"][TOWN] = "Zug" if columns["town"][TOWN] != "Zug" else "Bern"
     columns["end"][STAY] = start[STAY] - np.timedelta64(40, "D")
-    columns["total"][TOTAL] += 10.01  # no multiple of the price in cents
+    columns["total"][TOTAL] += 10.01  # now no multiple of the price
     return pl.DataFrame(columns).with_columns(pl.col("start", "end").cast(pl.String))
 
 
@@ -135,7 +135,7 @@ def test_later_rows_are_not_judged_by_the_width_of_what_names_them(width: int) -
     result = score_table(model, numbers[200:].with_columns(pid=pl.Series(later)))
     assert [*contradicted(result)] == [(59, "pid")]
     assert [rule.n_broken for rule in result.findings.rules if rule.kind == "code"] == [1]
-    # In a table of the other ids, an extra digit is an error.
+    # In the table that the model was fitted to, an id with an extra digit would be an error.
     ids[7] = "P00080"
     screened = screen_table(numbers[:200].with_columns(pid=pl.Series(ids)))
     assert [*contradicted(screened)] == [(7, "pid")]

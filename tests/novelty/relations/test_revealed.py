@@ -86,7 +86,7 @@ def test_once_one_column_of_each_way_is_hidden_none_is_left() -> None:
         ways = ways_to_reveal(rules, names, hidden)
         closed = {way[-1] for group in ways.values() for way in group}
         assert {*hidden}.isdisjoint(ways_to_reveal(rules, names, [*hidden, *closed]))
-        # Taken as equations for the hidden columns, the rules must determine each column in `ways`.
+        # Linear equations of the rules must determine each hidden column that `ways` reveals.
         matrix = np.array(
             [[(n == r.columns[0]) * 1.0 - (n in r.columns[1:]) for n in names] for r in rules]
         )

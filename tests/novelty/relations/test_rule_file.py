@@ -86,7 +86,7 @@ def test_nothing_but_rules_is_replaced(kind: str, tmp_path: Path) -> None:
 def test_rules_that_quote_hidden_values_are_left_out() -> None:
     rules = held(ruled_frame())
     kept = without_values(replace(rules, hidden=("sex", "net")))
-    # In a formula, each column follows from the others.
+    # Rules of these kinds quote a hidden value, or are formulas from which hidden values follow.
     quoting = {"empty unless", "positive only if", "within", "equal", "linear", "product"}
     left = [held for held in rules.rules if held not in kept.rules]
     kinds = {msgspec.to_builtins(held.rule)["kind"] for held in left}

@@ -77,8 +77,8 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
     assert by_phrase["gross = net + tax"].broken == (8,)
     assert by_phrase["ordered <= shipped"].broken == (11,)
     assert (whole.id, whole.n_rows, whole.table) == ("order", 300, "t")
-    # In parts, a sample of all rows gives the same rules. Then most rows outside the sample break a
-    # rule, so it is dropped.
+    # If the table is read in parts, a sample that contains all rows gives the same rules. A rule
+    # of a sample of the first rows is dropped if most other rows break it.
     table = parted(table_from_frame(frame, "t"), part_rows=50)
     assert find_table_rules(table, ColumnOptions(), seed=0, execution=WORK) == whole
     worse = pl.concat([frame, frame.with_columns(gross=pl.col("gross") * 3)])

@@ -107,7 +107,7 @@ def test_similar_rows_that_were_not_accepted_score_lower() -> None:
         for run in (before, after)
     ]
     assert places[1] > 2 * places[0]
-    # New rows from CH, which the model has not seen, are flagged less often, too.
+    # Other rows from CH, in a later table, are flagged less often, too.
     later = table(parcels(seed=9)[:20], "later.csv")
     flags = [score(model, later).n_flagged for model in (old, new)]
     assert flags[1] < flags[0]
@@ -139,7 +139,6 @@ def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
         assert again.rows.is_accepted is not None
         assert set(np.flatnonzero(again.rows.is_accepted)) == flagged(first) | odd
         assert not any("flagged" in text for text in again.run.warnings)
-    # A shortened scored table, and rows without the hidden columns, can be accepted, too.
     hidden = replace(OPTIONS, columns=ColumnOptions(hide=("price",)))
     result = changed(screen(table(), options=hidden)[0], flagged_file="h.csv")
     write_tables(tmp_path, table(), result, model.encoder.plan)
@@ -153,7 +152,7 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
     frame = frame.with_columns(country=pl.col("country").replace({"CH": "DE"}))
     frame[50, "country"], frame[51, "country"] = "Fr", "fR"
     before, _ = screen(table(frame), options=OPTIONS)
-    # Other cells may contradict the rest of their rows.
+    # Other listed cells contradict the rest of their rows.
     seen = {cell.seen for cell in before.findings.odd_cells if cell.kind != CONTRADICTED}
     assert seen == {"90000.0", "80000.0", "Fr", "fR"}
     fine = table(frame[[40, 50]], "fine.csv")
@@ -211,7 +210,7 @@ def test_accepted_rows_join_a_clean_reference() -> None:
     assert model.source.name == "clean.csv and 14 accepted rows"
     assert result.threshold.n_calibration == N - 30 + 14
     assert flagged(result).isdisjoint(range(14)) and set(FAULTS) <= flagged(result)
-    # Without the accepted rows the model knows no row from CH; with them it knows the level.
+    # The reference has no row from CH, so the model learns this country from the accepted rows.
     assert len(flagged(plain) & set(RARE)) == 20
     assert np.median(result.rows.scores[14:20]) < np.median(plain.rows.scores[14:20]) - 1
     levels = model.encoder.coders[[c.spec.name for c in model.encoder.coders].index("country")]

@@ -87,7 +87,7 @@ def local_result(place: Path) -> ScreeningResult:
 
 @pytest.fixture
 def sent_parts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the parts that were sent with their rows."""
+    """Record the parts of the table whose rows are sent to workers."""
     sent: list[str] = []
     carry = TablePart.carried
 

@@ -93,7 +93,7 @@ def test_a_group_scores_as_a_table_of_its_rows_alone() -> None:
 
 @pytest.mark.release
 def test_each_group_has_the_rate_requested_on_clean_rows() -> None:
-    # Group b has ten times heavier tails: a common threshold would flag only its rows.
+    # Group b has far heavier tails: a threshold for both groups would flag almost only its rows.
     def clean(seed: int) -> pl.DataFrame:
         rng = np.random.default_rng(seed)
         a, b = rng.normal(size=(900, 3)), 5 + rng.standard_t(2, size=(900, 3))

@@ -91,7 +91,6 @@ def changed(document: Document, path: tuple[Any, ...], value: Any) -> Document:
 def refused_or_works(path: Path, table: Table) -> None:
     try:
         model = load_model(path)
-        # Scoring the training table shows whether the scores come from the model's detector.
         result = score(model, table)
     except ModelFileError as error:
         assert "\n" not in str(error)
@@ -112,8 +111,8 @@ def test_no_value_of_another_kind_fails_later(
     which: int, archives: list[tuple[Document, Arrays]], table: Table, tmp_path: Path
 ) -> None:
     document, arrays = archives[which]
-    # Each value of the document gets one hostile value, as all combinations take minutes; the
-    # documents share the encoder.
+    # Replace each value by one hostile value only, as all combinations would take minutes. All
+    # documents have the same encoder, so only the first changes it.
     parts = [leaf for leaf in leaves(document) if which == 0 or leaf[1:2] != ("encoder",)]
     if which == 2:
         parts = [leaf for leaf in parts if leaf[1:2] in (("groups",), ("group_threshold",))]

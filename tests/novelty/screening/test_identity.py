@@ -44,7 +44,7 @@ def test_another_sheet_of_the_workbook_is_another_table(tmp_path: Path) -> None:
 
 def test_skipped_lines_and_another_delimiter_make_another_table(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    # Write cells that are numbers with either delimiter, and two headers of equal length.
+    # Write cells to be split at ";" or at "|", below two lines that may each be the header.
     lines = [f"{a};{b}|{a}" for a, b in np.random.default_rng(0).integers(10, 99, (60, 2))]
     path.write_text("\n".join(["a;b|e", "c;d|f", *lines]) + "\n")
     sources = [

@@ -78,7 +78,7 @@ def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
         text = " of them score alike: only the other " if wanted.any() else "all score alike: none "
         assert text in info.statement
     np.testing.assert_array_equal(flagged, wanted)
-    # A ranked list begins with the flagged rows, in any order of ties.
+    # The flagged rows come first in the ranking, whatever breaks ties.
     ranks = novelty_ranks(scores, scores[::-1])
     assert ranks[flagged].max(initial=0) == flagged.sum()
     assert (" more that score" in info.statement) == (flagged.sum() > count)
@@ -304,8 +304,8 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
 
 @pytest.mark.parametrize("by", [(), ("place",)])
 def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ...]) -> None:
-    # With 400 calibration rows no score is rarer than 1 in 401, but the first of 1,000 rows must be
-    # rarer than 1 in 10,000.
+    # At a rate of 10 %, a single row of 1,000 is listed if a p-value of it is below 1 in 10,000.
+    # With 400 calibration rows its score has 1 in 401 at best, but its far cell has less.
     def draw(n: int, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng(seed)
         pressure = rng.normal(140, 12, n).round()

@@ -23,10 +23,10 @@ APART = "apart from the others"
 
 
 def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame, np.ndarray]:
-    """Return rows of two correlated sizes; a `part` of them, "limited", lies apart, more spread.
+    """Return rows of two correlated sizes, and a mask of the limited rows, a share `part`.
 
-    In the first `n_odd` rows of either kind, the sizes disagree. Also return a mask of the limited
-    rows.
+    Limited rows lie apart from the others and spread twice as far. In the first `n_odd` limited
+    rows and in the first `n_odd` others, the sizes disagree.
     """
     rng = np.random.default_rng(seed)
     is_limited = np.arange(N) < round(part * N)

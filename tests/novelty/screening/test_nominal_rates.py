@@ -75,7 +75,7 @@ def test_new_rows_like_the_reference_are_flagged_at_the_rate_requested(
 def test_nothing_is_learned_from_rows_that_calibrate_a_split() -> None:
     n, rng = 300, np.random.default_rng(0)
     first, other = orders(n, rng), orders(n, rng)
-    # Some columns vary, and some levels occur, only in the other half.
+    # The tables differ only in the half of the rows that calibrates.
     held = ~np.isin(np.arange(n), half_of(n, 0))
     second = first.with_columns(
         pl.when(pl.Series(held)).then(other[name]).otherwise(first[name]).alias(name)

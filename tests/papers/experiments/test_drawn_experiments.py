@@ -1,4 +1,4 @@
-"""Experiments without data: their claims, which repeated runs reproduce."""
+"""Experiments on drawn rows reproduce their claims, and fail them if the rows are spoilt."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def correlation(a, b):
 
 
 def test_captions_hold_or_not_as_scikit_learn_has_it(outcomes):
-    """Check every caption on draws with another seed, whichever verdict results."""
+    """Check what captions say with scikit-learn on other draws; verdicts must say the same."""
     X, labels = three_clusters(np.random.default_rng(99))
     T, values = kernel_pca(X, kernel="rbf", gamma=0.3)
     first_two = NearestCentroid().fit(T[:, :2], labels).score(T[:, :2], labels)
@@ -98,7 +98,7 @@ def test_shares_of_the_parabola_are_judged_on_the_numbers_themselves(outcomes):
         assert claim.verdict == (C if off.max() <= scholkopf.WITHIN else N)
 
 
-SPOILT = {  # replacement of rows X of groups g
+SPOILT = {  # functions that replace rows X, which have the group numbers g
     "in one cloud": lambda rng, X, g: rng.normal(size=X.shape),
     "on a line": lambda rng, X, g: (
         np.column_stack([3.0 * g, 0.0 * g]) + 0.1 * rng.normal(size=X.shape)

@@ -29,7 +29,7 @@ def test_rates_are_those_of_the_paper_or_say_why(papers_folder):
     failing = [what for what, verdict in verdicts.items() if verdict == "not reproduced"]
     assert failing == ["cancer: largest AUC of linear PCA"]
     areas = {row[:2]: float(row[2]) for row in outcome.tables[0].rows}
-    # Computed by an independent implementation.
+    # The expected areas are those of an independent implementation.
     assert areas["digit 0", hoffmann.ONE_CLASS] == pytest.approx(0.9875, abs=2e-4)
     assert areas["digit 0", hoffmann.LINEAR_PCA] == pytest.approx(0.9861, abs=2e-4)
     assert areas["cancer", hoffmann.KERNEL_PCA] == pytest.approx(0.9971, abs=2e-4)

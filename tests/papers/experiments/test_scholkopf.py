@@ -39,7 +39,7 @@ def errors_by_scikit_learn(degree, digits, counts, fitted_rows) -> list[float]:
 
 @dataclass(frozen=True)
 class FewDigits(PaperData):
-    """The first digits of each file."""
+    """USPS data cut to the first images of each file."""
 
     def usps(self):
         X, y, new, truth = super().usps()

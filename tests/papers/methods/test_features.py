@@ -125,7 +125,7 @@ class TestComponentMachine:
 
 class TestTwoLayers:
     def test_two_kernels_make_one_of_their_composition(self):
-        """All components preserve inner products: K2 of projections equals K2 of the centred K."""
+        """Inner products of projections on all components are the centred Gram matrix."""
         X, y = two_rings(60)
         model = two_layer_machine(exact(RBF(0.5), X), X, y, Polynomial(2))
         H = np.eye(60) - 1.0 / 60
@@ -163,7 +163,7 @@ def test_a_cluster_that_loses_its_rows_keeps_its_mean():
     found = batch_kernel_kmeans(Linear(), X, np.array([0, 1, 2, 2]))
     assert found.gamma.shape == (3, 4)
     assert_allclose(found.gamma.sum(axis=1), 1.0)
-    # Of two equal means, the second loses all its rows and keeps its place.
+    # Of two equal means, the second loses all its rows but stays where it started.
     found = batch_kernel_kmeans(Linear(), X[[0, 0, 2, 3]], np.array([0, 1, 2, 2]))
     assert_array_equal(found.labels, [0, 0, 2, 2])
     assert_allclose(found.gamma[1], [0.0, 1.0, 0.0, 0.0])
@@ -177,7 +177,7 @@ def parabola(n=60):
 
 class TestComponentRegression:
     def test_all_components_are_the_least_squares_parabola(self):
-        """The model is the course's y ~ x + x^2."""
+        """Regression on all components of (x.y + 1)^2 is least squares with 1, x and x^2."""
         X, y = parabola()
         model = regress_on_components(exact(Polynomial(2, 1.0, 1.0), X), X, y)
         place = np.linspace(-2.0, 2.0, 9)

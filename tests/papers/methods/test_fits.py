@@ -126,7 +126,7 @@ def direction(angle):
 
 
 def test_two_directions_make_any_component_of_the_square_kernel():
-    """A component of (x.y)^2 in the plane is a symmetric matrix: a sum of two dyads is exact."""
+    """In the plane, a component of (x.y)^2 is a symmetric matrix: two dyads x x^T sum to it."""
     X = normal_rows(50, 2)
     subspace = exact(Polynomial(2), X, 1, center=False)
     found = parametrised_set(subspace, direction, np.array([[0.2], [1.5]]))

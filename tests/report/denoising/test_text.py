@@ -150,7 +150,7 @@ def test_baselines_that_are_ahead_are_named() -> None:
 
 
 def test_noise_by_a_law_is_reported_from_dark_to_light() -> None:
-    # The law's level at 255 does not occur in an image with values up to 80.
+    # The image's values end at 80, so the law's noise level at 255 does not occur.
     dark, light = math.sqrt(3.76 * 4 - 12.45), math.sqrt(3.76 * 80 - 12.45)
     assert level_text(counted()) == f"{dark:.3g} to {light:.3g} of 255"
     assert say(counted(), image(sigma=20.0)) == (

@@ -93,7 +93,7 @@ def test_tied_scores_promise_no_impossible_list() -> None:
         threshold=replace(examples.screening().threshold, value=0.5),
     )
     caption = drawn(flagged_against_threshold, result).caption
-    assert "half" not in caption  # zero or ten rows score above any threshold in that range
+    assert "half" not in caption  # no threshold lists five rows, as ten are equal
     assert read_counts(caption) == {20: 0.1}
 
 

@@ -95,7 +95,7 @@ def test_columns_that_are_odd_together_are_one_reason() -> None:
     assert text.count("included above") > 1
     assert "farthest off" in text
     assert text.count("14 rows: ") == 8
-    assert "one of each kind of reason" not in text  # the first two rows are of two kinds
+    assert "one of each kind of reason" not in text  # the cards show the first rows
 
 
 def test_the_first_screen_answers() -> None:
@@ -192,7 +192,7 @@ def test_a_comparison_is_a_page() -> None:
     assert "kernel PCA shares 2nd place of 6 with one-class SVM in both tests" in page.text
     assert "Test 1: " in page.text and "Test 2: " in page.text
     assert "share of reasons" not in page.text and "share of all reasons" not in page.text
-    assert page.text.count("behind Parzen") == 4  # two settings, two areas
+    assert page.text.count("behind Parzen") == 4  # in 2 tests, by AUROC and AUPRC
     assert "1.25" not in page.text  # no timings
     assert page.csp
     (evaluation,) = examples.evaluations()

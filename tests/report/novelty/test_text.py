@@ -193,6 +193,6 @@ def test_the_first_sentence_says_why_nothing_can_be_flagged() -> None:
     assert "".join(headline(replace(result, threshold=rate))).startswith(
         "Nothing can be flagged: 1 reference row is too few for 1 % false alarms (alpha); "
     )
-    # An empty list is reported if there were enough rows.
+    # With enough reference rows, the sentence says that no row stands out.
     enough = replace(few, value=9.0)
     assert "".join(headline(replace(result, threshold=enough))).startswith("None of 344 rows stand")

@@ -173,8 +173,8 @@ def test_patterns_name_what_they_name_on_disk(tmp_path: Path) -> None:
             shown = {entry for found in below for entry in found if entry.is_file()}
             if pattern != "sub":
                 assert named(place, folders=True) == shown - {tmp_path / ".h/f.png"}, pattern
-            # For tables, a pattern selects files. A Python pattern ending in "**" matches only
-            # folders until 3.13.
+            # For tables, a pattern selects files. Before Python 3.13, a pathlib pattern that ends
+            # in "**" matches only folders.
             if "*" in pattern and parts[-1] != "**":
                 files = {path for path in tmp_path.glob(pattern) if path.is_file()}
                 assert named(place) == files - {tmp_path / ".h/f.png"}, pattern

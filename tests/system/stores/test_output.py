@@ -1,4 +1,4 @@
-"""Output in an object store: complete or unfinished, replaced with --force, others untouched."""
+"""Output in an object store is complete or marked unfinished; only --force replaces a run."""
 
 from __future__ import annotations
 

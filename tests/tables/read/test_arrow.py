@@ -82,7 +82,7 @@ def test_a_file_is_the_same_in_parts_and_whole(write: Any, tmp_path: Path) -> No
 
 
 def test_times_from_24_hours_on_are_read(tmp_path: Path) -> None:
-    # Arrow cannot build such an array, but other programs write them.
+    # Build the times from raw buffers: pyarrow accepts none from 24 hours on, other programs do.
     counts = pa.array([3_600_000_000 * hour + 40_000 for hour in range(26)] + [None], pa.int64())
     times = pa.Array.from_buffers(pa.time64("us"), 27, counts.buffers())
     table = pa.table({"t": times, "none": pa.nulls(27, pa.time32("s"))})

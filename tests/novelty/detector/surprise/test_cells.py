@@ -68,7 +68,7 @@ def test_ordinary_large_values_of_heavy_tails_and_of_rain_are_not_odd(seed):
     for name in ("heavy", "lopsided", "mostly zero"):
         assert rows.oddest[largest[name]].mean() < 1.25 * of_bell
     oddest = rows.oddest >= np.quantile(rows.oddest, 0.95)
-    # Three rows in ten have rain, and not many more of the oddest rows do.
+    # Rain (column 5) is above 0 in 30 % of all rows, and in few more of the oddest rows.
     assert (X[oddest, 5] > 0).mean() < 0.55
 
 

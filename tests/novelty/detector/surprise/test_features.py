@@ -29,7 +29,7 @@ def test_polynomials_are_standardised_and_the_first_is_the_number_on_its_scale()
         first = rows.features[:, features.polynomial[j]]
         inside = (column > np.quantile(column, BULK[0])) & (column < np.quantile(column, BULK[1]))
         np.testing.assert_allclose(rows.value[j, inside], first[inside], rtol=1e-9, atol=1e-9)
-        # Clipping preserves the order and removes only what exceeds the bulk.
+        # The feature clips values beyond the bulk; `value` keeps their order and is never smaller.
         assert (np.diff(rows.value[j, np.argsort(column)]) >= 0).all()
         assert (np.abs(first) <= np.abs(rows.value[j]) + 1e-9).all()
 
@@ -63,7 +63,7 @@ def test_constant_columns_have_no_feature_and_two_valued_ones_a_single_indicator
     n = len(few)
     X = np.column_stack([np.full(n, 3.0), np.arange(n) % 7 == 0, few, rng.normal(size=n)])
     features = fit(X)
-    # Apart from a frequent value, too few values remain for a scale.
+    # Without its frequent value 0, column 2 has too few values for a scale.
     assert features.number.tolist() == [3]
     assert features.source.tolist() == [1, 2]
     assert features.group.tolist() == [1, 2, 3, 3, 3]

@@ -43,7 +43,7 @@ def test_knots_are_quantiles_of_the_cells_that_are_seen(seed, n, of_logs):
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 3.0])
 def test_beyond_the_knots_a_pareto_tail_is_met(exponent):
-    """Both sides are Lomax distributed: share (1 + distance / FLOOR)^-exponent."""
+    """Lomax distribution: the share beyond a distance is (1 + distance / FLOOR)^-exponent."""
     n = 200_001
     share = 1.0 - np.abs(np.linspace(-1, 1, n))
     inside = share > 0
@@ -61,7 +61,7 @@ def test_beyond_the_knots_a_pareto_tail_is_met(exponent):
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 3.0])
 def test_beyond_the_knots_logarithms_have_an_exponential_tail(scale):
-    """Both sides are exponential: share exp(-distance / scale)."""
+    """Both sides are exponential: the share beyond a distance is exp(-distance / scale)."""
     quantile = np.linspace(-1, 1, 200_001)[1:-1]
     values = (-scale * np.sign(quantile) * np.log1p(-np.abs(quantile)))[None]
     tails = TwoTails.fit(values, np.ones_like(values, dtype=bool), of_logs=True)
@@ -70,7 +70,7 @@ def test_beyond_the_knots_logarithms_have_an_exponential_tail(scale):
 
 
 def test_one_value_of_few_cannot_hide_behind_the_tail_it_stretches():
-    """Of 60 values, three on each side lie beyond the last knot: close together, or one far out."""
+    """Three of 60 values lie beyond the last knot on each side; on the right, one is far out."""
     values = np.r_[-1.76, -1.75, -1.74, np.linspace(-1.6, 1.6, 54), 1.8, 2.0, 50.0][None]
     for of_logs in (False, True):
         tails = TwoTails.fit(values, np.ones_like(values, dtype=bool), of_logs=of_logs)

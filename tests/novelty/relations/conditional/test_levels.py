@@ -139,7 +139,7 @@ def test_a_value_from_another_row_is_reported_with_a_suggestion() -> None:
     assert (cell.row, cell.column, cell.seen, cell.expected) == (7, "town", other, meant)
     assert judged.surprise.argmax() == 7
     assert cell.log_p < np.log(0.01 * learned.n_looked)
-    # Recount the evidence: the other rows all agree.
+    # All other rows with the row's value in column `by` agree.
     (by,) = cell.given
     n_others = (frame[by] == frame[by][7]).sum() - 1
     assert cell.support == n_others
@@ -239,7 +239,7 @@ def test_the_order_of_rows_and_the_names_of_levels_do_not_matter() -> None:
     assert {(int(order[row]), name) for row, name in places(of_others.cells)} == places(
         judged.cells
     )
-    # Numbers stay numbers, because categories get further checks.
+    # Columns of numbers are not renamed: as text they would become categories.
     renamed = frame.with_columns(
         pl.col(name).map_elements(lambda text: text[::-1] + "!", return_dtype=pl.String)
         for name in ("town", "state", "paid")
@@ -289,7 +289,7 @@ def test_tables_with_nothing_to_count() -> None:
 def test_likeness_is_the_share_of_others_as_close() -> None:
     texts = ["10035", "10053", "20099", "birmingham", "huntsville"]
     writing = Writing(texts, np.array([50, 50, 50, 50, 50]))
-    # Any two digits are similar, but none of the four other values contains an x.
+    # Numbers have likeness 0. No other value is as close to the expected one as a text with an x.
     assert writing.likeness("10033", 1, 0) == 0.0
     assert writing.likeness("100x5", 1, 0) == pytest.approx(math.log(0.1 / 5))
     assert writing.likeness("birmingxam", 1, 3) == pytest.approx(math.log(0.1 / 5))
@@ -349,7 +349,7 @@ def test_legitimate_exceptions_are_not_reported() -> None:
         }
     )
     assert fit(frame)[1].cells == ()
-    # If no name goes with both, a single exception is wrong.
+    # If every first name has one gender only, a single exception is wrong.
     plain = frame.with_columns(gender=np.where(usual[first], "woman", "man"))
     other = "man" if usual[first[5]] else "woman"
     assert places(fit(changed(plain, 5, "gender", other))[1].cells) == {(5, "gender")}
@@ -373,7 +373,7 @@ def test_a_cell_that_contradicts_all_others_is_wrong_itself() -> None:
 
 
 def test_recurring_values_are_no_misspellings() -> None:
-    """Some planes of one length are the long version, and their names recur."""
+    """Five planes of one model are its "ER" version: a name that recurs is no misspelling."""
     rng = np.random.default_rng(5)
     models = np.array([f"{word} {number}" for word in words(rng, 10, 6) for number in "123"])
     place = rng.integers(0, 30, 1_500)
@@ -418,7 +418,7 @@ def test_dates_that_often_differ_are_no_errors(n: int, n_named: int) -> None:
 
 
 def test_p_values_of_clean_rows_are_calibrated() -> None:
-    """If numbers and categories predict each other, the smaller of two p-values counts."""
+    """A row has p-values from numbers and from categories; the smaller one is corrected."""
     rng = np.random.default_rng(0)
     n = 2_000
     kind = rng.integers(0, 5, n)

@@ -1,4 +1,4 @@
-"""Unknown levels are as rare as new levels were among the training rows."""
+"""The p-value of a new level is the share of training cells whose level occurs once."""
 
 from __future__ import annotations
 

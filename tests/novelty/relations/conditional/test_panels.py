@@ -1,4 +1,4 @@
-"""A number is compared with the median of its group, if the group recurs."""
+"""Numbers are judged by the median of the other rows of their group, such as a country."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_no_number_is_named_where_numbers_jump_by_nature() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_measure_is_no_group(seed: int) -> None:
-    """Temperatures recur as groups do, but neighbouring degrees predict the same number."""
+    """Temperatures recur like groups, but are no groups: similar ones predict similar numbers."""
     rng = np.random.default_rng(seed)
     mean = 12 + 9 * np.sin(np.arange(365) / 58) + rng.normal(0, 3, 365)
     frame = pl.DataFrame(
@@ -132,7 +132,7 @@ def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     _, before = fit(few)
     income[rows[0]] *= 30
     _, surprise = fit(few.with_columns(pl.Series("income", income)))
-    # The row is as rare as one row in all, corrected for two tests (levels and numbers).
+    # The row's p-value is 1 / n, doubled as levels and numbers are two tests.
     assert surprise.argmax() == rows[0] and surprise[rows[0]] > np.log(len(few) / 2) - 0.01
     assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
 

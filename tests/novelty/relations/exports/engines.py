@@ -1,4 +1,4 @@
-"""Run exported rules in other programs; print a matrix of rules, cells and programs.
+"""Run exported rules in other programs; print where the rows found differ from `check`.
 
 Each program takes pairs of a frame and its rules, and returns for each rule the rows that break it,
 from 1, or None if the rule is not exported. Run it with or without an environment that has dqx
@@ -164,7 +164,7 @@ def tables() -> dict[str, tuple[pl.DataFrame, HeldRules]]:
 
 
 def differences(engine: str) -> tuple[Counter[str], list[str]]:
-    """Count the outcomes by rule and kind of cell; return the differences."""
+    """Return counts of outcomes over rules and kinds of cells, and each difference as text."""
     given, counts, named = tables(), Counter[str](), []
     for (cell, (_, rules)), rows_found in zip(
         given.items(), ENGINES[engine]([*given.values()]), strict=True
@@ -179,7 +179,7 @@ def differences(engine: str) -> tuple[Counter[str], list[str]]:
 
 
 def main(engines: Iterable[str]) -> int:
-    """Print the matrix; return the number of differences."""
+    """Print each program's outcomes and differences; return the number of differences."""
     n_differ = 0
     for engine in engines:
         counts, named = differences(engine)

@@ -72,7 +72,7 @@ def test_the_table_breaks_every_rule(ruled: tuple[pl.DataFrame, HeldRules]) -> N
 
 
 def left_out(given: Given, found: list[Broken]) -> list[set[str]]:
-    """Return the rules of each table that are not exported."""
+    """Return, for each table, the rules that are not exported."""
     return [
         {
             phrase(held.rule, rules.by_name)

@@ -14,7 +14,7 @@ from kpca_apps.tables.table import Table
 from tests.tables.whole_and_parts import read_both_ways
 
 REGIONS = ["North", "South", "East", "West"]
-# Columns: region, month, orders, revenue; and the measurements of a station.
+# Two tables: sales by region, month, orders and revenue, and hourly measurements of a station.
 SALES = [[r, f"m{m}", str(80 + 7 * m + k), f"{3.5 * m + 11 * k + 40:.2f}"]
          for k, r in enumerate(REGIONS) for m in range(6)]  # fmt: skip
 STATION = [[f"2025-05-01 {h:02}:00:00", f"{10 + h % 5}.5", str(60 + h % 7), "ab"[h % 2]]
@@ -179,7 +179,7 @@ def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -
     names = ["TIMESTAMP", "AirTC", "RH", "Kind"]
     rows, note = [names, units, *STATION], "line 2 (units)"
     check(tmp_path, rows, names, STATION, [*range(3, 27)], note, sheet=True)
-    # Units are data if the column of dates has one too, or if other rows stand above them.
+    # A row of units is data if it has a unit for the dates, too, or if data rows stand above it.
     untouched(tmp_path, [names, ["m", *units[1:]], *STATION])
     untouched(tmp_path, [names, *STATION[:5], units, *STATION[5:]])
 
@@ -213,7 +213,7 @@ def test_two_header_rows_are_joined(
     head: Cells, names: list[str], data: Cells, tmp_path: Path
 ) -> None:
     names = names or ["Region", "2022 Q1", "2022 Q2", "2023 Q1", "2022 Q2"]
-    if len({*names}) < 5:  # the column names repeat, so the groups do not distinguish them
+    if len({*names}) < 5:  # joined names would repeat, so none are joined
         assert read_table(as_sheet(tmp_path / "t.xlsx", [*head, *data])).frame.columns != names
         return
     lines = [*range(3, 3 + len(data))]
@@ -232,7 +232,7 @@ def test_years_below_the_name_of_a_group_are_joined(n: int, tmp_path: Path) -> N
     names = ["Country", *(f"Rate {year}" for year in years)]
     note = "line 2 (second row of names, joined)"
     check(tmp_path, [*head, *data], names, data, [*range(3, 15)], note, sheet=True)
-    # With years in the rows below, or a name in the first cell, a row of years is data.
+    # A row of years is data if its first cell has a name, or if the rows below hold years, too.
     born = [[row[0], *(str(1950 + 3 * k + j) for j in range(n))] for k, row in enumerate(data)]
     for rows in ([["", *years], *born], [["X", *years], *data]):
         path = path_of(tmp_path, [head[0], *rows])
@@ -449,10 +449,10 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
     ]
     note = "line 2 (units)"
     check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, sheet=True)
-    # A known level, or a number, belongs to a data row.
+    # A row of units with a number, or with a level of its column, is data.
     untouched(tmp_path, [names, [*units[:2], "red", *units[3:]], *data])
     untouched(tmp_path, [names, [*units[:4], "7.5"], *data])
-    # Most values of the lead column are below a detection limit.
+    # Most values of the first column are below a detection limit.
     for n, row in enumerate(data):
         row[0] = "<0.5" if n % 3 else row[0]
     check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, ways=1)
@@ -461,7 +461,7 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
 def test_codes_above_whole_numbers_are_no_units(tmp_path: Path) -> None:
     untouched(tmp_path, [["code", "iso"], ["EUR", "min"], ["840", "2"], ["826", "3"]])
     untouched(tmp_path, [["team", "won"], ["A", "%"], ["1", "2"], ["2", "4"], ["3", "1"]])
-    # The rows below have no blank cell where the row of units has one.
+    # Two units are enough if the column without a unit has no blank cell below.
     names, data = (
         ["Zeit", "Temp", "Druck"],
         [[f"{h}:00", str(20 + h), str(990 + h)] for h in range(9)],
@@ -556,7 +556,7 @@ def test_other_words_below_a_table_are_data(last: list[str], tmp_path: Path) -> 
     last = [*last, "", "", ""][:4]
     numbered = [[str(100 + n), *row[1:]] for n, row in enumerate(SALES)]
     untouched(tmp_path, [NAMES, *SALES, last], sheet=last[0] == "Total")
-    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # below numbers, these two are footers
+    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # below numbers, they are footers
         untouched(tmp_path, [NAMES, *numbered, last])
 
 
@@ -741,7 +741,7 @@ def test_what_a_letter_stands_for_ends_a_table(legend: str, padded: bool, tmp_pa
     path.write_text(as_text([NAMES, *data, [legend]], padded=padded))
     table = read_both_ways(path, 7)
     assert cells_of(table) == data and "(footer)" in table.source.notes[0]
-    # Below column names, a legend may be data.
+    # If the first column holds words, not years, the legend may be one of them.
     untouched(tmp_path, [NAMES, *SALES, [legend, *[""] * (len(NAMES) - 1)]])
 
 
@@ -802,7 +802,7 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
 
 
 def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
-    """Left out as a remark, the rest of the text would be lost without an error."""
+    """If the rest of a text were left out as a remark, it would be lost without an error."""
     data = [[f"P{n:03}", str(n), "arrived in time"] for n in range(24)]
     path = tmp_path / "t.csv"
     path.write_text(as_text([NAMES[:3], *data[:9], ["left at the door"], *data[9:]], padded=False))
@@ -925,7 +925,7 @@ def test_a_first_or_last_row_with_a_gross_error_stays(
         ["", "error", "", ""],
         ["bad", "bad", "bad", "bad"],
         ["x", "NA", "n/a", "-"],
-        ["", "(H)", "[c]", "a"],  # flags, and a level of the last column
+        ["", "(H)", "[c]", "a"],  # flags; "a" is a level
         ["+++", "+++", "---", "+++"],
     ],
 )
@@ -961,11 +961,11 @@ def test_rows_that_only_look_like_a_foot_or_total_are_data(row: list[str], tmp_p
 
 
 def test_a_total_in_the_middle_alone_is_data(tmp_path: Path) -> None:
-    """A customer may have this name and happen to buy as much as all customers above."""
+    """A customer may be named "Total" and happen to buy as much as all customers above."""
     rows = [["Ann", "1", "2"], ["Bob", "2", "2"], ["Total", "3", "4"], ["Cem", "4", "7"]]
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows])
     untouched(tmp_path, [["Name", "Orders"], *(row[:2] for row in rows)])
-    # Each of the two total rows may be the sum of rows above.
+    # "Total" and "Grand total" are each the sum of all rows above, so both may be customers.
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows, ["Grand total", "10", "15"]])
 
 

@@ -51,7 +51,7 @@ def test_the_header_of_an_ordinary_table_is_its_first_row(rows: list[list[str]])
 def test_ragged_rows_do_not_make_a_title_of_a_header(
     rows: list[list[str]], data: st.DataObject
 ) -> None:
-    """A row too long or short below a header raises its own error."""
+    """A row with too many or too few cells is an error to report, not a sign of a title."""
     if len(rows) > 1:
         place = data.draw(st.integers(1, len(rows) - 1))
         rows[place] = rows[place] + ["more"] if data.draw(st.booleans()) else rows[place][:-1]
@@ -72,7 +72,7 @@ def test_what_is_found_has_names_and_rows_below_it(rows: list[list[str]]) -> Non
 def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, titles: list[list[str]], delimiter: str
 ) -> None:
-    # Without a title, cells beyond the header raise an error of their own.
+    # Skip titles whose first row is empty: rows wider than that header raise another error.
     assume(any(next((row for row in titles if row), ["x"])))
     path = tmp_path_factory.mktemp("titles") / "t.csv"
     path.write_text(as_csv([*titles, ["id", "size", "kind"], *BODY], delimiter))
@@ -136,7 +136,7 @@ def test_many_and_long_lines_are_left_out(tmp_path: Path) -> None:
 
 
 def test_an_unclear_title_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    """Numbers below a title have no names, so the header line is unknown."""
+    """A title of two lines stands directly above numbers, without a line of column names."""
     path = tmp_path / "t.csv"
     path.write_text("Sizes\nof May\n" + as_csv([["4", "2", "3"]] * 40))
     with pytest.raises(InputError, match=r"line 3 has 3 .*its 2 lines out with --skip-rows 2"):
