@@ -112,7 +112,7 @@ def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> di
 
 
 def holds_with(rule: AnyRule, cells: Cells, name: str, numbers: FloatArray) -> BoolArray:
-    """Return the rows in which a rule holds with other numbers (r,) in a column."""
+    """Return in which of r rows a rule holds once `numbers` (r,) replace those of a column."""
     return check(rule, replace(cells, replaced={name: numbers})).holds
 
 

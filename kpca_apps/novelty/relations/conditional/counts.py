@@ -44,7 +44,9 @@ LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # largest number of predictors of a column
 MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, only nearby ones
 ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to values found twice
-MOST_BY_RIGHT = 0.1  # share of correct values among those that occur once; if less, all are errors
+# Up to this estimated share of correct values among those that occur once in their group, all of
+# these are treated as errors.
+MOST_BY_RIGHT = 0.1
 AGREEING = 0.75  # least share of similar rows that must agree on another value
 # A value is expected if at least this many similar rows have it, and if the probability of all
 # other values is below UNDECIDED.
@@ -198,7 +200,7 @@ def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
 
 
 class _Groups(NamedTuple):
-    """Summaries of g groups (rows with one predicting value) from counts of p pairs, by group."""
+    """Counts of target values in g groups; a group is the rows with one predicting value."""
 
     n_rows: IntArray  # (g,), number of rows
     n_kinds: IntArray  # (g,), number of different values
@@ -236,7 +238,7 @@ class Judgement(NamedTuple):
     """Judgement of the target's cells in n rows by a relation."""
 
     has_given: BoolArray  # whether the row has the predicting value
-    log_p: FloatArray  # log probability of values at most as likely; 0 without other rows
+    log_p: FloatArray  # log probability of values at most as likely as the cell's; 0 without others
     # Whether the cell counts in `log_other`: if a value is expected, if the group has the cell's
     # value, or if the predicting value is unseen.
     decides: BoolArray

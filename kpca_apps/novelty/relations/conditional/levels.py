@@ -176,7 +176,8 @@ class LevelRelations:
         named = {(of.row, of.column) for of in found}
         place = {of.name: number for number, of in enumerate(columns)}
         at = np.array([of.row for of in flags], dtype=np.int64)
-        # Drop evidence of `flags` against cells called wrong, or that a wrong cell contradicts.
+        # Of the evidence in `flags`, drop that against known exceptions and against cells already
+        # called wrong, and that which rests on a wrong cell.
         found += (
             of
             for of, is_exception in zip(flags, rows.are_exceptions(at), strict=True)

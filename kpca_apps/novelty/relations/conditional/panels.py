@@ -27,15 +27,15 @@ from kpca_apps.tables.values import Column
 # least share of rows whose level has other rows.
 NEARER, IN_MOST = 0.5, 0.5
 # Means of levels rule out most columns before medians are computed: pseudo-count of the overall
-# mean in these means; largest ratio of distances from means to those from medians; rounding.
+# mean in these means; largest ratio of distances from means to those from medians; rounding error.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
 # A column of measurements predicts as well if this many neighbouring values are merged: largest
 # ratio of distances after and before merging. Measured: at most 1.06 in 30 tables of correlated
 # measurements, at least 2.6 in 20 panels with numbered entities.
 MERGED, AS_NEAR = 3, 1.5
 SMALLEST = 1e-100  # least width; numbers are at most 1e100, so ratios do not overflow
-# Least number of other rows in a level; pseudo-count of the usual distance, as few rows may agree
-# by chance or by rounding.
+# Least number of a level's other rows that predict a number; weight (in rows) of all levels' median
+# distance in the usual distance of a level, as few rows may agree by chance or by rounding.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 
@@ -44,7 +44,7 @@ class Medians:
     """Medians of k levels, over all rows of a level or all but one."""
 
     counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # number of rows of each level
-    # The two candidates for the median of a level without one row.
+    # If one row of a level is left out, the lower median of its other rows is `low` or `high`.
     low: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
     high: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
 

@@ -57,7 +57,7 @@ class Sequenced:
         return self.spec.name, self.order.name, *given
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from the line between the rows before and after."""
+        """Return distances of numbers from the line between neighbours, over the usual distance."""
         value, time = values_of(table, self.spec), values_of(table, self.order)
         level = _levels_of(self.given, cells, len(value))
         known = ~np.isnan(value) & ~np.isnan(time) & (level < len(self.usual))

@@ -112,7 +112,7 @@ def rules_as_pandera(rules: HeldRules) -> str:
 
 
 def _python(columns: Mapping[str, RuleColumn]) -> Language:
-    """Return the language of conditions on a data frame ``df`` that call the source's helpers."""
+    """Return the syntax of conditions in the exported file, which call its functions on ``df``."""
 
     def number(name: str) -> str:
         column, cells = columns[name], _cells(name)

@@ -95,7 +95,7 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
 
 
 def _levels_of(flags: BoolArray, codes: IntArray) -> list[int] | None:
-    """Return the levels in whose rows flags are set, if few are set in rows of other levels."""
+    """Return the levels with more than a few flagged rows; None unless most of their rows are."""
     known = codes >= 0
     n = np.bincount(codes[known])
     share = np.bincount(codes[known], flags[known]) / np.maximum(n, 1)

@@ -25,13 +25,13 @@ NAMING = ("identifier", "id")
 """Roles of columns that identify rows."""
 
 _DAY = 86400.0  # seconds
-_REPEATS = 0.5  # least share of rows with a repeated key
+_REPEATS = 0.5  # least share of the rows of a key whose value occurs in several rows
 _MOST_ALIKE = 4  # largest number of equal exceptions to a key; more are a second value
 _MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _FEW_NUMBERS, _DENSE = 30, 0.3  # keys: at most this many integers, or this share of their range
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
-_SPARE = 0.005  # share of exceptions that an intermediate column may add
+_SPARE = 0.005  # allowance, as a share of rows, in deciding which rule has far fewer exceptions
 _ROWS = 4_000  # number of rows on which a key is tried: all rows of some of its values
 _MOST_COLUMNS = 40
 _MIN_ROWS = 30
@@ -116,7 +116,7 @@ def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
 
 
 def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Unique]:
-    """Find the two repeating columns with fewest values that together identify rows."""
+    """Find two columns that identify rows together, not alone: the pair with fewest values."""
     found: list[tuple[int, Unique]] = []
     usable = [
         name
@@ -205,7 +205,6 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
-        # Drop a pair implied through a third column, unless it has far fewer exceptions.
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first
