@@ -177,7 +177,7 @@ class RankedRow:
 
     @property
     def kind_of_reason(self) -> tuple[tuple[str, str], ...]:
-        """Columns of the first reason, each with its side; empty without reasons."""
+        """Columns of the first reason, each with `Reason.side`; empty without reasons."""
         first = self.reason_sets[0] if self.reasons else ()
         return tuple(sorted((reason.column, reason.side) for reason in first))
 
@@ -194,7 +194,7 @@ class UsualRow:
 
 @dataclass(frozen=True)
 class FlaggedRow:
-    """A row to check: flagged, with the first reason, or with an odd cell."""
+    """A row to check: flagged (with the first reason for it), or with an odd cell."""
 
     rank: int  #: 1 = oddest
     row: int  #: position in the table, 1 = first row of data

@@ -163,7 +163,8 @@ def _without(rows: Table, hidden: frozenset[str]) -> Table:
 def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.DataFrame]:
     """Yield row number, names, scores and reasons of all rows, in parts.
 
-    Names are the primary key of a database table and the identifier of rows.
+    The names of a row are its cells in the primary key, if a database has one, and in the column
+    that identifies rows.
     """
     named = [*table.source.key_columns, *filter(None, [result.lists.id_column])]
     shown = [name for name in dict.fromkeys(named) if name not in result.hidden_columns]

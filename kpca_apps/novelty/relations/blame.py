@@ -21,10 +21,9 @@ from kpca_apps.novelty.relations.rule import AnyRule, Equal, Formula, Linear, Pr
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
-# Quantiles of a column, and Tukey's fences in units of the distance of the outer quantile from the
-# median, as in a normal distribution. A column fits if all values are within them, or at most twice
-# as far out as in the best fit.
-ENDS = (0.05, 0.5, 0.95)
+ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
+# Largest distance of usual values from the median, in units of the outer quantile's distance:
+# Tukey's fences of a normal distribution. Up to TWICE the least distance is usual, too.
 FENCE, TWICE = 2.698 / 1.645, 2.0
 MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers that have the column's decimals
 ROUNDING = 1e-9  # relative rounding error

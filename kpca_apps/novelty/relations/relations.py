@@ -176,7 +176,8 @@ class Relations:
         for row, left in sorted(of_row.items()):
             holding = [rule.columns for rule, holds in formulas if holds[row]]
             while left:
-                # Per column, count broken rules and evidence of levels, then formulas that hold.
+                # For each column: broken rules that name it, plus 1 if the cell is in `found`;
+                # then, negative, the number of formulas that hold.
                 counts = {
                     name: (
                         sum(name in of.held.rule.columns for of, _ in left)

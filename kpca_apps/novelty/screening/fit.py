@@ -135,7 +135,7 @@ def fit_planned(
     parameters = _parameters(rule, options, rows.n_judged, clean)
     detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
     if not clean:
-        # The threshold counts all rows that are neither fine nor known to be odd, drawn or not.
+        # The threshold counts all rows but accepted ones, also those that were not sampled.
         value = rule.threshold(fitted_scores[judged])
         detector = replace(detector, threshold=value if math.isfinite(value) else None)
     warnings = (
@@ -310,7 +310,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
 
 
 def _running_note(plan: ColumnPlan) -> Iterator[str]:
-    """Note which columns rise or fall by row, and how rows scored later are compared."""
+    """Note which columns rise or fall with the row number: only their cycles are compared."""
     names = [spec.name for spec in plan.used if spec.runs_on]
     if names:
         verb = "runs" if len(names) == 1 else "run"

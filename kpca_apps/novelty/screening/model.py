@@ -196,7 +196,7 @@ class NoveltyModel:
 
     @property
     def chosen_threshold(self) -> float | None:
-        """The threshold that share or count set on the training table, kept for later tables."""
+        """The training table's threshold by rule "share" or "count", also used for later tables."""
         return self.group_threshold if self.groups else self.detector.flags_above
 
     def validate(self) -> None:

@@ -16,7 +16,7 @@ NAMED_BY, TELLS_APART = "Rows are named by", "shows which row is meant"
 
 
 def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
-    """Describe each column: role, number of missing cells in all rows, values in the sample."""
+    """Describe each column: its role, missing cells in all rows, and values in the sample."""
     table = rows.sample_table
     specs = {spec.name: spec for spec in rows.encoder.plan.specs}
     return tuple(

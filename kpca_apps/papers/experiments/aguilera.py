@@ -184,8 +184,8 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
 
 
 def _captions() -> tuple[Claim, ...]:
-    # Judge the captions of four components by means over draws: of parities in x and in y, and of
-    # absolute correlations with y and with membership of the disc.
+    # Judge what captions say of four components by their parities in x and in y, and by their
+    # absolute correlations with y and with membership of the disc; all are means over draws.
     rng, draws = np.random.default_rng(1), []
     for _ in range(DRAWS):
         X, labels = cassini(rng)

@@ -81,7 +81,7 @@ def _landmarks(X: Matrix) -> Job:
 
 
 def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
-    """Return projections to time, each with the sizes to vary."""
+    """Return the projections whose time is measured, each with the sizes to try."""
     fits = {n: components(RBF(GAMMA), X[:n], 50) for n in TRAINED}
     middle, few = fits[1000], X[:2000]
     full, linear = components(RBF(GAMMA), X[:1000]), components(Linear(), X[:1000])

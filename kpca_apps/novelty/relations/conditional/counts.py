@@ -53,7 +53,7 @@ AGREEING = 0.75  # least share of similar rows that must agree on another value
 LEAST_AGREEING, UNDECIDED = 5, 0.1
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
-DENSE = 8  # largest ratio of possible pairs to rows for which counts fill a dense array
+DENSE = 8  # largest number of possible pairs, per row, that are counted in a dense array
 LARGEST_COUNT = 2**53
 
 
@@ -208,8 +208,9 @@ class _Groups(NamedTuple):
     n_first: IntArray  # (g,), number of rows with the most frequent value
     second: IntArray  # (g,), code of the second most frequent value; -1 if there is none
     n_second: IntArray  # (g,), number of rows with the second value
-    rarer: IntArray  # (p,), number of rows of the group with a less frequent value
-    as_rare: IntArray  # (p,), number of rows of the group with a value at most as frequent
+    # Number of the group's rows with a rarer value than a pair's, and with one at most as frequent.
+    rarer: IntArray  # (p,), p pairs of a group and a value
+    as_rare: IntArray  # (p,)
 
     @classmethod
     def of(cls, group: IntArray, code: IntArray, counts: IntArray) -> _Groups:
@@ -237,7 +238,7 @@ class _Groups(NamedTuple):
 class Judgement(NamedTuple):
     """Judgement of the target's cells in n rows by a relation."""
 
-    has_given: BoolArray  # whether the row has the predicting value
+    has_given: BoolArray  # whether the row's predicting cell is filled
     log_p: FloatArray  # log probability of values at most as likely as the cell's; 0 without others
     # Whether the cell counts in `log_other`: if a value is expected, if the group has the cell's
     # value, or if the predicting value is unseen.

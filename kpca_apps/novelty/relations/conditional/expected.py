@@ -72,7 +72,7 @@ class Calibrated:
 
 
 def _logs(ratio: FloatArray) -> FloatArray:
-    """Return log ratios (the least for NaN), rounded so that equal rows tie."""
+    """Return log ratios (of `SMALLEST` for NaN), rounded so that equal rows tie."""
     return eight_digits(np.log(np.fmax(ratio, SMALLEST)))
 
 

@@ -65,7 +65,7 @@ SEVERAL = 2  # least number of columns against a cell where exceptions to one co
 # A cell with over SUSPECT times the contradictions of each odd cell of its row is examined in
 # their place, and called wrong if its probability given another column is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # least number of rows of an exception; it must also cover most rows of the level
+LEAST_BY_RULE = 3  # odd cells of a column are normal in a level if most rows, at least 3, have them
 # Probabilities of values other than the expected one up to which a filled cell, or a missing cell,
 # is odd even if its own value is probable; a missing cell only if its column has at most the share
 # MOST_MISSING of missing cells.
@@ -345,7 +345,7 @@ class _Rows:
         return {b for b, of in enumerate(self.columns) if of.spec.format is not None and many[b]}
 
     def find_exceptions(self) -> Exceptions:
-        """Find levels in most of whose rows another column is clearly odd."""
+        """Find levels in most of whose rows the cell of another column is clearly odd."""
         row, target, _, likeness, *_ = self.odd
         log_p = self.log_p[row, target] + likeness
         is_clear = log_p <= self.limits(log_p)[target]

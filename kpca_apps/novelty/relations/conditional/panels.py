@@ -167,9 +167,9 @@ def _may_lie_near(z: FloatArray, codes: IntArray, n_levels: int, near: float) ->
 
 
 def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float) -> bool:
-    """Whether a column predicts as well with neighbouring values merged, as measurements do.
+    """Whether a column is a measurement: it predicts as well if neighbouring values are merged.
 
-    `half` is the median distance without merging.
+    `half` is the median distance of numbers from expected ones without merging.
     """
     if column.spec.format is None or column.spec.has_levels:
         return False

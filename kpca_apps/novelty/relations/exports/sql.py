@@ -187,5 +187,5 @@ def _constant(value: float) -> str:
 
 
 def _count(alike: Sequence[str], known: str = "*") -> str:
-    """Count rows equal in the cells `alike` whose cell `known` is not NULL."""
+    """Write SQL for the number of rows with a row's cells `alike` and a non-NULL cell `known`."""
     return f"COUNT({known}) OVER (PARTITION BY {', '.join(alike)})"

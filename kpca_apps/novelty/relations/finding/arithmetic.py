@@ -25,7 +25,7 @@ from kpca_apps.tables.values import DateFormat, NumberFormat
 _DAY = 86400.0  # seconds
 _TIME_UNITS = (1.0, 60.0, 3600.0, _DAY, 7 * _DAY, 365.25 * _DAY / 12, 365.25 * _DAY)
 _MOST_DECIMALS = 9
-_ROUNDED = 0.98  # least share of the values that have a column's decimals
+_ROUNDED = 0.98  # least share of a column's values that have at most its number of decimals
 _PRECISE = 1e-9  # relative rounding error of sums of floats
 _PAIRS = 32  # number of pairs of rows from which slopes are computed
 _ROWS = 24  # number of rows on which sums and products are first tried

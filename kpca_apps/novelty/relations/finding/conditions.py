@@ -20,7 +20,7 @@ _FILLED = 0.5  # least share of filled cells in the rows with the rule's levels
 _CLEARLY = 0.99  # least share of the rows empty in the other column that are empty in this one
 _MOST_TOGETHER = 3  # largest number of columns that are empty in the same rows
 _ALIKE = 0.8  # least Jaccard index of these columns' empty rows
-_MORE = 1.25  # least ratio of empty cells in a column to those in the column that conditions it
+_MORE = 1.25  # least ratio of the numbers of empty cells in a column and in the one it depends on
 _FEW_NAMED = 3  # largest number of levels in a rule; or half of all levels, if more
 
 
