@@ -80,7 +80,7 @@ class ColumnProfile:
     why: str  #: the rule that decided the role, as a clause ("4 distinct strings")
     n_missing: int  #: number of cells without a value
     n_distinct: int  #: number of distinct values
-    reason_share: float = 0.0  #: part of the column in the reasons of explained flagged rows, 0..1
+    reason_share: float = 0.0  #: share of the column in all reasons of explained flagged rows, 0..1
     distribution: NumericProfile | CategoryProfile | None = None  #: None if unused, hidden or text
 
 

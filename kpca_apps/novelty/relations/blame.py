@@ -25,7 +25,7 @@ ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
 # Largest distance of usual values from the median, in units of the outer quantile's distance:
 # Tukey's fences of a normal distribution. Up to TWICE the least distance is usual, too.
 FENCE, TWICE = 2.698 / 1.645, 2.0
-MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers that have the column's decimals
+MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers with at most these decimals
 ROUNDING = 1e-9  # relative rounding error
 DAY = 86400.0
 LARGEST = 1e300
@@ -39,7 +39,7 @@ class UsualValues:
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for 97 % of numbers, or -1
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # of 97 % of numbers; -1 if more
     notation: Notation
 
     @classmethod

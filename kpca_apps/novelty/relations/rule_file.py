@@ -1,7 +1,7 @@
 """Rules as a JSON file, to edit, and to check other tables against.
 
-The file holds the formats of the columns, and the rules with their counts, which may be omitted if
-written by hand. Files are validated when read and cannot run code.
+The file holds the formats of the columns, and the rules with their counts. Counts may be omitted
+in a file written by hand. Files are validated when read and cannot run code.
 """
 
 from __future__ import annotations

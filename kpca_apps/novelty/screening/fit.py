@@ -84,7 +84,7 @@ def fit_table(
     clean: bool = True,
     execution: Execution | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Fit a model to a table, some of whose rows may be known as normal; also return its rows."""
+    """Fit a model to a table, by default a clean reference; also return its encoded rows."""
     options, execution = options or ScreeningOptions(), execution or Execution()
     options = replace(options, columns=resolve_columns(options.columns, table, execution))
     with without_values(options.columns.hide):
@@ -98,7 +98,7 @@ def fit_table(
 def plan_fit(
     table: AnyTable, options: ScreeningOptions, clean: bool, execution: Execution
 ) -> Planned:
-    """Decide from a sample what each column becomes; call `resolve_columns` before."""
+    """Plan the role of each column from a sample; call `resolve_columns` on the options before."""
     rule = resolve_rule(options, clean=clean)
     if options.columns.by and options.method == "hoffmann":
         raise OptionError(
@@ -274,7 +274,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 
 
 def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
-    """Score all rows by a detector fitted to some, which keep the scores of the fit."""
+    """Score all rows by a detector fitted to some of them; these rows keep the fit's scores."""
     calibrating = np.setdiff1d(rows.sample_index, rows.learned)
     fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
     release_pages(fitted.scores)

@@ -238,7 +238,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
 
 
 def _scores_of_some(model: AnyModel, rows: Encoded, positions: IntArray) -> FloatArray:
-    """Score some new rows, at increasing positions, encoded by one model."""
+    """Encode and score new rows of a table, at increasing `positions`, by one model."""
     function = model.detector.row_scores()
     n_jobs = rows.n_jobs if rows.stored is None else None
     score = partial(_mapped, encoder=model.encoder, function=function, n_jobs=n_jobs)

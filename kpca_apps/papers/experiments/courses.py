@@ -191,7 +191,7 @@ class _Accuracies:
 
     radii: tuple[float, ...]
     linear: float
-    # Shares by thresholds on component 1 and on the best of five; by the nearest mean on three.
+    # By a threshold on component 1, by one on the best component, by nearest means on three.
     square: tuple[float, float, float]
     gaussian: Matrix  # share by thresholds on component 1, for each of `WIDTHS`
 

@@ -76,7 +76,8 @@ class LevelColumn:
     name: str
     spec: ColumnSpec
     texts: tuple[str, ...]  # levels; a number or date in its most frequent spelling
-    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # by level, then missing
+    # Number of cells of each level; the last number is that of missing cells.
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]
 
     def validate(self) -> None:
         """Refuse counts that do not match the levels."""

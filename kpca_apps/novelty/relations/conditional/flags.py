@@ -88,7 +88,7 @@ class Flags:
     """Counts for all columns of few values."""
 
     counts: tuple[FlagCounts, ...]
-    tail: UpperTail  # tail of the rarest values of the training rows
+    tail: UpperTail  # tail of `_rarest` over training rows
 
     @classmethod
     def learn(cls, columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Flags:

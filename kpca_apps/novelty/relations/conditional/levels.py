@@ -66,9 +66,9 @@ SEVERAL = 2  # least number of columns against a cell where exceptions to one co
 # their place, and called wrong if its probability given another column is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 LEAST_BY_RULE = 3  # odd cells of a column are normal in a level if most rows, at least 3, have them
-# Probabilities of values other than the expected one up to which a filled cell, or a missing cell,
-# is odd even if its own value is probable; a missing cell only if its column has at most the share
-# MOST_MISSING of missing cells.
+# A filled cell is odd if values other than the expected one have at most the probability SURE, even
+# if its own value is probable. A missing cell is odd up to SURE_OF_GAP, if at most the share
+# MOST_MISSING of its column is missing.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Largest difference of contradictions (nats) of tied cells; the less probable cell is then wrong.
 TIE = 1e-3
@@ -212,7 +212,7 @@ class _Odd(NamedTuple):
 
     row: IntArray
     target: IntArray
-    log_p: FloatArray  # log probability of the cell plus `likeness`; `log_right` if that is 0
+    log_p: FloatArray  # log probability of the cell plus `likeness`; `log_right` if `likeness` is 0
     # Log share of values spelt at least as close to the expected value as this cell; 0 if far off.
     likeness: FloatArray
     expects: BoolArray  # whether similar rows agree on another value
@@ -269,13 +269,13 @@ class _Rows:
         )  # fmt: skip
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
-        """Return the rows, with the probability of cells that are exceptions set to 1."""
+        """Return the rows with probability 1 for cells that are odd as a rule (`exceptions`)."""
         rows = replace(self, exceptions=exceptions)
         is_exception = rows.are_exceptions(np.arange(len(self.own)))
         return replace(rows, log_p=np.where(is_exception, 0.0, self.log_p))
 
     def are_exceptions(self, rows: IntArray) -> BoolArray:
-        """Return which cells of some rows are exceptions, (r, columns)."""
+        """Return which cells (r, columns) of some rows are odd as a rule, by `exceptions`."""
         found = np.zeros((len(rows), len(self.cells)), dtype=bool)
         for b, a, code in self.exceptions:
             found[:, b] |= self.cells[a].codes[rows] == code

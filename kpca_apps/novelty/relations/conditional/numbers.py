@@ -36,8 +36,8 @@ class NumberRelations:
     """Predictors of the numbers of a table."""
 
     predictors: tuple[Predictor, ...]
-    calibrated: tuple[Calibrated, ...]  # tail and limit of each predictor, in order
-    whole: UpperTail  # tail of the rows' largest surprises
+    calibrated: tuple[Calibrated, ...]  # tail and limit of the ratios of each predictor
+    whole: UpperTail  # tail, over training rows, of the largest `_Judged.surprise` of a row
 
     def validate(self) -> None:
         """Refuse predictors without their tails."""

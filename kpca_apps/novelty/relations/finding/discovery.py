@@ -115,7 +115,7 @@ def _equations(
 ) -> list[kinds.Linear | kinds.Product]:
     """Find formulas of numbers and of times between dates.
 
-    Columns that identify rows (`naming`) are left out of lines: any two that rise fit one.
+    No line is fitted to columns that identify rows (`naming`), as any two rising columns fit one.
     """
     cells, rng = sample.cells, sample.rng
     dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}

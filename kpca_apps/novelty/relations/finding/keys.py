@@ -32,7 +32,7 @@ _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "nu
 _FEW_NUMBERS, _DENSE = 30, 0.3  # keys: at most this many integers, or this share of their range
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
 _SPARE = 0.005  # allowance, as a share of rows, in deciding which rule has far fewer exceptions
-_ROWS = 4_000  # number of rows on which a key is tried: all rows of some of its values
+_ROWS = 4_000  # approximate number of rows on which a key is tried: all rows of some values
 _MOST_COLUMNS = 40
 _MIN_ROWS = 30
 
