@@ -410,7 +410,7 @@ class ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Include the rank of the first unflagged row if half, or twice, as many rows were flagged.
+        # Include the ranks at which unflagged rows would start with half, or twice, the flags.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
@@ -736,7 +736,7 @@ class ScreenedTable:
     rarity_share: float | None = None  #: the rarity as a share, 0..1
     before: RunSummary | None = None  #: the previous screening of the table; None if there is none
     n_new: int = 0  #: number of rows that are newly listed
-    n_removed: int = 0  #: number of rows that are no longer flagged
+    n_removed: int = 0  #: number of rows that are no longer listed
     moved: tuple[MovedColumn, ...] = ()  #: columns whose distribution moved
     hidden_columns: tuple[str, ...] = ()  #: columns not compared because a run hides them
     not_compared: str = ""  #: why the previous run was not compared, if there was one

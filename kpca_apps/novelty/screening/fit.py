@@ -60,7 +60,7 @@ from kpca_apps.tables.table import Table
 # Up to the first number of groups, each has as many landmarks as a whole table. With more groups,
 # each has fewer, at least the second number, so that the matrices of all models do not grow.
 FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
-LANDMARKS = {False: 300, True: 700}  # number of landmarks: with outliers, clean
+LANDMARKS = {False: 300, True: 700}  # number of landmarks, by whether the table is clean
 MAX_LARGE_GROUPS = 3  # largest number of large groups, as each takes one more fit
 IN_PARTS = "and is read in parts"
 

@@ -345,9 +345,9 @@ def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
     return table_of_evidence(columns, rows.faults, n_rows=rows.n_rows)
 
 
-# A row is ranked by its score and its oddest cell. By its score it has rank r: r rows are as odd as
-# a whole. If the cell has p-value p, n p of n correct rows would have a cell as odd. Both are
-# combined by the harmonic sum 1 / (1/r + 1/(n p)), which is below r and n p (Wilson 2019).
+# A row is ranked by its score and by its oddest cell. Its score alone has rank r among n rows. If
+# the cell has p-value p, n p of n correct rows are expected to have a cell as odd. The harmonic sum
+# 1 / (1/r + 1/(n p)), which is below both r and n p, combines them (Wilson 2019).
 
 
 # Number of tests of a cell: at most four at the ends of its column, and one among its levels.

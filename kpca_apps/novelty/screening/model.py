@@ -147,7 +147,7 @@ class GroupModel:
 
     @property
     def clean(self) -> bool:
-        """Whether it was fitted on a clean reference, so that rates are calibrated."""
+        """Whether the model was fitted on a clean reference, so that p-values are calibrated."""
         return not self.detector.parameters.contaminated
 
     def validate(self) -> None:
@@ -176,7 +176,7 @@ class NoveltyModel:
 
     @property
     def n_rows(self) -> int:
-        """Number of training rows."""
+        """Number of rows of the training table."""
         return self.source.n_rows
 
     @property
@@ -191,7 +191,7 @@ class NoveltyModel:
 
     @property
     def clean(self) -> bool:
-        """Whether it was fitted on a clean reference, so that rates are calibrated."""
+        """Whether the model was fitted on a clean reference, so that p-values are calibrated."""
         return not self.detector.parameters.contaminated
 
     @property

@@ -26,8 +26,9 @@ from kpca_apps.tables.table import Table
 
 FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that determine their tail
 FALSE_DISCOVERIES = 0.05  # largest rate of false discoveries among numbers called wrong
-# More wrong numbers, or a smaller Pareto exponent, show that the rows form two groups. The exponent
-# is 4.6 for normal residuals, 1.0 for Cauchy, 0.9 if 6 % lie six times as far as 9 of 10 others.
+# Largest number of wrong numbers, also as a share of rows, and least Pareto exponent, if the rows
+# form one group. The exponent is 4.6 for normal residuals, 1.0 for Cauchy residuals, and 0.9 if
+# 6 % lie six times as far as 9 of 10 others.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
 LEAST_SUPPORT, FAR = 4, 3.0  # least number of supporting rows, and least ratio, of a wrong number
 SMALLEST = 1e-6  # smaller ratios are raised to this before taking logarithms

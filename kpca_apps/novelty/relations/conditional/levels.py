@@ -70,7 +70,7 @@ LEAST_BY_RULE = 3  # odd cells of a column are normal in a level if most rows, a
 # if its own value is probable. A missing cell is odd up to SURE_OF_GAP, if at most the share
 # MOST_MISSING of its column is missing.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
-# Largest difference of contradictions (nats) of tied cells; the less probable cell is then wrong.
+# Contradictions of two cells tie up to this difference (nats), if no cell is e times less probable.
 TIE = 1e-3
 LEVEL = 0.1  # largest p-value of a filled cell called wrong
 MOST_AT_ONCE = 2_000_000  # largest product of rows and pairs of columns judged at once

@@ -141,7 +141,7 @@ class _Judged(NamedTuple):
     @classmethod
     def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Judged:
         surprise = calibrated.surprise(ratios)
-        if isinstance(predictor, Paired):  # drop near numbers: scatter may vary
+        if isinstance(predictor, Paired):  # the scatter may vary, so only far numbers count
             surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)
         return cls(predictor, ratios, surprise, calibrated.named(ratios))
 

@@ -146,7 +146,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
 
 
 def _are_slips(seen: Checked, key: IntArray, value: IntArray) -> bool:
-    """Whether no second value recurs among a key's rows, as for two hospitals with one ZIP code."""
+    """Whether no second value recurs in a key's rows, as two hospitals in one ZIP code would."""
     pairs = join_codes([key, value])[seen.broken]
     return not pairs.size or bool(np.bincount(pairs).max() <= _MOST_ALIKE)
 
@@ -194,7 +194,7 @@ def _reduced(
 ) -> list[tuple[str, str]]:
     """Remove pairs that follow from others, and all but the first of equivalent columns.
 
-    `broken` is the share of exceptions.
+    `broken` maps each pair of a key and a column to its share of exceptions.
     """
     same = [p for p in broken if first[p[0]] == first[p[1]] and first[p[0]] in p]
     others = {
