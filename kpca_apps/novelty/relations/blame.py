@@ -81,7 +81,7 @@ class Supposed:
     """Consequences of assuming one column wrong in r rows that break a rule."""
 
     corrected: FloatArray | None  # (r,), the column's value by the rule; None if not computable
-    misfit: FloatArray  # (r,), largest distance of other and corrected values; inf: impossible
+    misfit: FloatArray  # (r,), largest `UsualValues.distance` after correction; inf: impossible
 
 
 def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> dict[str, Supposed]:

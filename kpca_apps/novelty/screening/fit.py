@@ -201,7 +201,7 @@ def _fit_group(
 def _fit_detector(
     rows: Encoded, parameters: Parameters, options: ScreeningOptions, by: Collection[str]
 ) -> tuple[Detector, FloatArray, list[Note]]:
-    """Fit a detector; refit, with a note, for a group too large to be odd that fills the list.
+    """Fit a detector; refit it, with a note, if the oddest rows are one large group.
 
     Also return the scores (n,) of the rows. Columns that rows are grouped `by` make no such group.
     """

@@ -90,7 +90,7 @@ class Verdict:
 
     @property
     def n_listed(self) -> int:
-        """Number of listed rows, the first by rank: flagged, or with evidence against a cell."""
+        """Number of listed rows (flagged, or with evidence against a cell): the first by rank."""
         flagged, others = (
             self.scored.is_flagged,
             np.array([*self.rank_by_score], dtype=np.int64) - 1,
@@ -366,8 +366,8 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     found = rows.faults.odd.filter(beyond)
     columns = [rows.encoder.summaries[place] for place in found["column"]]
     is_apart = [one.is_far(value) for one, value in zip(columns, found["value"], strict=True)]
-    # Clearness is -log10 of the number of such values expected in a column: divide that number by
-    # the rows, multiply it by the columns.
+    # Clearness is -log10 of the expected number of such values in a column. That number over the
+    # number of rows is a p-value; multiply it by the number of columns (Bonferroni).
     of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
     far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
     new = rows.faults.contradicted.filter(pl.col("kind") == NEW).select("row", "log_p")

@@ -26,8 +26,8 @@ MOST_VALUES = 10  # largest number of values of a column judged here
 LEAST_ALIKE = 50  # least number of rows that agree in all other columns
 LEAST_NATS = 20.0  # least mutual information of two related columns, over all rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
-# A value counts if its share of similar rows is below CONTRADICTED times its share of all rows. It
-# is evidence against its cell if below CLEARLY times, and if AGREEING of the similar rows agree.
+# A value is contradicted if its share among similar rows is below CONTRADICTED times its share of
+# all rows. Below CLEARLY times, it is clearly wrong if the share AGREEING of similar rows agree.
 CONTRADICTED, CLEARLY, AGREEING = 0.2, 0.05, 0.95
 UNSEEN = 3  # rule of three: at most 3 / n of all rows hold a value unseen in n rows
 

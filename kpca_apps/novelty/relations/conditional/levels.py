@@ -1,17 +1,17 @@
 """Cells that the other cells of their row contradict, by counts of pairs of levels.
 
-Each other column gives a cell a probability (`counts.py`). Their geometric mean is weighted by how
-well each column predicts in general, so one wrong cell does not make the others odd. Unseen values
-count as missing, as all values of a row may be new.
+Each other column gives a cell a probability (`counts.py`). The weighted geometric mean of these
+probabilities counts columns that predict better in general more, so one wrong cell does not make
+the others odd. Unseen values count as missing, as all values of a row may be new.
 
 A cell spelt like the expected value is a misspelling (`writing.py`): its probability is multiplied
 by the share of values at least as close to the expected one. Misspellings are then not counted.
 
 A cell is wrong if most similar rows agree on another value, at a false discovery rate learned with
-the counts (Benjamini and Hochberg 1995). Wrong cells among the training rows make it an upper
-bound. Rarity counts for misspellings only, because new values are rare whether right or wrong. If
-cells contradict each other, the one with most contradictions is wrong, and its own evidence is
-discarded. A column that is odd in most rows with a level of another column is no error there.
+the counts (Benjamini and Hochberg 1995). The rate is an upper bound, as training rows may hold
+wrong cells. Rarity counts for misspellings only, because new values are rare whether right or
+wrong. If cells contradict each other, the one with most contradictions is wrong, and its own
+evidence is discarded. Cells that are odd in most rows with a level of another column are no errors.
 
 References
 ----------

@@ -28,7 +28,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
 Predictor = UsualNumber | Sequenced | Paired
-CONTRADICTS = float(np.log(20.0))  # least surprise of a contradiction
+CONTRADICTS = float(np.log(20.0))  # least -log p-value of a number that contradicts its prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def _blamed(
     columns: Sequence[str],
     passed_over: Collection[tuple[int, str]],
 ) -> Iterator[tuple[_Judged, tuple[str, ...]]]:
-    """Find a row's numbers with most contradictions, each with others that may be wrong instead."""
+    """Yield the numbers of a row that are wrong, with the columns that may be wrong instead."""
     tested = Counter(name for of in judged for name in of.by.names(columns))
     against = [of for of in judged if of.surprise[row] >= CONTRADICTS]
     votes = Counter(name for of in against for name in of.by.names(columns))

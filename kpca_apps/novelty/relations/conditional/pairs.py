@@ -59,7 +59,7 @@ class Paired:
         return self.spec.name, self.other.name
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from predictions; training rows are not left out."""
+        """Return distances of numbers from predictions (no row left out) over the usual ones."""
         y, x = (values_of(table, spec) for spec in (self.spec, self.other))
         v, u = (_scale(of, self.by_logs) for of in (y, x))
         expected = self.slope * u + np.interp(u, self.at, self.left)
@@ -101,7 +101,7 @@ def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
 
 
 def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -> Paired | None:
-    """Fit a line and its residuals; None if they predict too little, or mostly exactly."""
+    """Fit a line and its residuals; None if they predict most rows exactly, or too badly."""
     known = ~np.isnan(x) & ~np.isnan(y)
     x, y = x[known], y[known]
     few = 0.01 * len(x)

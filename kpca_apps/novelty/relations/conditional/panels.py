@@ -26,12 +26,12 @@ from kpca_apps.tables.values import Column
 # Largest median distance from the level's other rows, relative to that from the column's median;
 # least share of rows whose level has other rows.
 NEARER, IN_MOST = 0.5, 0.5
-# Means of levels rule out most columns before medians are computed: pseudo-count of the overall
-# mean in these means; largest ratio of distances from means to those from medians; rounding error.
+# Means of levels rule out most columns before medians are computed. Pseudo-count of the overall
+# mean in a level's mean; largest ratio of distances from means to those from medians; rounding.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
-# A column of measurements predicts as well if this many neighbouring values are merged: largest
-# ratio of distances after and before merging. Measured: at most 1.06 in 30 tables of correlated
-# measurements, at least 2.6 in 20 panels with numbered entities.
+# A column holds measurements, not entities, if merging MERGED neighbouring values multiplies the
+# distances from expected numbers by at most AS_NEAR. Measured: at most 1.06 in 30 tables of
+# correlated measurements, at least 2.6 in 20 panels with numbered entities.
 MERGED, AS_NEAR = 3, 1.5
 SMALLEST = 1e-100  # least width; numbers are at most 1e100, so ratios do not overflow
 # Least number of a level's other rows that predict a number; weight (in rows) of all levels' median

@@ -135,7 +135,7 @@ class _Sql:
         return write("number_of_text", cell if column.is_plain else self._marked(cell, column))
 
     def _marked(self, cell: str, column: RuleColumn) -> str:
-        """Write a text cell with standard marks, and a number unchanged."""
+        """Write texts with decimal point and CHR(31) as thousands mark, and numbers unchanged."""
         assert column.numbers is not None
         text, literal = f"CAST({cell} AS {self.dialect.text})", self.dialect.literal
         marks = column.numbers.decimal + column.numbers.thousands
