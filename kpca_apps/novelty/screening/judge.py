@@ -128,7 +128,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     if rule.name == "fdr":
         log_p = log_p_of_cells(rows)[judged]
         listed = log_p <= discovery_limit(log_p, len(log_p), rule.setting - rule.of_scores)
-    # Keep a threshold that was chosen on the training table for later tables.
+    # In later tables, reuse a threshold that the same rule chose on the training table.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
     value = model.chosen_threshold if is_kept else None
     if rule.calibrated and model.groups:

@@ -66,7 +66,7 @@ class ScreeningOptions:
     learn_from: LearnFrom = NoveltyOptions.learn_from
     seed: int = NoveltyOptions.seed
     jobs: int | None = None
-    layout: LayoutName | None = None  # layout of the file, and of files scored later
+    layout: LayoutName | None = None  # `layout` of `open_table`, here and for files scored later
 
     def __post_init__(self) -> None:
         given = [name for name in RULES if getattr(self, name) is not None]

@@ -43,7 +43,9 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # largest number of predictors of a column
 MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, only nearby ones
-ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to values found twice
+# Largest ratio, if all values are correct, of values that occur once in their group to those that
+# occur twice.
+ONCE_TO_TWICE = 4.0
 # Up to this estimated share of correct values among those that occur once in their group, all of
 # these are treated as errors.
 MOST_BY_RIGHT = 0.1

@@ -483,9 +483,10 @@ def _add(
     rows: IntArray | slice = slice(None),
     counts: BoolArray | bool = True,
 ) -> None:
-    """Add a relation's judgement, weighted, to sums (5, columns, n), in rows where it counts.
+    """Add a relation's judgement, times its gain, to `sums` (5, columns, n) where `counts`.
 
-    The sums are of log_p, log_other and log_right, of log_p's weights, and of the others' weights.
+    The five sums are those of log_p, log_other and log_right, of the weights of log_p, and of the
+    weights of log_other and log_right.
     """
     weight = np.multiply(relation.gain, counts, dtype=np.float64)
     parts = of.log_p, of.log_other, of.log_right, of.has_given, of.decides
@@ -494,7 +495,7 @@ def _add(
 
 
 def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return weighted means of the three log probabilities, and log_p's weights, (columns, n)."""
+    """Return weighted means of log_p, log_other and log_right, and weights of log_p, by column."""
     log_p, log_other, log_right, weight, deciding = sums
     for of, by in ((log_p, weight), (log_other, deciding), (log_right, deciding)):
         np.divide(of, by, out=of, where=by > 0)

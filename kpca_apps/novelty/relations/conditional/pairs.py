@@ -27,10 +27,10 @@ from kpca_apps.tables.table import Table
 # Least rank correlation; number of rows to compute it from; most predictors of a column.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
 NEARER = 0.5  # largest median distance from predictions, relative to that from the column's median
-MOST_NUMBERS = 200  # largest number of columns; pairs of more would fill half the model file
+MOST_NUMBERS = 200  # with more columns of numbers, no pairs, which would fill half the model file
 INTERVALS, LEAST_ROWS = 40, 25  # largest number of intervals, least number of rows in each
-# Least usual distance in an interval, relative to that of all rows and to the column's spread (for
-# coarse rounding); quantile of the distances that gives the usual distance.
+# Least usual distance in an interval, as a share of that of all rows, and of the column's spread
+# (for coarse rounding); quantile of the distances that is the usual distance.
 LEAST_USUAL, LEAST_OF_SPREAD, USUAL = 0.5, 0.02, 0.9
 FINITE = Meta(ge=-1e300, le=1e300)
 

@@ -86,7 +86,7 @@ def rules_as_sql(rules: HeldRules, table: str) -> str:
 
 
 def sql_language(columns: Mapping[str, RuleColumn], dialect: Dialect) -> Language:
-    """Return an SQL dialect as a language of conditions; window functions compare rows."""
+    """Return how conditions are written in an SQL dialect; window functions compare rows."""
     sql = _Sql(columns, dialect)
     return Language(
         columns=columns,

@@ -214,7 +214,7 @@ class _Equations:
 def _follows(
     rule: kinds.Order, equations: Sequence[kinds.Linear | kinds.Product], cells: Cells
 ) -> bool:
-    """Whether an order only says that another term of an equation is not negative.
+    """Whether a <= b merely says that c >= 0 in an equation a + c = b, so is no rule by itself.
 
     For dates, the equation must have no other column: no rule says that a number of days is >= 0.
     """

@@ -26,7 +26,7 @@ NAMING = ("identifier", "id")
 
 _DAY = 86400.0  # seconds
 _REPEATS = 0.5  # least share of the rows of a key whose value occurs in several rows
-_MOST_ALIKE = 4  # largest number of equal exceptions to a key; more are a second value
+_MOST_ALIKE = 4  # largest number of rows with the same wrong value of a key; more are no slips
 _MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _FEW_NUMBERS, _DENSE = 30, 0.3  # integers of a key: at most 30, or at least .3 of their range
@@ -86,7 +86,7 @@ def _settled(
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
         order = rng.permutation(len(rows))
-        # A column with more values has several values for some keys.
+        # A column with more values than this cannot be determined by the key.
         most = levels.n_values(name) + _SPARE_VALUES * len(cells)
         for other, codes in levels.codes.items():
             if other == name or levels.n_values(other) > most:
