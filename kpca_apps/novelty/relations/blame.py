@@ -33,7 +33,7 @@ LARGEST = 1e300
 
 @dataclass(frozen=True)
 class UsualValues:
-    """The usual numbers of a column in the training rows; dates in seconds."""
+    """Quantiles `ENDS` and notation of a column's numbers in training; dates in seconds."""
 
     name: str
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
@@ -85,7 +85,7 @@ class Supposed:
 
 
 def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> dict[str, Supposed]:
-    """Assume, one after another, each column of a rule wrong in rows that all break the rule."""
+    """Assume in turn that each column of a rule is wrong; all rows of `cells` break the rule."""
     supposed, none = {}, np.zeros(len(cells))
     far = {
         name: usual[name].distance(cells.values(name)) if name in usual else none

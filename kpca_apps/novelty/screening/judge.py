@@ -204,7 +204,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
 def _pieces(
     model: NoveltyModel, rows: Encoded
 ) -> tuple[list[GroupKey], IntArray, list[JudgedPiece]]:
-    """Split rows by the model that judges them, others last; also return the groups."""
+    """Return keys and codes of groups, and the rows by model, the whole table's model last."""
     if not model.groups:
         codes = np.arange(0)
         return [], codes, [JudgedPiece("", model, np.arange(rows.n_rows))]
@@ -401,7 +401,7 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
 
 
 def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
-    """Rank every row: known to be wrong first, accepted last."""
+    """Rank every row: rows known to be wrong first, accepted rows last."""
     ranks = novelty_ranks(scores, raw)
     if rows.accepted is not None:
         last = rows.accepted.is_accepted.astype(np.int8)

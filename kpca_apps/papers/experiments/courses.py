@@ -144,7 +144,7 @@ ENOUGH = 0.99
 
 
 def run_concentric(data: PaperData) -> Outcome:
-    """Separate three concentric clouds by two kernels: (x.y + 1)^2 and Gaussian (section Example).
+    """Separate three concentric clouds by kernels (x.y + 1)^2 and Gaussian (section Example).
 
     The first two components of (x.y + 1)^2 resemble the rows themselves. The third component,
     plotted against the first, separates the clouds.

@@ -73,7 +73,7 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
-    """The levels of a column with their counts; codes number levels, then missing, then unseen."""
+    """Levels of a column, coded from 0, and counts; the next codes mean missing, and unseen."""
 
     name: str
     spec: ColumnSpec
@@ -243,8 +243,8 @@ class Judgement(NamedTuple):
 
     has_given: BoolArray  # whether the row's predicting cell is filled
     log_p: FloatArray  # log probability of values at most as likely as the cell's; 0 without others
-    # Whether the cell counts in `log_other`: if a value is expected, if the group has the cell's
-    # value, or if the predicting value is unseen.
+    # Whether the relation counts in `log_other`: a value is expected, the group has the cell's
+    # value, or no other row has the predicting value.
     decides: BoolArray
     log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
     log_right: FloatArray  # log probability of a correct cell with a value other than expected

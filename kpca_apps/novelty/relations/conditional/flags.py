@@ -1,9 +1,9 @@
 """Columns of few values that contradict each other: a machine failed without any known cause.
 
-If n rows agree with a row in all related columns, and k of them also have its value in one more
-column, that value has the share (k - 1/2) / n (n >= 50). Values that are rare in the whole table do
-not count, nor do columns that more than a few rows clearly contradict. The surprise of a row is
--log of the share of training rows whose rarest value is at least as rare.
+Of n >= 50 rows that agree in all related columns, k have the same value in one more column. That
+value has the share (k - 1/2) / n. Values that are rare in the whole table do not count, nor do
+columns that more than a few rows clearly contradict. The surprise of a row is -log of the share of
+training rows whose rarest value is at least as rare.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
 # correlated measurements, at least 2.6 in 20 panels with numbered entities.
 MERGED, AS_NEAR = 3, 1.5
 SMALLEST = 1e-100  # least width; numbers are at most 1e100, so ratios do not overflow
-# Least number of a level's other rows that predict a number; weight (in rows) of all levels' median
-# distance in the usual distance of a level, as few rows may agree by chance or by rounding.
+# Least number of a level's other rows that predict a number. Weight (in rows) of all levels' median
+# distance in the usual distance of a level, as few rows may agree by chance.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 

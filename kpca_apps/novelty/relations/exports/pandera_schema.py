@@ -160,7 +160,7 @@ def _cells(name: str) -> str:
 
 
 def _marks(format: NumberFormat | None) -> list[str]:
-    """Write the marks of numbers in text that Python's notation lacks."""
+    """Write arguments of `numbers` for a number format; none for Python's own notation."""
     if format is None:
         return []
     beside = [

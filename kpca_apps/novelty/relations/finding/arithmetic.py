@@ -43,11 +43,11 @@ _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
 _MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # most columns tried
-_MOST_OF_FOUR = 40  # largest number of columns to try sums of four columns and totals of runs
+_MOST_OF_FOUR = 40  # with more columns, neither sums of four nor totals of adjacent ones are tried
 _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
-_MANY = 0.005  # least share of rows beyond a tolerance to widen it; fewer may be errors
+_MANY = 0.005  # a tolerance is widened only if a larger share of rows is beyond; fewer may be wrong
 _NO_WORSE = 0.002  # share of rows that a rule may lose for shorter constants
 _CHUNK = 1 << 20  # number of values compared at once
 
@@ -145,7 +145,7 @@ def _only_near(rule: Linear | Product, cells: Cells) -> bool:
 
 
 def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find sums and differences of two or three columns, totals of runs, and constant sums."""
+    """Find sums and differences of two or three columns, totals of adjacent, and constant sums."""
     numbers = numbers.first(_MOST_SUMMED)
     says = np.isfinite(numbers.values) & (numbers.values != 0)
     values = numbers.values[_fullest_rows(says, rng)].T

@@ -33,7 +33,7 @@ from kpca_apps.tables.values import DateFormat
 SAMPLE_ROWS = 2_000
 _MIN_ROWS = 20  # least number of rows to which a rule applies
 _LEFT_OUT = ("excluded", "label", "empty", "constant")
-_INDEPENDENT = 1e-4  # least relative remainder of an independent equation
+_INDEPENDENT = 1e-4  # coefficients below this share of the largest count as 0 after elimination
 
 _Kind = TypeVar("_Kind", bound=Rule)
 
