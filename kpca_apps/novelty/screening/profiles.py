@@ -1,4 +1,4 @@
-"""Describe what each table column became, and find the column that identifies rows."""
+"""Describe the role and values of each column, and find the column that identifies rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
 
 
 def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnProfile:
-    """Describe what a column became; `n_missing` counts missing cells in the whole table.
+    """Describe a column's role and values; `n_missing` counts missing cells in the whole table.
 
     The plan may come from another table; distinct values and distribution are this column's own.
     """

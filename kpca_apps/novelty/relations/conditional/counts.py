@@ -9,9 +9,9 @@ itself, the probability is that of a Pitman-Yor process (Teh 2006, equation 1):
 With d = 0 this is the conditional mean embedding with delta kernels and ridge m (Song et al. 2009).
 m and d maximise the leave-one-out likelihood. A column is a predictor if it beats q's likelihood.
 
-The p-value of a cell is the probability of values at most as likely. Values that occur once in
-their group (the n_g rows) are errors if they outnumber those that occur twice more than fourfold:
-in the process itself, the ratio is at most about four (d = 1/2).
+The p-value of a cell is the probability of values at most as likely. In the process itself, there
+are at most about four values that occur once in their group (the n_g rows) for each that occurs
+twice (d = 1/2). If there are more, the excess is errors.
 
 References
 ----------
@@ -43,11 +43,9 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # largest number of predictors of a column
 MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, only nearby ones
-# Largest ratio, if all values are correct, of values that occur once in their group to those that
-# occur twice.
+# Correct values that occur once in their group, for each that occurs twice: at most this many.
 ONCE_TO_TWICE = 4.0
-# Up to this estimated share of correct values among those that occur once in their group, all of
-# these are treated as errors.
+# If at most this estimated share of values that occur once in their group is correct, none counts.
 MOST_BY_RIGHT = 0.1
 AGREEING = 0.75  # least share of similar rows that must agree on another value
 # A value is expected if at least this many similar rows have it, and if the probability of all
@@ -138,14 +136,12 @@ class LevelColumn:
 
     @cached_property
     def _places(self) -> dict[float | str, int]:
-        """Map the number or text of each level to its code."""
         every = np.arange(len(self.texts), dtype=np.int32)
         levels = Levels(pl.Series(self.texts, dtype=pl.String), every)
         return {key: place for place, key in enumerate(_keys(levels, self.spec))}
 
     @cached_property
     def _by_count(self) -> tuple[IntArray, IntArray]:
-        """Counts in increasing order, and their cumulative sums from 0."""
         ordered = np.sort(self.counts)
         return ordered, np.append(0, np.cumsum(ordered))
 

@@ -58,7 +58,7 @@ class Calibrated:
         return cls(tail, discovery_limit(-tail.steepness(logs), n_looked, FALSE_DISCOVERIES))
 
     def is_of_one_group(self, of: Ratios) -> bool:
-        """Whether no second group of training rows is far from its expected numbers."""
+        """Whether few training rows, and no second group of rows, are far from expected numbers."""
         few = max(FEW, FEW_SHARE * len(of.ratio))
         return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 
@@ -73,7 +73,6 @@ class Calibrated:
 
 
 def _logs(ratio: FloatArray) -> FloatArray:
-    """Return log ratios (of `SMALLEST` for NaN), rounded so that equal rows tie."""
     return eight_digits(np.log(np.fmax(ratio, SMALLEST)))
 
 

@@ -61,7 +61,7 @@ UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
 MOST_DISTINCT = 0.9  # largest share of distinct values; with more, too few values repeat
 FALSE_DISCOVERIES = 0.2  # largest rate of false discoveries among cells of a column called wrong
 LEAST_ODD = 0.25  # probability above which cells are not examined
-SEVERAL = 2  # least number of columns against a cell where exceptions to one column are common
+SEVERAL = 2  # least number of columns against a cell if `Relation.has_exceptions`
 # A cell with over SUSPECT times the contradictions of each odd cell of its row is examined in
 # their place, and called wrong if its probability given another column is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3

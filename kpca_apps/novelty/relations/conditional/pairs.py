@@ -45,7 +45,7 @@ class Paired:
     slope: Annotated[float, FINITE]
     at: Annotated[FloatArray, "b", FINITE]  # medians of `other` in its intervals, increasing
     left: Annotated[FloatArray, "b", FINITE]  # median residuals in the intervals, in the same order
-    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantiles of the distances
+    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantiles of distances, likewise
     bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of `left` divided by range of `at`
     n_rows: Annotated[int, Meta(ge=1)]  # number of rows in each interval
 
@@ -138,7 +138,6 @@ def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -
 
 
 def _scale(values: FloatArray, by_logs: bool) -> FloatArray:
-    """Return numbers or their logarithms; NaN for numbers without a logarithm."""
     return np.log(np.where(values > 0, values, np.nan)) if by_logs else values
 
 

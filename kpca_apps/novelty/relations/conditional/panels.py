@@ -181,5 +181,4 @@ def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float
 
 
 def _scaled(table: Table, spec: ColumnSpec, middle: float, width: float) -> FloatArray:
-    """Return the numbers of a column on the asinh scale, (n,); NaN if missing."""
     return np.arcsinh((values_of(table, spec) - middle) / width)

@@ -168,7 +168,6 @@ def _fitted(
 
 
 def _levels_of(given: int, cells: Sequence[Cells], n: int) -> IntArray:
-    """Return the level codes of rows, (n,); 0 if all rows form one sequence."""
     return np.zeros(n, dtype=np.int64) if given == ALL else cells[given].codes
 
 

@@ -491,9 +491,9 @@ def _short(value: float, digits: int) -> float:
 def _simplest(
     make: Callable[[int, _Tolerance], _Made], tolerances: Sequence[_Tolerance], cells: Cells
 ) -> _Made | None:
-    """Make a rule with the smallest tolerance that holds, and the shortest constants.
+    """Make a rule with the smallest tolerance at which it holds, and the shortest constants.
 
-    A larger tolerance is used only if it explains many more rows: so many differ by rounding only.
+    A larger tolerance is used only if far fewer rows then break the rule, as rounding explains.
     """
     found, broken = None, 1.0 - NEARLY
     for tolerance in tolerances:

@@ -18,8 +18,8 @@ _FEWEST_SET = 20  # least number of rows with, and without, a flag set
 _MOST_LEVELS, _MOST_NUMBERS = 20, 2  # largest number of levels, or numbers, of the other column
 _FILLED = 0.5  # least share of filled cells in the rows with the rule's levels
 _CLEARLY = 0.99  # least share of the rows empty in the other column that are empty in this one
-_MOST_TOGETHER = 3  # largest number of columns that are empty in the same rows
-_ALIKE = 0.8  # least Jaccard index of these columns' empty rows
+_MOST_TOGETHER = 3  # of more columns that are empty in the same rows, none conditions another
+_ALIKE = 0.8  # least Jaccard index of the empty rows of such columns
 _MORE = 1.25  # least ratio of the numbers of empty cells in a column and in the one it depends on
 _FEW_NAMED = 3  # largest number of levels in a rule; or half of all levels, if more
 
