@@ -162,7 +162,7 @@ class RankedRow:
     #: Group in which the row was judged, as "species Adelie"; empty for the whole table's model.
     group: str = ""
     key: str = ""  #: hash of the visible cells, which finds a marked row again
-    nearest: tuple[int, ...] = ()  #: numbers of the most similar rows of `lists.usual`, in order
+    nearest: tuple[int, ...] = ()  #: row numbers, in `lists.usual`, of similar rows, nearest first
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:

@@ -22,8 +22,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
-# Largest distance of usual values from the median, in units of the outer quantile's distance:
-# Tukey's fences of a normal distribution. Up to TWICE the least distance is usual, too.
+# Largest misfit of a column that may be wrong: Tukey's fence of a normal distribution, in units of
+# the outer quantile's distance from the median, or TWICE the least misfit of a column.
 FENCE, TWICE = 2.698 / 1.645, 2.0
 MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers with at most these decimals
 ROUNDING = 1e-9  # relative rounding error
@@ -39,7 +39,7 @@ class UsualValues:
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # of 97 % of numbers; -1 if more
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for 97 % of numbers; -1: none
     notation: Notation
 
     @classmethod

@@ -176,8 +176,8 @@ class Relations:
         for row, left in sorted(of_row.items()):
             holding = [rule.columns for rule, holds in formulas if holds[row]]
             while left:
-                # For each column: broken rules that name it, plus 1 if the cell is in `found`;
-                # then, negative, the number of formulas that hold.
+                # For each column: number of broken rules that name it, plus 1 if its cell is in
+                # `found`; then, with a minus sign, number of formulas that hold.
                 counts = {
                     name: (
                         sum(name in of.held.rule.columns for of, _ in left)

@@ -341,7 +341,7 @@ def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: boo
 def own_groups(
     keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
 ) -> list[int]:
-    """Return the groups of rows large enough for own models, largest first; else ConfigError."""
+    """Return the groups large enough for own models, largest first; ConfigError if none is."""
     if len(keys) == 1:
         raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)
     sizes = np.bincount(codes, minlength=len(keys))

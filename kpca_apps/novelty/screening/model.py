@@ -280,7 +280,7 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         training_scores=kept(model.training_scores),
         # The number of threads is not saved, as it depends on the machine.
         options=replace(model.options, jobs=None),
-        # Keep warnings as plain texts without cell values, as users of the file may hide columns.
+        # Drop cell values from warnings, as users of the file may hide other columns.
         warnings=tuple(map(str, model.warnings)),
         groups=tuple(
             replace(group, training_scores=kept(group.training_scores)) for group in model.groups

@@ -1,7 +1,7 @@
 """Cost of kernel PCA: time and memory of a fit, time of a projection (VII; 1996 report 4.4).
 
-The exponent of a cost is the slope of its curve on logarithmic axes, between the last two points,
-where the fastest term dominates, or between the first and the last if all terms grow alike.
+The exponent of a cost is the slope of its curve on logarithmic axes between the last two points,
+where the fastest term dominates. If all terms grow alike, the first and the last point are used.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ MOST_GIVEN = 6  # largest number of predictors of a column
 MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, only nearby ones
 # Correct values that occur once in their group, for each that occurs twice: at most this many.
 ONCE_TO_TWICE = 4.0
-# If at most this estimated share of values that occur once in their group is correct, none counts.
+# Values that occur once in their group count as errors if at most this share of them is correct.
 MOST_BY_RIGHT = 0.1
 AGREEING = 0.75  # least share of similar rows that must agree on another value
 # A value is expected if at least this many similar rows have it, and if the probability of all
@@ -71,7 +71,7 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
-    """Levels of a column, coded from 0, and counts; the next codes mean missing, and unseen."""
+    """Levels of a column with counts; the two codes after the levels' mean missing and unseen."""
 
     name: str
     spec: ColumnSpec
@@ -207,7 +207,7 @@ class _Groups(NamedTuple):
     n_first: IntArray  # (g,), number of rows with the most frequent value
     second: IntArray  # (g,), code of the second most frequent value; -1 if there is none
     n_second: IntArray  # (g,), number of rows with the second value
-    # Number of the group's rows with a rarer value than a pair's, and with one at most as frequent.
+    # Number of the group's rows with a rarer value than a pair's, or with one at most as frequent.
     rarer: IntArray  # (p,), p pairs of a group and a value
     as_rare: IntArray  # (p,)
 
@@ -238,7 +238,7 @@ class Judgement(NamedTuple):
     """Judgement of the target's cells in n rows by a relation."""
 
     has_given: BoolArray  # whether the row's predicting cell is filled
-    log_p: FloatArray  # log probability of values at most as likely as the cell's; 0 without others
+    log_p: FloatArray  # log probability of values at most as likely as this; 0 without other rows
     # Whether the relation counts in `log_other`: a value is expected, the group has the cell's
     # value, or no other row has the predicting value.
     decides: BoolArray

@@ -1,8 +1,8 @@
 """Cells that the other cells of their row contradict, by counts of pairs of levels.
 
-Each other column gives a cell a probability (`counts.py`). The weighted geometric mean of these
-probabilities counts columns that predict better in general more, so one wrong cell does not make
-the others odd. Unseen values count as missing, as all values of a row may be new.
+Each other column gives a cell a probability (`counts.py`). The geometric mean of these
+probabilities is weighted by how well each column predicts in general, so one wrong cell does not
+make the others odd. Unseen values count as missing, as all values of a row may be new.
 
 A cell spelt like the expected value is a misspelling (`writing.py`): its probability is multiplied
 by the share of values at least as close to the expected one. Misspellings are then not counted.
@@ -61,13 +61,13 @@ UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
 MOST_DISTINCT = 0.9  # largest share of distinct values; with more, too few values repeat
 FALSE_DISCOVERIES = 0.2  # largest rate of false discoveries among cells of a column called wrong
 LEAST_ODD = 0.25  # probability above which cells are not examined
-SEVERAL = 2  # least number of columns against a cell if `Relation.has_exceptions`
+SEVERAL = 2  # least number of columns that contradict a wrong cell if `Relation.has_exceptions`
 # A cell with over SUSPECT times the contradictions of each odd cell of its row is examined in
 # their place, and called wrong if its probability given another column is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 LEAST_BY_RULE = 3  # odd cells of a column are normal in a level if most rows, at least 3, have them
 # A filled cell is odd if values other than the expected one have at most the probability SURE, even
-# if its own value is probable. A missing cell is odd up to SURE_OF_GAP, if at most the share
+# if its own value is probable. For a missing cell this limit is SURE_OF_GAP, if at most the share
 # MOST_MISSING of its column is missing.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Contradictions of two cells tie up to this difference (nats), if no cell is e times less probable.
@@ -495,7 +495,7 @@ def _add(
 
 
 def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return weighted means of log_p, log_other and log_right, and weights of log_p, by column."""
+    """Return means of log_p, log_other and log_right, and the weights of log_p, (columns, n)."""
     log_p, log_other, log_right, weight, deciding = sums
     for of, by in ((log_p, weight), (log_other, deciding), (log_right, deciding)):
         np.divide(of, by, out=of, where=by > 0)

@@ -47,7 +47,7 @@ _MOST_OF_FOUR = 40  # with more columns, neither sums of four nor totals of adja
 _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
-_MANY = 0.005  # a tolerance is widened only if a larger share of rows is beyond; fewer may be wrong
+_MANY = 0.005  # a tolerance is widened if a larger share of rows is beyond it; fewer may be errors
 _NO_WORSE = 0.002  # share of rows that a rule may lose for shorter constants
 _CHUNK = 1 << 20  # number of values compared at once
 
@@ -145,7 +145,7 @@ def _only_near(rule: Linear | Product, cells: Cells) -> bool:
 
 
 def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find sums and differences of two or three columns, totals of adjacent, and constant sums."""
+    """Find sums and differences of columns, totals of adjacent columns, and constant sums."""
     numbers = numbers.first(_MOST_SUMMED)
     says = np.isfinite(numbers.values) & (numbers.values != 0)
     values = numbers.values[_fullest_rows(says, rng)].T
@@ -169,7 +169,7 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
 
 def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
-    """Yield groups (g, size) of k columns, with signs: all of 3 or 4, and runs with a total."""
+    """Yield groups (g, size) of k columns and signs: any 3 or 4; adjacent ones with a total."""
     for size in (3, 4) if k <= _MOST_OF_FOUR else (3,):
         for rest in product((1, -1), repeat=size - 1):
             yield _groups(k, size), (1, *rest)

@@ -25,11 +25,11 @@ NAMING = ("identifier", "id")
 """Roles of columns that identify rows."""
 
 _DAY = 86400.0  # seconds
-_REPEATS = 0.5  # least share of the rows of a key whose value occurs in several rows
-_MOST_ALIKE = 4  # largest number of rows with the same wrong value of a key; more are no slips
+_REPEATS = 0.5  # least share of rows whose value recurs, in a column that may be a key
+_MOST_ALIKE = 4  # largest number of rows in which a key has the same wrong value by mistake
 _MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
-_FEW_NUMBERS, _DENSE = 30, 0.3  # integers of a key: at most 30, or at least .3 of their range
+_FEW_NUMBERS, _DENSE = 30, 0.3  # a key of integers has at most 30 values, or .3 of its range
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
 _SPARE = 0.005  # allowance, as a share of rows, in deciding which rule has far fewer exceptions
 _ROWS = 4_000  # approximate number of rows on which a key is tried: all rows of some values
@@ -205,6 +205,7 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
+        # Drop a pair implied through a third column, unless it has far fewer exceptions.
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first
