@@ -25,7 +25,7 @@ ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
 # Largest misfit of a column that may be wrong: Tukey's fence of a normal distribution, in units of
 # the outer quantile's distance from the median, or TWICE the least misfit of a column.
 FENCE, TWICE = 2.698 / 1.645, 2.0
-MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers with at most these decimals
+MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers that need no more decimals
 ROUNDING = 1e-9  # relative rounding error
 DAY = 86400.0
 LARGEST = 1e300

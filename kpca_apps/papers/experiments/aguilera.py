@@ -148,7 +148,7 @@ ODD = -0.8  # a component with a lower parity counts as odd; with exact symmetry
 
 
 def run_cassini(data: PaperData) -> Outcome:
-    """Compare the linear kernel with PCA, and eight components with the captions (Figs. 2, 3)."""
+    """Compare the linear kernel with PCA; check captions of eight components (Figs. 2, 3)."""
     X, labels = cassini(np.random.default_rng(0))
     linear, gaussian = components(Linear(), X), components(RBF(0.2), X, 10)
     pca = PCA(2).fit(X)

@@ -23,7 +23,7 @@ from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 MOST_VALUES = 10  # largest number of values of a column judged here
-LEAST_ALIKE = 50  # least number of rows that agree in all other columns
+LEAST_ALIKE = 50  # least number of rows with a combination of values of the other columns
 LEAST_NATS = 20.0  # least mutual information of two related columns, over all rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
 # A value is contradicted if its share among similar rows is below CONTRADICTED times its share of

@@ -65,12 +65,12 @@ SEVERAL = 2  # least number of columns that contradict a wrong cell if `Relation
 # A cell with over SUSPECT times the contradictions of each odd cell of its row is examined in
 # their place, and called wrong if its probability given another column is below CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # odd cells of a column are normal in a level if most rows, at least 3, have them
+LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another column, this is normal
 # A filled cell is odd if values other than the expected one have at most the probability SURE, even
 # if its own value is probable. For a missing cell this limit is SURE_OF_GAP, if at most the share
 # MOST_MISSING of its column is missing.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
-# Contradictions of two cells tie up to this difference (nats), if no cell is e times less probable.
+# Cells tie if their contradictions differ by at most this (nats) and none is e times less likely.
 TIE = 1e-3
 LEVEL = 0.1  # largest p-value of a filled cell called wrong
 MOST_AT_ONCE = 2_000_000  # largest product of rows and pairs of columns judged at once
@@ -236,7 +236,7 @@ class _Rows:
 
     @classmethod
     def learned_from(cls, columns: Sequence[LevelColumn], table: Table) -> _Rows:
-        """Count which levels of a table occur together; judge each row as if left out."""
+        """Count which levels of a table occur together; judge each row by the other rows."""
         cells = [column.cells(table) for column in columns]
         relations = [*find_relations(columns, [of.codes for of in cells])]
         return cls.of(columns, relations, cells, np.ones(table.frame.height, dtype=bool))
