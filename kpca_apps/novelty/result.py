@@ -561,7 +561,7 @@ class RowLists:
     #: Input file of each of these rows, by row number; empty if the table is one file or the column
     #: of file names is hidden.
     files: Mapping[int, str] = field(default_factory=dict)
-    keys: Mapping[int, str] = field(default_factory=dict)  #: hashes by which these rows are found
+    keys: Mapping[int, str] = field(default_factory=dict)  #: hashes that find these rows again
 
 
 @dataclass(frozen=True)

@@ -310,7 +310,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
 
 
 def _running_note(plan: ColumnPlan) -> Iterator[str]:
-    """Note which columns rise or fall with the row number: only their cycles are compared."""
+    """Note which columns rise or fall with the row number; in later rows, only cycles count."""
     names = [spec.name for spec in plan.used if spec.runs_on]
     if names:
         verb = "runs" if len(names) == 1 else "run"

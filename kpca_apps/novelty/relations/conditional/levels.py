@@ -160,7 +160,7 @@ class LevelRelations:
         own: BoolArray | None = None,
         notations: Mapping[str, Notation] = MappingProxyType({}),
     ) -> JudgedCells:
-        """Judge each row, and training rows (marked in `own`, (n,)) as if left out.
+        """Judge each row; a training row (marked in `own`, (n,)) as if training had left it out.
 
         Ignore columns that the table lacks; write expected numbers in the `notations` of columns.
         """
