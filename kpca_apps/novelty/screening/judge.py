@@ -66,7 +66,7 @@ class JudgedPiece:
     threshold: float = math.inf  # threshold on the scale of the piece's own model
 
     def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
-        """Return which positions are in this piece, as indices, and their rows' model indices."""
+        """Return indices of the positions in this piece, and the index in the model of each."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
         return found, (positions if self.model.is_whole else among)[found]

@@ -42,7 +42,7 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
 # Least gain of a predictor: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # largest number of predictors of a column
-MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, only nearby ones
+MOST_TRIED = 50_000  # most pairs of columns tried; of over 316 columns, only nearby ones are paired
 # Of correct values, at most this many occur once in their group for each that occurs twice.
 ONCE_TO_TWICE = 4.0
 # Values that occur once in their group count as errors if at most this share of them is correct.

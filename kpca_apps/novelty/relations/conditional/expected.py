@@ -30,7 +30,7 @@ FALSE_DISCOVERIES = 0.05  # largest rate of false discoveries among numbers call
 # form one group. The exponent is 4.6 for normal residuals, 1.0 for Cauchy residuals, and 0.9 if
 # 6 % lie six times as far as 9 of 10 others.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
-LEAST_SUPPORT, FAR = 4, 3.0  # least number of supporting rows, and least ratio, of a wrong number
+LEAST_SUPPORT, FAR = 4, 3.0  # least `Ratios.support`, and least ratio, of a number called wrong
 SMALLEST = 1e-6  # smaller ratios are raised to this before taking logarithms
 
 

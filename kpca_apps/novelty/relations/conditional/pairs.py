@@ -27,7 +27,7 @@ from kpca_apps.tables.table import Table
 # Least rank correlation; number of rows to compute it from; most predictors of a column.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
 NEARER = 0.5  # largest median distance from predictions, relative to that from the column's median
-MOST_NUMBERS = 200  # with more columns of numbers, no pairs, which would fill half the model file
+MOST_NUMBERS = 200  # with more columns, pairs would fill half the model file, so none are sought
 INTERVALS, LEAST_ROWS = 40, 25  # largest number of intervals, least number of rows in each
 # Least usual distance in an interval, as a share of that of all rows, and of the column's spread
 # (for coarse rounding); quantile of the distances that is the usual distance.

@@ -63,7 +63,7 @@ class _Sample:
         return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
 
     def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
-        """Of rules with shares, keep the proven one of largest share for each first column."""
+        """For each first column, keep the rule of largest share that is beyond chance."""
         best: dict[str, tuple[float, _Kind]] = {}
         for rule, share in rules:
             if share > best.get(rule.columns[0], (0.0, rule))[0] and self.proven([rule], n_tried):

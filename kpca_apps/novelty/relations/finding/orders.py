@@ -40,8 +40,8 @@ _FEW_VALUES = 5  # number of distinct values below which all rows must be in ord
 _NEAR = 0.2  # largest difference that counts as near 0, relative to the median difference
 _SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of differences near 0; of zeros if coarse
 _FEWEST_NEAR = 10  # least number of differences near 0
-_ACROSS = 0.1  # largest ratio of rows out of order to rows in order, near 0
-_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation: absolute, in standard errors
+_ACROSS = 0.1  # largest ratio of negative to positive differences near 0
+_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, as such and in standard errors
 _MIN_ROWS = 20
 
 
