@@ -62,8 +62,8 @@ MOST_DISTINCT = 0.9  # largest share of distinct values; with more, too few valu
 FALSE_DISCOVERIES = 0.2  # largest rate of false discoveries among cells of a column called wrong
 LEAST_ODD = 0.25  # probability above which cells are not examined
 SEVERAL = 2  # least number of columns that contradict a wrong cell if `Relation.has_exceptions`
-# A cell with over SUSPECT times the contradictions of each odd cell of its row is examined in
-# their place, and called wrong if its probability given another column is below CLEARLY_WRONG.
+# A cell is examined instead of the odd cells of its row if it has over SUSPECT times the
+# contradictions of each. It is wrong if less probable, given some column, than CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another column, this is normal
 # A filled cell is odd if values other than the expected one have at most the probability SURE, even
