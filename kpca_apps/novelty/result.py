@@ -558,8 +558,7 @@ class RowLists:
     id_column: str | None = None  #: the column that identifies rows
     #: Ids of the rows shown among odd cells and repeated rows, by row number from 1.
     ids: Mapping[int, str] = field(default_factory=dict)
-    #: Input file of each of these rows, by row number; empty if the table is one file or the column
-    #: of file names is hidden.
+    #: Input file of each of these rows; empty for a single file, or if the files' names are hidden.
     files: Mapping[int, str] = field(default_factory=dict)
     keys: Mapping[int, str] = field(default_factory=dict)  #: hashes that find these rows again
 

@@ -49,9 +49,9 @@ def run_clusters(data: PaperData) -> Outcome:
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    # Measure on one random data set: the share of rows nearest to the mean of their own cluster, on
-    # components 1 and 2; eigenvalue 2 over 3; the largest within-cluster share of variance on
-    # components 1 and 2, and the smallest on 3 to 8; eigenvalues 5 over 6, and 8 over 9. Then
+    # Measure the share of a random data set's rows nearest to the mean of their own cluster, on
+    # components 1 and 2. Then: eigenvalue 2 over 3; the largest within-cluster share of variance on
+    # components 1 and 2, and the smallest on 3 to 8; eigenvalues 5 over 6, and 8 over 9. Last,
     # compare the spaces of components 1-2, 3-5 and 3-8 with a second set's: angles in degrees.
     X, labels = three_clusters(rng)
     first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
