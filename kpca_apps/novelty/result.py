@@ -24,8 +24,7 @@ MAX_STEPS = 400  # approximate number of ranks with stored scores
 WIDE = 30.0  # least ratio of highest to median score for a logarithmic axis
 REACH = 2.0  # histogram range above the threshold, in distances of the threshold from the median
 N_KINDS = 5  # number of kinds of reasons listed before all others
-# Kinds of odd cells: contradicted by other cells of the row, misspelt, a new level.
-CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"
+CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"  # kinds of odd cells
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
 REVEALED = "is hidden, but follows from"  # words of a note for readers who may see all values
 # Largest number of odd cells on a page: in all columns, and in one, so that none fills the page.
@@ -81,7 +80,7 @@ class ColumnProfile:
     why: str  #: the rule that decided the role, as a clause ("4 distinct strings")
     n_missing: int  #: number of cells without a value
     n_distinct: int  #: number of distinct values
-    reason_share: float = 0.0  #: part of the column in the reasons of explained flagged rows, 0..1
+    reason_share: float = 0.0  #: share of the column in all reasons of explained flagged rows, 0..1
     distribution: NumericProfile | CategoryProfile | None = None  #: None if unused, hidden or text
 
 
@@ -163,7 +162,7 @@ class RankedRow:
     #: Group in which the row was judged, as "species Adelie"; empty for the whole table's model.
     group: str = ""
     key: str = ""  #: hash of the visible cells, which finds a marked row again
-    nearest: tuple[int, ...] = ()  #: row numbers of the most similar `lists.usual`, nearest first
+    nearest: tuple[int, ...] = ()  #: row numbers, in `lists.usual`, of similar rows, nearest first
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
@@ -178,7 +177,7 @@ class RankedRow:
 
     @property
     def kind_of_reason(self) -> tuple[tuple[str, str], ...]:
-        """Columns of the first reason, each with its side; empty without reasons."""
+        """Columns of the first reason, each with `Reason.side`; empty without reasons."""
         first = self.reason_sets[0] if self.reasons else ()
         return tuple(sorted((reason.column, reason.side) for reason in first))
 
@@ -195,7 +194,7 @@ class UsualRow:
 
 @dataclass(frozen=True)
 class FlaggedRow:
-    """A row to check: flagged, with the first reason, or with an odd cell."""
+    """A row to check: flagged (with the first reason for it), or with an odd cell."""
 
     rank: int  #: 1 = oddest
     row: int  #: position in the table, 1 = first row of data
@@ -244,7 +243,8 @@ class OddCell:
     n_cells: int = 1  #: number of equal cells in the column
     more_rows: tuple[int, ...] = ()  #: rows of the other equal cells, in the order of the table
     more_lines: tuple[int, ...] | None = None  #: lines of these rows; None for binary formats
-    #: Columns whose cells in the row contradict the cell, even if it is odd by itself; else empty.
+    #: Columns whose cells in the row contradict the cell; empty if none do. A cell that is odd by
+    #: itself may have some, too.
     given: tuple[str, ...] = ()
     expected: str = ""  #: what these columns allow; in words, if not a single value
     others: tuple[str, ...] = ()  #: those of `given` that may be wrong instead
@@ -410,7 +410,7 @@ class ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Include the rank of the first unflagged row if half, or twice, as many rows were flagged.
+        # Include the first rank below flagged rows if half, or twice, as many rows were flagged.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
@@ -558,8 +558,9 @@ class RowLists:
     id_column: str | None = None  #: the column that identifies rows
     #: Ids of the rows shown among odd cells and repeated rows, by row number from 1.
     ids: Mapping[int, str] = field(default_factory=dict)
-    files: Mapping[int, str] = field(default_factory=dict)  #: file of each, if several
-    keys: Mapping[int, str] = field(default_factory=dict)  #: hashes to find these rows again
+    #: Input file of each of these rows; empty for a single file, or if the files' names are hidden.
+    files: Mapping[int, str] = field(default_factory=dict)
+    keys: Mapping[int, str] = field(default_factory=dict)  #: hashes that find these rows again
 
 
 @dataclass(frozen=True)
@@ -639,11 +640,11 @@ class ScreeningResult:
 
     @property
     def kinds_of_reason(self) -> tuple[tuple[RankedRow, ...], ...]:
-        """Group rows by reason: the listed rows, or five if fewer are listed.
+        """Group the listed rows by reason; the five oddest rows if fewer than five are listed.
 
-        A pattern is a group; a row without a reason is a group of its own. Five groups come first:
-        that of the oddest row, and the largest ones. Among these, among the others, and within each
-        group, the oddest row comes first.
+        A pattern is a group; a row without a reason is a group of its own. The group of the oddest
+        row and the four largest others come first. Both these five and the remaining groups are
+        sorted by their oddest row, and so are the rows of a group.
         """
         patterns = reversed(
             [(number, row) for number, p in enumerate(self.findings.patterns) for row in p.rows]
@@ -654,7 +655,7 @@ class ScreeningResult:
             kind = pattern_of.get(row.row, row.kind_of_reason or str(row.rank))
             of_kind.setdefault((row.rank <= self.n_listed, kind), []).append(row)
         kinds = [tuple(rows) for rows in of_kind.values()]
-        # Two rows may be odd in the same way by chance, so two count like one.
+        # Two rows may be odd in the same way by chance, so groups of one and of two rows tie.
         largest = sorted(
             kinds[1:], key=lambda rows: (rows[0].rank > self.n_listed, -max(len(rows), 2))
         )
@@ -734,7 +735,7 @@ class ScreenedTable:
     rarity_share: float | None = None  #: the rarity as a share, 0..1
     before: RunSummary | None = None  #: the previous screening of the table; None if there is none
     n_new: int = 0  #: number of rows that are newly listed
-    n_removed: int = 0  #: number of rows that are no longer flagged
+    n_removed: int = 0  #: number of rows that are no longer listed
     moved: tuple[MovedColumn, ...] = ()  #: columns whose distribution moved
     hidden_columns: tuple[str, ...] = ()  #: columns not compared because a run hides them
     not_compared: str = ""  #: why the previous run was not compared, if there was one
@@ -793,7 +794,7 @@ class ScreeningDiff:
     added_columns: tuple[str, ...]
     removed_columns: tuple[str, ...]
     hidden_columns: tuple[str, ...]  #: columns of both tables not compared because a run hides them
-    kinds: tuple[tuple[str, int, int], ...]  #: kinds of oddness with numbers of rows, old and new
+    kinds: tuple[tuple[str, int, int], ...]  #: kinds of odd rows, with their number before and now
     is_apart: bool  #: whether the tables share no row, so that rows are not compared
     settings_changed: tuple[tuple[str, str, str], ...]  #: settings and versions that differ
     run: RunInfo

@@ -124,7 +124,7 @@ def inherit_options(
     base, columns, names = model.options, model.options.columns, table.columns
     label = changed.pop("label", columns.label if columns.label in names else None)
     id_column = changed.pop("id", columns.id if columns.id in names else None)
-    # A column excluded by the model may be missing from the table.
+    # Check only these options: the table may lack columns that the model's other options name.
     of_rows = resolve_columns(
         ColumnOptions(label=label, id=id_column, hide=changed.pop("hide", ())),
         table,

@@ -163,7 +163,7 @@ def _without(rows: Table, hidden: frozenset[str]) -> Table:
 def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.DataFrame]:
     """Yield row number, names, scores and reasons of all rows, in parts.
 
-    Names are the primary key of a database table and the identifier of rows.
+    A row's names are its cells in a database's primary key and in the column that identifies rows.
     """
     named = [*table.source.key_columns, *filter(None, [result.lists.id_column])]
     shown = [name for name in dict.fromkeys(named) if name not in result.hidden_columns]

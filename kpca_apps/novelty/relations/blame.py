@@ -21,12 +21,11 @@ from kpca_apps.novelty.relations.rule import AnyRule, Equal, Formula, Linear, Pr
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
-# Quantiles of a column, and Tukey's fences in units of the distance of the outer quantile from the
-# median, as in a normal distribution. A column fits if all values are within them, or at most twice
-# as far out as in the best fit.
-ENDS = (0.05, 0.5, 0.95)
+ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
+# Largest misfit of a column that may be wrong: Tukey's fence of a normal distribution, in units of
+# the outer quantile's distance from the median, or TWICE the least misfit of a column.
 FENCE, TWICE = 2.698 / 1.645, 2.0
-MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers that have the column's decimals
+MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers that need no more decimals
 ROUNDING = 1e-9  # relative rounding error
 DAY = 86400.0
 LARGEST = 1e300
@@ -34,13 +33,13 @@ LARGEST = 1e300
 
 @dataclass(frozen=True)
 class UsualValues:
-    """The usual numbers of a column in the training rows; dates in seconds."""
+    """Quantiles `ENDS` and notation of a column's numbers in training; dates in seconds."""
 
     name: str
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for 97 % of numbers, or -1
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for 97 % of numbers; -1: none
     notation: Notation
 
     @classmethod
@@ -82,11 +81,11 @@ class Supposed:
     """Consequences of assuming one column wrong in r rows that break a rule."""
 
     corrected: FloatArray | None  # (r,), the column's value by the rule; None if not computable
-    misfit: FloatArray  # (r,), largest distance of other and corrected values; inf: impossible
+    misfit: FloatArray  # (r,), largest `UsualValues.distance` after correction; inf: impossible
 
 
 def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> dict[str, Supposed]:
-    """Assume, one after another, each column of a rule wrong in rows that all break the rule."""
+    """Assume in turn that each column of a rule is wrong; all rows of `cells` break the rule."""
     supposed, none = {}, np.zeros(len(cells))
     far = {
         name: usual[name].distance(cells.values(name)) if name in usual else none
@@ -112,7 +111,7 @@ def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> di
 
 
 def holds_with(rule: AnyRule, cells: Cells, name: str, numbers: FloatArray) -> BoolArray:
-    """Return the rows in which a rule holds with other numbers (r,) in a column."""
+    """Return in which of r rows a rule holds once `numbers` (r,) replace those of a column."""
     return check(rule, replace(cells, replaced={name: numbers})).holds
 
 

@@ -78,7 +78,7 @@ class Relations:
         hidden: Collection[str] = (),
         naming: Collection[str] = (),
     ) -> JudgedRows:
-        """Judge each row, and training rows (marked in `own`, (n,)) as if left out.
+        """Judge each row; a training row (marked in `own`, (n,)) as if training had left it out.
 
         Rules that compare rows are not used. Rules about `hidden` columns give no evidence. Codes
         in columns that identify rows (`naming`) may have more digits than the rule says.
@@ -107,7 +107,8 @@ class Relations:
                 continue
             is_new = ~own[rows]
             p = (held.n_broken + is_new) / (held.n_rows + is_new)
-            # Add a term (1/p - 1) / n of the harmonic mean of n p-values.
+            # exp(surprise) gains (1/p - 1) / n, as the reciprocal of the harmonic mean of n
+            # p-values does when one of them falls from 1 to p.
             surprise[rows] += np.log1p(np.exp(-surprise[rows]) * (1.0 / p - 1.0) / len(tested))
             if is_visible:
                 of_rows = replace(cells, table=replace(table, frame=table.frame[rows], lines=None))
@@ -175,7 +176,8 @@ class Relations:
         for row, left in sorted(of_row.items()):
             holding = [rule.columns for rule, holds in formulas if holds[row]]
             while left:
-                # Per column, count broken rules and evidence of levels, then formulas that hold.
+                # For each column: number of broken rules that name it, plus 1 if its cell is in
+                # `found`; then, with a minus sign, number of formulas that hold.
                 counts = {
                     name: (
                         sum(name in of.held.rule.columns for of, _ in left)
@@ -205,7 +207,7 @@ class Relations:
 
 
 def _has_grown(rule: AnyRule, cells: Cells, naming: Collection[str]) -> BoolArray:
-    """Return which codes of rows differ from a form only in the number of their last digits."""
+    """Return which rows have codes of the rule's form except for the number of last digits."""
     if not isinstance(rule, kinds.Code) or rule.columns[0] not in naming:
         return np.zeros(len(cells), dtype=bool)
     forms = code_forms(cells.texts(rule.columns[0])).fill_null("")
@@ -227,7 +229,7 @@ class _Broken:
         return suppose(self.held.rule, self.cells, self.usual)
 
     def may_be(self, name: str, names: Collection[str], place: int) -> bool:
-        """Whether column `name` of `names` may be wrong in a row; true if the rule lacks it."""
+        """Whether `name` may be the wrong one of columns `names`; true if the rule lacks `name`."""
         of_rule = {of: self.supposed[of] for of in self.held.rule.columns if of in names}
         return name not in of_rule or name in fitting(of_rule, place)
 

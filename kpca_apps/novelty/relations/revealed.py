@@ -20,7 +20,8 @@ def revealed_notes(
 ) -> tuple[str, ...]:
     """Return notes on columns that reveal a hidden column, without values and formulas.
 
-    `held` rules lack columns outside the model; if there are any, rules are found again with them.
+    The rules in `held` name only columns of the model. If the table has other columns, rules are
+    sought among all columns, too.
     """
     specs = plan.specs
     hidden = [spec.name for spec in specs if spec.hidden and spec.name in table.columns]

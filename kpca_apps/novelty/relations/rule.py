@@ -115,4 +115,4 @@ class HeldRule(msgspec.Struct, frozen=True):
     rule: AnyRule
     n_rows: int  # number of rows to which the rule applies
     n_broken: int  # number of rows that break the rule
-    broken: tuple[int, ...] = ()  # the first 1,000 rows that break it, 1 = first row
+    broken: tuple[int, ...] = ()  # numbers, from 1, of the first 1,000 rows that break the rule

@@ -1,7 +1,7 @@
 """Rules as a JSON file, to edit, and to check other tables against.
 
-The file holds the formats of the columns, and the rules with their counts, which may be omitted if
-written by hand. Files are validated when read and cannot run code.
+The file holds the formats of the columns, and the rules with their counts. Counts may be omitted
+in a file written by hand. Files are validated when read and cannot run code.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def save_rules(rules: HeldRules, path: str | Path) -> None:
 def check_target(path: str | Path, *, force: bool = False, holds: str = "rules") -> None:
     """Refuse a path at which rules must not be written.
 
-    With `force`, rules replace rules in any format, and test cases test cases; links and other
-    files are never replaced.
+    With `force`, rules replace a file of rules in any format, and test cases replace test cases.
+    Links and other files are never replaced.
     """
     try:
         require_parent(path)

@@ -24,7 +24,7 @@ class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def format(self) -> ValueFormat | None:
-        """The format of its cells; None for text."""
+        """The format of the column's cells; None for text."""
         return self.numbers or self.dates
 
     @property

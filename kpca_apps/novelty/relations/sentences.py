@@ -23,7 +23,7 @@ _SPANS = {
     "hour": 3600.0, "minute": 60.0, "second": 1.0,
 }  # fmt: skip
 _WHOLE = ("day", "hour", "minute")
-_SAME = 1e-9  # largest relative difference of equal numbers
+_SAME = 1e-9  # largest relative difference of numbers that count as equal
 
 
 def sentence(held: HeldRule, columns: Mapping[str, RuleColumn]) -> str:

@@ -144,7 +144,7 @@ def _take_columns(table: Table, names: list[str]) -> pl.DataFrame:
 def listed_rows(
     rules: HeldRules, table: AnyTable, most: int, execution: Execution, *, id: str | None = None
 ) -> tuple[tuple[BrokenRow, ...], ...]:
-    """Return the first rows that break each rule, identified by `id` or the rules' id column."""
+    """Return the first rows that break each rule, with ids from column `id` or `rules.id`."""
     positions = [np.array(held.broken[:most], dtype=np.int64) - 1 for held in rules.rules]
     wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *positions]))
     if not len(wanted):

@@ -158,7 +158,7 @@ class Encoded:
         return values
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
-        """Return the sums over the training subset."""
+        """Sum a function over the rows `in_use`, by default all."""
         if self.stored is None:
             return ArrayRows(self.sample, n_jobs=self.n_jobs).sum(function, in_use)
         found = self._over_parts("Learning from rows", _sum_part, in_use, function)

@@ -60,7 +60,7 @@ from kpca_apps.tables.table import Table
 # Up to the first number of groups, each has as many landmarks as a whole table. With more groups,
 # each has fewer, at least the second number, so that the matrices of all models do not grow.
 FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
-LANDMARKS = {False: 300, True: 700}  # number of landmarks: with outliers, clean
+LANDMARKS = {False: 300, True: 700}  # number of landmarks, by whether the table is clean
 MAX_LARGE_GROUPS = 3  # largest number of large groups, as each takes one more fit
 IN_PARTS = "and is read in parts"
 
@@ -84,7 +84,7 @@ def fit_table(
     clean: bool = True,
     execution: Execution | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Fit a model to a table, some of whose rows may be known as normal; also return its rows."""
+    """Fit a model to a table, by default a clean reference; also return its encoded rows."""
     options, execution = options or ScreeningOptions(), execution or Execution()
     options = replace(options, columns=resolve_columns(options.columns, table, execution))
     with without_values(options.columns.hide):
@@ -98,7 +98,7 @@ def fit_table(
 def plan_fit(
     table: AnyTable, options: ScreeningOptions, clean: bool, execution: Execution
 ) -> Planned:
-    """Decide from a sample what each column becomes; call `resolve_columns` before."""
+    """Plan the role of each column from a sample; call `resolve_columns` on the options before."""
     rule = resolve_rule(options, clean=clean)
     if options.columns.by and options.method == "hoffmann":
         raise OptionError(
@@ -135,7 +135,7 @@ def fit_planned(
     parameters = _parameters(rule, options, rows.n_judged, clean)
     detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
     if not clean:
-        # The threshold counts all rows that are neither fine nor known to be odd, drawn or not.
+        # The threshold counts all rows but accepted ones, also those that were not sampled.
         value = rule.threshold(fitted_scores[judged])
         detector = replace(detector, threshold=value if math.isfinite(value) else None)
     warnings = (
@@ -201,7 +201,7 @@ def _fit_group(
 def _fit_detector(
     rows: Encoded, parameters: Parameters, options: ScreeningOptions, by: Collection[str]
 ) -> tuple[Detector, FloatArray, list[Note]]:
-    """Fit a detector; refit, with a note, for a group too large to be odd that fills the list.
+    """Fit a detector; refit it, with a note, if the oddest rows are one large group.
 
     Also return the scores (n,) of the rows. Columns that rows are grouped `by` make no such group.
     """
@@ -274,7 +274,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 
 
 def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
-    """Score all rows by a detector fitted to some, which keep the scores of the fit."""
+    """Score all rows by a detector fitted to some of them; these rows keep the fit's scores."""
     calibrating = np.setdiff1d(rows.sample_index, rows.learned)
     fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
     release_pages(fitted.scores)
@@ -310,7 +310,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
 
 
 def _running_note(plan: ColumnPlan) -> Iterator[str]:
-    """Note which columns rise or fall by row, and how rows scored later are compared."""
+    """Note which columns rise or fall with the row number; in later rows, only cycles count."""
     names = [spec.name for spec in plan.used if spec.runs_on]
     if names:
         verb = "runs" if len(names) == 1 else "run"
@@ -341,7 +341,7 @@ def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: boo
 def own_groups(
     keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
 ) -> list[int]:
-    """Return the groups of judged rows with own models, largest first; ConfigError if none."""
+    """Return the groups large enough for own models, largest first; ConfigError if none is."""
     if len(keys) == 1:
         raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)
     sizes = np.bincount(codes, minlength=len(keys))

@@ -66,7 +66,7 @@ class JudgedPiece:
     threshold: float = math.inf  # threshold on the scale of the piece's own model
 
     def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
-        """Return which of the positions are among these rows, and their indices in the model."""
+        """Return indices of the positions in this piece, and the index in the model of each."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
         return found, (positions if self.model.is_whole else among)[found]
@@ -90,7 +90,7 @@ class Verdict:
 
     @property
     def n_listed(self) -> int:
-        """Number of listed rows, the first by rank: flagged, or with evidence against a cell."""
+        """Number of listed rows (flagged, or with evidence against a cell): the first by rank."""
         flagged, others = (
             self.scored.is_flagged,
             np.array([*self.rank_by_score], dtype=np.int64) - 1,
@@ -128,7 +128,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     if rule.name == "fdr":
         log_p = log_p_of_cells(rows)[judged]
         listed = log_p <= discovery_limit(log_p, len(log_p), rule.setting - rule.of_scores)
-    # Keep a threshold that was chosen on the training table for later tables.
+    # In later tables, reuse a threshold that the same rule chose on the training table.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
     value = model.chosen_threshold if is_kept else None
     if rule.calibrated and model.groups:
@@ -204,7 +204,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
 def _pieces(
     model: NoveltyModel, rows: Encoded
 ) -> tuple[list[GroupKey], IntArray, list[JudgedPiece]]:
-    """Split rows by the model that judges them, others last; also return the groups."""
+    """Return keys and codes of groups, and the rows by model, the whole table's model last."""
     if not model.groups:
         codes = np.arange(0)
         return [], codes, [JudgedPiece("", model, np.arange(rows.n_rows))]
@@ -238,7 +238,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
 
 
 def _scores_of_some(model: AnyModel, rows: Encoded, positions: IntArray) -> FloatArray:
-    """Score some new rows, at increasing positions, encoded by one model."""
+    """Encode and score new rows of a table, at increasing `positions`, by one model."""
     function = model.detector.row_scores()
     n_jobs = rows.n_jobs if rows.stored is None else None
     score = partial(_mapped, encoder=model.encoder, function=function, n_jobs=n_jobs)
@@ -345,9 +345,9 @@ def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
     return table_of_evidence(columns, rows.faults, n_rows=rows.n_rows)
 
 
-# A row is ranked by its score and its oddest cell. By its score it has rank r: r rows are as odd as
-# a whole. If the cell has p-value p, n p of n correct rows would have a cell as odd. Both are
-# combined by the harmonic sum 1 / (1/r + 1/(n p)), which is below r and n p (Wilson 2019).
+# A row is ranked by its score and by its oddest cell. Its score alone has rank r among n rows. If
+# the cell has p-value p, n p of n correct rows are expected to have a cell as odd. The harmonic sum
+# 1 / (1/r + 1/(n p)), which is below both r and n p, combines them (Wilson 2019).
 
 
 # Number of tests of a cell: at most four at the ends of its column, and one among its levels.
@@ -366,8 +366,8 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     found = rows.faults.odd.filter(beyond)
     columns = [rows.encoder.summaries[place] for place in found["column"]]
     is_apart = [one.is_far(value) for one, value in zip(columns, found["value"], strict=True)]
-    # Clearness is -log10 of the number of such values expected in a column: divide that number by
-    # the rows, multiply it by the columns.
+    # Clearness is -log10 of the expected number of such values in a column. That number over the
+    # number of rows is a p-value; multiply it by the number of columns (Bonferroni).
     of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
     far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
     new = rows.faults.contradicted.filter(pl.col("kind") == NEW).select("row", "log_p")
@@ -401,7 +401,7 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
 
 
 def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
-    """Rank every row: known to be wrong first, accepted last."""
+    """Rank every row: rows known to be wrong first, accepted rows last."""
     ranks = novelty_ranks(scores, raw)
     if rows.accepted is not None:
         last = rows.accepted.is_accepted.astype(np.int8)

@@ -66,7 +66,7 @@ class ScreeningOptions:
     learn_from: LearnFrom = NoveltyOptions.learn_from
     seed: int = NoveltyOptions.seed
     jobs: int | None = None
-    layout: LayoutName | None = None  # layout of the file, and of files scored later
+    layout: LayoutName | None = None  # `layout` of `open_table`, here and for files scored later
 
     def __post_init__(self) -> None:
         given = [name for name in RULES if getattr(self, name) is not None]
@@ -147,7 +147,7 @@ class GroupModel:
 
     @property
     def clean(self) -> bool:
-        """Whether it was fitted on a clean reference, so that rates are calibrated."""
+        """Whether the model was fitted on a clean reference, so that p-values are calibrated."""
         return not self.detector.parameters.contaminated
 
     def validate(self) -> None:
@@ -176,7 +176,7 @@ class NoveltyModel:
 
     @property
     def n_rows(self) -> int:
-        """Number of training rows."""
+        """Number of rows of the training table."""
         return self.source.n_rows
 
     @property
@@ -191,12 +191,12 @@ class NoveltyModel:
 
     @property
     def clean(self) -> bool:
-        """Whether it was fitted on a clean reference, so that rates are calibrated."""
+        """Whether the model was fitted on a clean reference, so that p-values are calibrated."""
         return not self.detector.parameters.contaminated
 
     @property
     def chosen_threshold(self) -> float | None:
-        """The threshold that share or count set on the training table, kept for later tables."""
+        """The training table's threshold by rule "share" or "count", also used for later tables."""
         return self.group_threshold if self.groups else self.detector.flags_above
 
     def validate(self) -> None:
@@ -280,7 +280,7 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         training_scores=kept(model.training_scores),
         # The number of threads is not saved, as it depends on the machine.
         options=replace(model.options, jobs=None),
-        # Drop values from warnings: the file's reader may hide other columns.
+        # Drop cell values from warnings, as users of the file may hide other columns.
         warnings=tuple(map(str, model.warnings)),
         groups=tuple(
             replace(group, training_scores=kept(group.training_scores)) for group in model.groups

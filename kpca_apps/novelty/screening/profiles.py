@@ -1,4 +1,4 @@
-"""Describe what each table column became, and find the column that identifies rows."""
+"""Describe the role and values of each column, and find the column that identifies rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMED_BY, TELLS_APART = "Rows are named by", "shows which row is meant"
 
 
 def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
-    """Describe what each column became: missing cells of all rows, values of the sample."""
+    """Describe each column: its role, missing cells in all rows, and values in the sample."""
     table = rows.sample_table
     specs = {spec.name: spec for spec in rows.encoder.plan.specs}
     return tuple(
@@ -28,7 +28,7 @@ def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
 
 
 def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnProfile:
-    """Describe what a column became; `n_missing` counts missing cells in the whole table.
+    """Describe a column's role and values; `n_missing` counts missing cells in the whole table.
 
     The plan may come from another table; distinct values and distribution are this column's own.
     """

@@ -49,10 +49,10 @@ def run_clusters(data: PaperData) -> Outcome:
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    # Measure on one random data set: the share of rows nearest to the mean of their own cluster, on
-    # components 1 and 2; the ratio of eigenvalues 2 and 3; the within-cluster share of variance, at
-    # most on components 1 and 2 and at least on 3 to 8; the ratios of eigenvalues 5 and 6, 8 and 9;
-    # the angles (degrees) between the spaces of components 1-2, 3-5 and 3-8 of two data sets.
+    # Measure the share of a random data set's rows nearest to the mean of their own cluster, on
+    # components 1 and 2. Then: eigenvalue 2 over 3; the largest within-cluster share of variance on
+    # components 1 and 2, and the smallest on 3 to 8; eigenvalues 5 over 6, and 8 over 9. Last,
+    # compare the spaces of components 1-2, 3-5 and 3-8 with a second set's: angles in degrees.
     X, labels = three_clusters(rng)
     first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
     T, v = first.project(X), first.variances
@@ -148,7 +148,7 @@ ODD = -0.8  # a component with a lower parity counts as odd; with exact symmetry
 
 
 def run_cassini(data: PaperData) -> Outcome:
-    """Compare the linear kernel with PCA, and eight components with the captions (Figs. 2, 3)."""
+    """Compare the linear kernel with PCA; check captions of eight components (Figs. 2, 3)."""
     X, labels = cassini(np.random.default_rng(0))
     linear, gaussian = components(Linear(), X), components(RBF(0.2), X, 10)
     pca = PCA(2).fit(X)
@@ -184,8 +184,8 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
 
 
 def _captions() -> tuple[Claim, ...]:
-    # Judge the captions of four components by means over draws: of parities in x and in y, and of
-    # absolute correlations with y and with membership of the disc.
+    # Judge what captions say of four components by their parities in x and in y, and by their
+    # absolute correlations with y and with membership of the disc; all are means over draws.
     rng, draws = np.random.default_rng(1), []
     for _ in range(DRAWS):
         X, labels = cassini(rng)

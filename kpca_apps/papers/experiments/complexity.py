@@ -1,7 +1,7 @@
-"""Cost of kernel PCA: time and memory of a fit, time of a projection (VII; 1996 report, 4.4).
+"""Cost of kernel PCA: time and memory of a fit, time of a projection (VII; 1996 report 4.4).
 
-The exponent of a cost is the slope of its curve on logarithmic axes, between the last two points,
-where the fastest term dominates. If all terms grow alike, it uses the first and the last point.
+The exponent of a cost is the slope of its curve on logarithmic axes between the last two points,
+where the fastest term dominates. If all terms grow alike, the first and the last point are used.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _landmarks(X: Matrix) -> Job:
 
 
 def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
-    """Return projections to time, each with the sizes to vary."""
+    """Return the projections whose time is measured, each with the sizes to try."""
     fits = {n: components(RBF(GAMMA), X[:n], 50) for n in TRAINED}
     middle, few = fits[1000], X[:2000]
     full, linear = components(RBF(GAMMA), X[:1000]), components(Linear(), X[:1000])

@@ -144,10 +144,10 @@ ENOUGH = 0.99
 
 
 def run_concentric(data: PaperData) -> Outcome:
-    """Separate three concentric clouds by (x.y + 1)^2 and a Gaussian kernel (section Example).
+    """Separate three concentric clouds by kernels (x.y + 1)^2 and Gaussian (section Example).
 
-    The first two components of (x.y + 1)^2 resemble the rows themselves. The separation shows in a
-    plot of the third component against the first.
+    The first two components of (x.y + 1)^2 resemble the rows themselves. The third component,
+    plotted against the first, separates the clouds.
     """
     tried = [_Accuracies.of(radii, noise) for radii, noise in RINGS]
     X, labels = rings(np.random.default_rng(0), *RINGS[0])
@@ -191,7 +191,7 @@ class _Accuracies:
 
     radii: tuple[float, ...]
     linear: float
-    # Shares by thresholds on component 1 and on the best of five; by the nearest mean on three.
+    # By a threshold on component 1, by one on the best component, by nearest means on three.
     square: tuple[float, float, float]
     gaussian: Matrix  # share by thresholds on component 1, for each of `WIDTHS`
 

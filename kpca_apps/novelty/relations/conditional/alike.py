@@ -17,7 +17,7 @@ class RowsAlike(NamedTuple):
 
     shared: tuple[tuple[str, str], ...]  # pairs of a column and the value shared in it
     n_agreeing: int  # number of other rows with the expected value
-    n_rows: int  # number of other rows
+    n_rows: int  # number of other rows that share the values
 
 
 def contradicted(

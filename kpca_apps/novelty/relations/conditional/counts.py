@@ -9,9 +9,9 @@ itself, the probability is that of a Pitman-Yor process (Teh 2006, equation 1):
 With d = 0 this is the conditional mean embedding with delta kernels and ridge m (Song et al. 2009).
 m and d maximise the leave-one-out likelihood. A column is a predictor if it beats q's likelihood.
 
-The p-value of a cell is the probability of values at most as likely. Values that occur once in
-their group (the n_g rows) are errors if they outnumber those that occur twice more than fourfold:
-in the process itself, the ratio is at most about four (d = 1/2).
+The p-value of a cell is the probability of values at most as likely. In the process itself, there
+are at most about four values that occur once in their group (the n_g rows) for each that occurs
+twice (d = 1/2). If there are more, the excess is errors.
 
 References
 ----------
@@ -42,16 +42,18 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
 # Least gain of a predictor: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # largest number of predictors of a column
-MOST_TRIED = 50_000  # largest number of column pairs; with over 316 columns, only nearby ones
-ONCE_TO_TWICE = 4.0  # largest ratio of values that occur once in their group to values found twice
-MOST_BY_RIGHT = 0.1  # share of correct values among those that occur once; if less, all are errors
+MOST_TRIED = 50_000  # most pairs of columns tried; of over 316 columns, only nearby ones are paired
+# Of correct values, at most this many occur once in their group for each that occurs twice.
+ONCE_TO_TWICE = 4.0
+# Values that occur once in their group count as errors if at most this share of them is correct.
+MOST_BY_RIGHT = 0.1
 AGREEING = 0.75  # least share of similar rows that must agree on another value
 # A value is expected if at least this many similar rows have it, and if the probability of all
 # other values is below UNDECIDED.
 LEAST_AGREEING, UNDECIDED = 5, 0.1
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
-DENSE = 8  # largest ratio of possible pairs to rows for which counts fill a dense array
+DENSE = 8  # largest number of possible pairs, per row, that are counted in a dense array
 LARGEST_COUNT = 2**53
 
 
@@ -69,12 +71,13 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
-    """The levels of a column with their counts; codes number levels, then missing, then unseen."""
+    """Levels of a column with counts; the two codes after the levels' mean missing and unseen."""
 
     name: str
     spec: ColumnSpec
     texts: tuple[str, ...]  # levels; a number or date in its most frequent spelling
-    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # by level, then missing
+    # Number of cells of each level; the last number is that of missing cells.
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]
 
     def validate(self) -> None:
         """Refuse counts that do not match the levels."""
@@ -133,14 +136,12 @@ class LevelColumn:
 
     @cached_property
     def _places(self) -> dict[float | str, int]:
-        """Map the number or text of each level to its code."""
         every = np.arange(len(self.texts), dtype=np.int32)
         levels = Levels(pl.Series(self.texts, dtype=pl.String), every)
         return {key: place for place, key in enumerate(_keys(levels, self.spec))}
 
     @cached_property
     def _by_count(self) -> tuple[IntArray, IntArray]:
-        """Counts in increasing order, and their cumulative sums from 0."""
         ordered = np.sort(self.counts)
         return ordered, np.append(0, np.cumsum(ordered))
 
@@ -198,7 +199,7 @@ def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
 
 
 class _Groups(NamedTuple):
-    """Summaries of g groups (rows with one predicting value) from counts of p pairs, by group."""
+    """Counts of target values in g groups; a group is the rows with one predicting value."""
 
     n_rows: IntArray  # (g,), number of rows
     n_kinds: IntArray  # (g,), number of different values
@@ -206,8 +207,9 @@ class _Groups(NamedTuple):
     n_first: IntArray  # (g,), number of rows with the most frequent value
     second: IntArray  # (g,), code of the second most frequent value; -1 if there is none
     n_second: IntArray  # (g,), number of rows with the second value
-    rarer: IntArray  # (p,), number of rows of the group with a less frequent value
-    as_rare: IntArray  # (p,), number of rows of the group with a value at most as frequent
+    # Number of the group's rows with a rarer value than a pair's, or with one at most as frequent.
+    rarer: IntArray  # (p,), p pairs of a group and a value
+    as_rare: IntArray  # (p,)
 
     @classmethod
     def of(cls, group: IntArray, code: IntArray, counts: IntArray) -> _Groups:
@@ -235,10 +237,10 @@ class _Groups(NamedTuple):
 class Judgement(NamedTuple):
     """Judgement of the target's cells in n rows by a relation."""
 
-    has_given: BoolArray  # whether the row has the predicting value
-    log_p: FloatArray  # log probability of values at most as likely; 0 without other rows
-    # Whether the cell counts in `log_other`: if a value is expected, if the group has the cell's
-    # value, or if the predicting value is unseen.
+    has_given: BoolArray  # whether the row's predicting cell is filled
+    log_p: FloatArray  # log probability of values at most as likely as this; 0 without other rows
+    # Whether the relation counts in `log_other`: a value is expected, the group has the cell's
+    # value, or no other row has the predicting value.
     decides: BoolArray
     log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
     log_right: FloatArray  # log probability of a correct cell with a value other than expected

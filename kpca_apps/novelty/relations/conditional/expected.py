@@ -26,10 +26,11 @@ from kpca_apps.tables.table import Table
 
 FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that determine their tail
 FALSE_DISCOVERIES = 0.05  # largest rate of false discoveries among numbers called wrong
-# More wrong numbers, or a smaller Pareto exponent, show that the rows form two groups. The exponent
-# is 4.6 for normal residuals, 1.0 for Cauchy, 0.9 if 6 % lie six times as far as 9 of 10 others.
+# Largest number of wrong numbers, also as a share of rows, and least Pareto exponent, if the rows
+# form one group. The exponent is 4.6 for normal residuals, 1.0 for Cauchy residuals, and 0.9 if
+# 6 % lie six times as far as 9 of 10 others.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
-LEAST_SUPPORT, FAR = 4, 3.0  # least number of supporting rows, and least ratio, of a wrong number
+LEAST_SUPPORT, FAR = 4, 3.0  # least `Ratios.support`, and least ratio, of a number called wrong
 SMALLEST = 1e-6  # smaller ratios are raised to this before taking logarithms
 
 
@@ -57,7 +58,7 @@ class Calibrated:
         return cls(tail, discovery_limit(-tail.steepness(logs), n_looked, FALSE_DISCOVERIES))
 
     def is_of_one_group(self, of: Ratios) -> bool:
-        """Whether no second group of training rows is far from its expected numbers."""
+        """Whether few training rows, and no second group of rows, are far from expected numbers."""
         few = max(FEW, FEW_SHARE * len(of.ratio))
         return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 
@@ -72,7 +73,6 @@ class Calibrated:
 
 
 def _logs(ratio: FloatArray) -> FloatArray:
-    """Return log ratios (the least for NaN), rounded so that equal rows tie."""
     return eight_digits(np.log(np.fmax(ratio, SMALLEST)))
 
 

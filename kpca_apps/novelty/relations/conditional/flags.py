@@ -1,9 +1,9 @@
-"""Columns of few values that contradict each other: a machine failed without any known cause.
+"""Columns of few values that contradict each other: a machine failed without a known cause.
 
-If n rows agree with a row in all related columns, and k of them also have its value in one more
-column, that value has the share (k - 1/2) / n (n >= 50). Values that are rare in the whole table do
-not count, nor do columns that more than a few rows clearly contradict. The surprise of a row is
--log of the share of training rows whose rarest value is at least as rare.
+Of n >= 50 rows that agree in all related columns, k have the same value in one more column. That
+value has the share (k - 1/2) / n. Values that are rare in the whole table do not count, nor do
+columns that more than a few rows clearly contradict. The surprise of a row is -log of the share of
+training rows whose rarest value is at least as rare.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 MOST_VALUES = 10  # largest number of values of a column judged here
-LEAST_ALIKE = 50  # least number of rows that agree in all other columns
+LEAST_ALIKE = 50  # least number of rows with a combination of values of the other columns
 LEAST_NATS = 20.0  # least mutual information of two related columns, over all rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
-# A value counts if its share of similar rows is below CONTRADICTED times its share of all rows. It
-# is evidence against its cell if below CLEARLY times, and if AGREEING of the similar rows agree.
+# A value is contradicted if its share among similar rows is below CONTRADICTED times its share of
+# all rows. Below CLEARLY times, it is clearly wrong if the share AGREEING of similar rows agree.
 CONTRADICTED, CLEARLY, AGREEING = 0.2, 0.05, 0.95
 UNSEEN = 3  # rule of three: at most 3 / n of all rows hold a value unseen in n rows
 
@@ -79,7 +79,7 @@ class _Judged(NamedTuple):
 
     share: FloatArray  # share of the value; 1 if it is not contradicted
     clear: BoolArray  # whether the value is clearly wrong
-    place: IntArray  # index of the combination in `keys`
+    place: IntArray  # index, in `FlagCounts.keys`, of the other columns' values; arbitrary if rare
     n_rows: IntArray  # number of other rows that agree in the other columns
 
 
@@ -88,7 +88,7 @@ class Flags:
     """Counts for all columns of few values."""
 
     counts: tuple[FlagCounts, ...]
-    tail: UpperTail  # tail of the rarest values of the training rows
+    tail: UpperTail  # tail of `_rarest` over training rows
 
     @classmethod
     def learn(cls, columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Flags:

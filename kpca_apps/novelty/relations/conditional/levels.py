@@ -1,17 +1,17 @@
 """Cells that the other cells of their row contradict, by counts of pairs of levels.
 
-Each other column gives a cell a probability (`counts.py`). Their geometric mean is weighted by how
-well each column predicts in general, so one wrong cell does not make the others odd. Unseen values
-count as missing, as all values of a row may be new.
+Each other column gives a cell a probability (`counts.py`). The geometric mean of these
+probabilities is weighted by how well each column predicts in general, so one wrong cell does not
+make the others odd. Unseen values count as missing, as all values of a row may be new.
 
 A cell spelt like the expected value is a misspelling (`writing.py`): its probability is multiplied
 by the share of values at least as close to the expected one. Misspellings are then not counted.
 
 A cell is wrong if most similar rows agree on another value, at a false discovery rate learned with
-the counts (Benjamini and Hochberg 1995). Wrong cells among the training rows make it an upper
-bound. Rarity counts for misspellings only, because new values are rare whether right or wrong. If
-cells contradict each other, the one with most contradictions is wrong, and its own evidence is
-discarded. A column that is odd in most rows with a level of another column is no error there.
+the counts (Benjamini and Hochberg 1995). The rate is an upper bound, as training rows may hold
+wrong cells. Rarity counts for misspellings only, because new values are rare whether right or
+wrong. If cells contradict each other, the one with most contradictions is wrong, and its own
+evidence is discarded. Cells that are odd in most rows with a level of another column are no errors.
 
 References
 ----------
@@ -61,16 +61,16 @@ UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
 MOST_DISTINCT = 0.9  # largest share of distinct values; with more, too few values repeat
 FALSE_DISCOVERIES = 0.2  # largest rate of false discoveries among cells of a column called wrong
 LEAST_ODD = 0.25  # probability above which cells are not examined
-SEVERAL = 2  # least number of columns against a cell where exceptions to one column are common
-# A cell with over SUSPECT times the contradictions of each odd cell of its row is examined in
-# their place, and called wrong if its probability given another column is below CLEARLY_WRONG.
+SEVERAL = 2  # least number of columns that contradict a wrong cell if `Relation.has_exceptions`
+# A cell is examined instead of the odd cells of its row if it has over SUSPECT times the
+# contradictions of each. It is wrong if less probable, given some column, than CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # least number of rows of an exception; it must also cover most rows of the level
-# Probabilities of values other than the expected one up to which a filled cell, or a missing cell,
-# is odd even if its own value is probable; a missing cell only if its column has at most the share
-# MOST_MISSING of missing cells.
+LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another column, this is normal
+# A filled cell is odd if values other than the expected one have at most the probability SURE, even
+# if its own value is probable. For a missing cell this limit is SURE_OF_GAP, if at most the share
+# MOST_MISSING of its column is missing.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
-# Largest difference of contradictions (nats) of tied cells; the less probable cell is then wrong.
+# Cells tie if their contradictions differ by at most this (nats) and none is e times less likely.
 TIE = 1e-3
 LEVEL = 0.1  # largest p-value of a filled cell called wrong
 MOST_AT_ONCE = 2_000_000  # largest product of rows and pairs of columns judged at once
@@ -160,7 +160,7 @@ class LevelRelations:
         own: BoolArray | None = None,
         notations: Mapping[str, Notation] = MappingProxyType({}),
     ) -> JudgedCells:
-        """Judge each row, and training rows (marked in `own`, (n,)) as if left out.
+        """Judge each row; a training row (marked in `own`, (n,)) as if training had left it out.
 
         Ignore columns that the table lacks; write expected numbers in the `notations` of columns.
         """
@@ -176,7 +176,8 @@ class LevelRelations:
         named = {(of.row, of.column) for of in found}
         place = {of.name: number for number, of in enumerate(columns)}
         at = np.array([of.row for of in flags], dtype=np.int64)
-        # Drop evidence of `flags` against cells called wrong, or that a wrong cell contradicts.
+        # Of the evidence in `flags`, drop that against known exceptions and against cells already
+        # called wrong, and that which rests on a wrong cell.
         found += (
             of
             for of, is_exception in zip(flags, rows.are_exceptions(at), strict=True)
@@ -211,7 +212,7 @@ class _Odd(NamedTuple):
 
     row: IntArray
     target: IntArray
-    log_p: FloatArray  # log probability of the cell plus `likeness`; `log_right` if that is 0
+    log_p: FloatArray  # log probability of the cell plus `likeness`; `log_right` if `likeness` is 0
     # Log share of values spelt at least as close to the expected value as this cell; 0 if far off.
     likeness: FloatArray
     expects: BoolArray  # whether similar rows agree on another value
@@ -235,7 +236,7 @@ class _Rows:
 
     @classmethod
     def learned_from(cls, columns: Sequence[LevelColumn], table: Table) -> _Rows:
-        """Count which levels of a table occur together; judge each row as if left out."""
+        """Count which levels of a table occur together; judge each row by the other rows."""
         cells = [column.cells(table) for column in columns]
         relations = [*find_relations(columns, [of.codes for of in cells])]
         return cls.of(columns, relations, cells, np.ones(table.frame.height, dtype=bool))
@@ -268,13 +269,13 @@ class _Rows:
         )  # fmt: skip
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
-        """Return the rows, with the probability of cells that are exceptions set to 1."""
+        """Return the rows with probability 1 for cells that are odd as a rule (`exceptions`)."""
         rows = replace(self, exceptions=exceptions)
         is_exception = rows.are_exceptions(np.arange(len(self.own)))
         return replace(rows, log_p=np.where(is_exception, 0.0, self.log_p))
 
     def are_exceptions(self, rows: IntArray) -> BoolArray:
-        """Return which cells of some rows are exceptions, (r, columns)."""
+        """Return which cells (r, columns) of some rows are odd as a rule, by `exceptions`."""
         found = np.zeros((len(rows), len(self.cells)), dtype=bool)
         for b, a, code in self.exceptions:
             found[:, b] |= self.cells[a].codes[rows] == code
@@ -344,7 +345,7 @@ class _Rows:
         return {b for b, of in enumerate(self.columns) if of.spec.format is not None and many[b]}
 
     def find_exceptions(self) -> Exceptions:
-        """Find levels in most of whose rows another column is clearly odd."""
+        """Find levels in most of whose rows the cell of another column is clearly odd."""
         row, target, _, likeness, *_ = self.odd
         log_p = self.log_p[row, target] + likeness
         is_clear = log_p <= self.limits(log_p)[target]
@@ -482,9 +483,10 @@ def _add(
     rows: IntArray | slice = slice(None),
     counts: BoolArray | bool = True,
 ) -> None:
-    """Add a relation's judgement, weighted, to sums (5, columns, n), in rows where it counts.
+    """Add a relation's judgement, times its gain, to `sums` (5, columns, n) where `counts`.
 
-    The sums are of log_p, log_other and log_right, of log_p's weights, and of the others' weights.
+    The five sums are those of log_p, log_other and log_right, of the weights of log_p, and of the
+    weights of log_other and log_right.
     """
     weight = np.multiply(relation.gain, counts, dtype=np.float64)
     parts = of.log_p, of.log_other, of.log_right, of.has_given, of.decides
@@ -493,7 +495,7 @@ def _add(
 
 
 def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return weighted means of the three log probabilities, and log_p's weights, (columns, n)."""
+    """Return means of log_p, log_other and log_right, and the weights of log_p, (columns, n)."""
     log_p, log_other, log_right, weight, deciding = sums
     for of, by in ((log_p, weight), (log_other, deciding), (log_right, deciding)):
         np.divide(of, by, out=of, where=by > 0)

@@ -28,7 +28,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
 Predictor = UsualNumber | Sequenced | Paired
-CONTRADICTS = float(np.log(20.0))  # least surprise of a contradiction
+CONTRADICTS = float(np.log(20.0))  # least -log p-value of a number that contradicts its prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,8 @@ class NumberRelations:
     """Predictors of the numbers of a table."""
 
     predictors: tuple[Predictor, ...]
-    calibrated: tuple[Calibrated, ...]  # tail and limit of each predictor, in order
-    whole: UpperTail  # tail of the rows' largest surprises
+    calibrated: tuple[Calibrated, ...]  # tail and limit of the ratios of each predictor
+    whole: UpperTail  # tail, over training rows, of the largest `_Judged.surprise` of a row
 
     def validate(self) -> None:
         """Refuse predictors without their tails."""
@@ -141,7 +141,7 @@ class _Judged(NamedTuple):
     @classmethod
     def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Judged:
         surprise = calibrated.surprise(ratios)
-        if isinstance(predictor, Paired):  # drop near numbers: scatter may vary
+        if isinstance(predictor, Paired):  # the scatter may vary, so only far numbers count
             surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)
         return cls(predictor, ratios, surprise, calibrated.named(ratios))
 
@@ -152,7 +152,7 @@ def _blamed(
     columns: Sequence[str],
     passed_over: Collection[tuple[int, str]],
 ) -> Iterator[tuple[_Judged, tuple[str, ...]]]:
-    """Find a row's numbers with most contradictions, each with others that may be wrong instead."""
+    """Yield the numbers of a row that are wrong, with the columns that may be wrong instead."""
     tested = Counter(name for of in judged for name in of.by.names(columns))
     against = [of for of in judged if of.surprise[row] >= CONTRADICTS]
     votes = Counter(name for of in against for name in of.by.names(columns))

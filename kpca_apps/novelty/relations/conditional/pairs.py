@@ -27,10 +27,10 @@ from kpca_apps.tables.table import Table
 # Least rank correlation; number of rows to compute it from; most predictors of a column.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
 NEARER = 0.5  # largest median distance from predictions, relative to that from the column's median
-MOST_NUMBERS = 200  # largest number of columns; pairs of more would fill half the model file
+MOST_NUMBERS = 200  # with more columns, pairs would fill half the model file, so none are sought
 INTERVALS, LEAST_ROWS = 40, 25  # largest number of intervals, least number of rows in each
-# Least usual distance in an interval, relative to that of all rows and to the column's spread (for
-# coarse rounding); quantile of the distances that gives the usual distance.
+# Least usual distance in an interval, as a share of that of all rows, and of the column's spread
+# (for coarse rounding); quantile of the distances that is the usual distance.
 LEAST_USUAL, LEAST_OF_SPREAD, USUAL = 0.5, 0.02, 0.9
 FINITE = Meta(ge=-1e300, le=1e300)
 
@@ -45,7 +45,7 @@ class Paired:
     slope: Annotated[float, FINITE]
     at: Annotated[FloatArray, "b", FINITE]  # medians of `other` in its intervals, increasing
     left: Annotated[FloatArray, "b", FINITE]  # median residuals in the intervals, in the same order
-    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantiles of the distances
+    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantiles of distances, likewise
     bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of `left` divided by range of `at`
     n_rows: Annotated[int, Meta(ge=1)]  # number of rows in each interval
 
@@ -59,7 +59,7 @@ class Paired:
         return self.spec.name, self.other.name
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from predictions; training rows are not left out."""
+        """Return distances of numbers from predictions (no row left out) over the usual ones."""
         y, x = (values_of(table, spec) for spec in (self.spec, self.other))
         v, u = (_scale(of, self.by_logs) for of in (y, x))
         expected = self.slope * u + np.interp(u, self.at, self.left)
@@ -101,7 +101,7 @@ def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
 
 
 def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -> Paired | None:
-    """Fit a line and its residuals; None if they predict too little, or mostly exactly."""
+    """Fit a line and its residuals; None if they predict most rows exactly, or too badly."""
     known = ~np.isnan(x) & ~np.isnan(y)
     x, y = x[known], y[known]
     few = 0.01 * len(x)
@@ -138,7 +138,6 @@ def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -
 
 
 def _scale(values: FloatArray, by_logs: bool) -> FloatArray:
-    """Return numbers or their logarithms; NaN for numbers without a logarithm."""
     return np.log(np.where(values > 0, values, np.nan)) if by_logs else values
 
 

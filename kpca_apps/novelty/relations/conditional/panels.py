@@ -26,16 +26,16 @@ from kpca_apps.tables.values import Column
 # Largest median distance from the level's other rows, relative to that from the column's median;
 # least share of rows whose level has other rows.
 NEARER, IN_MOST = 0.5, 0.5
-# Means of levels rule out most columns before medians are computed: pseudo-count of the overall
-# mean in these means; largest ratio of distances from means to those from medians; rounding.
+# Means of levels rule out most columns before medians are computed. Pseudo-count of the overall
+# mean in a level's mean; largest ratio of distances from means to those from medians; rounding.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
-# A column of measurements predicts as well if this many neighbouring values are merged: largest
-# ratio of distances after and before merging. Measured: at most 1.06 in 30 tables of correlated
-# measurements, at least 2.6 in 20 panels with numbered entities.
+# A column holds measurements, not entities, if merging MERGED neighbouring values multiplies the
+# distances from expected numbers by at most AS_NEAR. Measured: at most 1.06 in 30 tables of
+# correlated measurements, at least 2.6 in 20 panels with numbered entities.
 MERGED, AS_NEAR = 3, 1.5
 SMALLEST = 1e-100  # least width; numbers are at most 1e100, so ratios do not overflow
-# Least number of other rows in a level; pseudo-count of the usual distance, as few rows may agree
-# by chance or by rounding.
+# Least number of a level's other rows that predict a number. Weight (in rows) of all levels' median
+# distance in the usual distance of a level, as few rows may agree by chance.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 
@@ -44,7 +44,7 @@ class Medians:
     """Medians of k levels, over all rows of a level or all but one."""
 
     counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # number of rows of each level
-    # The two candidates for the median of a level without one row.
+    # If one row of a level is left out, the lower median of its other rows is `low` or `high`.
     low: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
     high: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
 
@@ -167,9 +167,9 @@ def _may_lie_near(z: FloatArray, codes: IntArray, n_levels: int, near: float) ->
 
 
 def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float) -> bool:
-    """Whether a column predicts as well with neighbouring values merged, as measurements do.
+    """Whether a column is a measurement: it predicts as well if neighbouring values are merged.
 
-    `half` is the median distance without merging.
+    `half` is the median distance of numbers from expected ones without merging.
     """
     if column.spec.format is None or column.spec.has_levels:
         return False
@@ -181,5 +181,4 @@ def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float
 
 
 def _scaled(table: Table, spec: ColumnSpec, middle: float, width: float) -> FloatArray:
-    """Return the numbers of a column on the asinh scale, (n,); NaN if missing."""
     return np.arcsinh((values_of(table, spec) - middle) / width)

@@ -57,7 +57,7 @@ class Sequenced:
         return self.spec.name, self.order.name, *given
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from the line between the rows before and after."""
+        """Return distances of numbers from the line between neighbours, over the usual distance."""
         value, time = values_of(table, self.spec), values_of(table, self.order)
         level = _levels_of(self.given, cells, len(value))
         known = ~np.isnan(value) & ~np.isnan(time) & (level < len(self.usual))
@@ -168,7 +168,6 @@ def _fitted(
 
 
 def _levels_of(given: int, cells: Sequence[Cells], n: int) -> IntArray:
-    """Return the level codes of rows, (n,); 0 if all rows form one sequence."""
     return np.zeros(n, dtype=np.int64) if given == ALL else cells[given].codes
 
 

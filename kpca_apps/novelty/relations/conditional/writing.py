@@ -17,10 +17,10 @@ import numpy as np
 from kpca_apps.system.arrays import IntArray
 
 MOST_EDITED = 0.25  # largest share of mistyped letters; one mistyped letter is always allowed
-RARE_CELLS, TIMES_RARER = 2, 20  # most cells of a misspelling: 2, or 1 / 20 of the correct value's
+RARE_CELLS, TIMES_RARER = 2, 20  # a misspelling has at most 2 cells, or 1 / 20 of the correct one's
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
-MAX_COMMON, LONGEST = 1_000, 400  # largest numbers of (most common) levels and of characters
-ALIKE = 0.1  # a value is misspelt if less than this share is as close to the expected value
+MAX_COMMON, LONGEST = 1_000, 400  # most levels, and most characters of a level, that are compared
+ALIKE = 0.1  # a value is misspelt if a smaller share of others is as close to the expected value
 CLOSE = 0.1  # pseudo-count of equally close values
 
 

@@ -112,7 +112,7 @@ def rules_as_pandera(rules: HeldRules) -> str:
 
 
 def _python(columns: Mapping[str, RuleColumn]) -> Language:
-    """Return the language of conditions on a data frame ``df`` that call the source's helpers."""
+    """Return the syntax of conditions in the exported file, which call its functions on ``df``."""
 
     def number(name: str) -> str:
         column, cells = columns[name], _cells(name)
@@ -160,7 +160,7 @@ def _cells(name: str) -> str:
 
 
 def _marks(format: NumberFormat | None) -> list[str]:
-    """Write the marks of numbers in text that Python's notation lacks."""
+    """Write arguments of `numbers` for a number format; none for Python's own notation."""
     if format is None:
         return []
     beside = [

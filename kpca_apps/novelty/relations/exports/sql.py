@@ -86,7 +86,7 @@ def rules_as_sql(rules: HeldRules, table: str) -> str:
 
 
 def sql_language(columns: Mapping[str, RuleColumn], dialect: Dialect) -> Language:
-    """Return an SQL dialect as a language of conditions; window functions compare rows."""
+    """Return how conditions are written in an SQL dialect; window functions compare rows."""
     sql = _Sql(columns, dialect)
     return Language(
         columns=columns,
@@ -135,7 +135,7 @@ class _Sql:
         return write("number_of_text", cell if column.is_plain else self._marked(cell, column))
 
     def _marked(self, cell: str, column: RuleColumn) -> str:
-        """Write a text cell with standard marks, and a number unchanged."""
+        """Write texts with decimal point and CHR(31) as thousands mark, and numbers unchanged."""
         assert column.numbers is not None
         text, literal = f"CAST({cell} AS {self.dialect.text})", self.dialect.literal
         marks = column.numbers.decimal + column.numbers.thousands
@@ -187,5 +187,5 @@ def _constant(value: float) -> str:
 
 
 def _count(alike: Sequence[str], known: str = "*") -> str:
-    """Count rows equal in the cells `alike` whose cell `known` is not NULL."""
+    """Write SQL for the number of rows with a row's cells `alike` and a non-NULL cell `known`."""
     return f"COUNT({known}) OVER (PARTITION BY {', '.join(alike)})"

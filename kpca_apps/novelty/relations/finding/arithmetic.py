@@ -25,12 +25,12 @@ from kpca_apps.tables.values import DateFormat, NumberFormat
 _DAY = 86400.0  # seconds
 _TIME_UNITS = (1.0, 60.0, 3600.0, _DAY, 7 * _DAY, 365.25 * _DAY / 12, 365.25 * _DAY)
 _MOST_DECIMALS = 9
-_ROUNDED = 0.98  # least share of the values that have a column's decimals
+_ROUNDED = 0.98  # least share of a column's values that have at most its number of decimals
 _PRECISE = 1e-9  # relative rounding error of sums of floats
 _PAIRS = 32  # number of pairs of rows from which slopes are computed
 _ROWS = 24  # number of rows on which sums and products are first tried
 _FEW_ROWS = 6  # least number of these rows (or pairs of rows) to which a candidate applies
-_AGREE = 0.5  # least share of these rows that agree
+_AGREE = 0.5  # least share of these rows that agree on the sum or slope
 _SLOPE = 0.03  # largest relative difference of slopes that agree
 _FEWEST_VALUES = 5  # least number of distinct values for a slope other than 1 and -1
 _FINE = 20.0  # least range of the middle 95 % of a column, in units of the tolerance
@@ -43,11 +43,11 @@ _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
 _MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # most columns tried
-_MOST_OF_FOUR = 40  # largest number of columns to try sums of four columns and totals of runs
+_MOST_OF_FOUR = 40  # with more columns, neither sums of four nor totals of adjacent ones are tried
 _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
-_MANY = 0.005  # least share of rows beyond a tolerance to widen it; fewer may be errors
+_MANY = 0.005  # a tolerance is widened if a larger share of rows is beyond it; fewer may be errors
 _NO_WORSE = 0.002  # share of rows that a rule may lose for shorter constants
 _CHUNK = 1 << 20  # number of values compared at once
 
@@ -145,7 +145,7 @@ def _only_near(rule: Linear | Product, cells: Cells) -> bool:
 
 
 def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find sums and differences of two or three columns, totals of runs, and constant sums."""
+    """Find sums and differences of columns, totals of adjacent columns, and constant sums."""
     numbers = numbers.first(_MOST_SUMMED)
     says = np.isfinite(numbers.values) & (numbers.values != 0)
     values = numbers.values[_fullest_rows(says, rng)].T
@@ -169,7 +169,7 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
 
 def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
-    """Yield groups (g, size) of k columns, with signs: all of 3 or 4, and runs with a total."""
+    """Yield groups (g, size) of k columns and signs: any 3 or 4; adjacent ones with a total."""
     for size in (3, 4) if k <= _MOST_OF_FOUR else (3,):
         for rest in product((1, -1), repeat=size - 1):
             yield _groups(k, size), (1, *rest)
@@ -491,9 +491,9 @@ def _short(value: float, digits: int) -> float:
 def _simplest(
     make: Callable[[int, _Tolerance], _Made], tolerances: Sequence[_Tolerance], cells: Cells
 ) -> _Made | None:
-    """Make a rule with the smallest tolerance that holds, and the shortest constants.
+    """Make a rule with the smallest tolerance at which it holds, and the shortest constants.
 
-    A larger tolerance is used only if it explains many more rows: so many differ by rounding only.
+    A larger tolerance is used only if far fewer rows then break the rule, as rounding explains.
     """
     found, broken = None, 1.0 - NEARLY
     for tolerance in tolerances:

@@ -17,10 +17,10 @@ _MIN_ROWS = 30
 _FEWEST_SET = 20  # least number of rows with, and without, a flag set
 _MOST_LEVELS, _MOST_NUMBERS = 20, 2  # largest number of levels, or numbers, of the other column
 _FILLED = 0.5  # least share of filled cells in the rows with the rule's levels
-_CLEARLY = 0.99  # least share of the rows empty in the other column that are empty in this one
-_MOST_TOGETHER = 3  # largest number of columns that are empty in the same rows
-_ALIKE = 0.8  # least Jaccard index of these columns' empty rows
-_MORE = 1.25  # least ratio of empty cells in a column to those in the column that conditions it
+_CLEARLY = 0.99  # of the rows empty in the other column, least share empty in this one, too
+_MOST_TOGETHER = 3  # between more columns that are empty in the same rows, no rules are sought
+_ALIKE = 0.8  # least Jaccard index of the empty rows of such columns
+_MORE = 1.25  # least ratio of the numbers of empty cells in a column and in the one it depends on
 _FEW_NAMED = 3  # largest number of levels in a rule; or half of all levels, if more
 
 
@@ -95,7 +95,7 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
 
 
 def _levels_of(flags: BoolArray, codes: IntArray) -> list[int] | None:
-    """Return the levels in whose rows flags are set, if few are set in rows of other levels."""
+    """Return the levels with more than a few flagged rows; None unless most of their rows are."""
     known = codes >= 0
     n = np.bincount(codes[known])
     share = np.bincount(codes[known], flags[known]) / np.maximum(n, 1)

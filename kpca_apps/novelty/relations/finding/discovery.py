@@ -33,7 +33,7 @@ from kpca_apps.tables.values import DateFormat
 SAMPLE_ROWS = 2_000
 _MIN_ROWS = 20  # least number of rows to which a rule applies
 _LEFT_OUT = ("excluded", "label", "empty", "constant")
-_INDEPENDENT = 1e-4  # least relative remainder of an independent equation
+_INDEPENDENT = 1e-4  # coefficients below this share of the largest count as 0 after elimination
 
 _Kind = TypeVar("_Kind", bound=Rule)
 
@@ -63,7 +63,7 @@ class _Sample:
         return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
 
     def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
-        """Keep, for each first column, the rule with the largest share that holds beyond chance."""
+        """For each first column, keep the rule of largest share that is beyond chance."""
         best: dict[str, tuple[float, _Kind]] = {}
         for rule, share in rules:
             if share > best.get(rule.columns[0], (0.0, rule))[0] and self.proven([rule], n_tried):
@@ -115,7 +115,7 @@ def _equations(
 ) -> list[kinds.Linear | kinds.Product]:
     """Find formulas of numbers and of times between dates.
 
-    Columns that identify rows (`naming`) are left out of lines: any two that rise fit one.
+    No line is fitted to columns that identify rows (`naming`), as any two rising columns fit one.
     """
     cells, rng = sample.cells, sample.rng
     dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
@@ -214,7 +214,7 @@ class _Equations:
 def _follows(
     rule: kinds.Order, equations: Sequence[kinds.Linear | kinds.Product], cells: Cells
 ) -> bool:
-    """Whether an order only says that another term of an equation is not negative.
+    """Whether a <= b merely says that c >= 0 in an equation a + c = b, so is no rule by itself.
 
     For dates, the equation must have no other column: no rule says that a number of days is >= 0.
     """

@@ -21,7 +21,7 @@ LEVEL = 1e-3
 """Expected number of rules of a table that hold by chance."""
 FEWER = 5.0
 """Least ratio of the number of rows that break the shuffled rule to that of the rule itself."""
-_AGREE = 0.9  # least share of rows without the commonest values in which a rule holds
+_AGREE = 0.9  # of the rows without the commonest values, least share in which the rule holds
 
 
 def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Generator) -> bool:

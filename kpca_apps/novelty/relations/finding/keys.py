@@ -25,14 +25,14 @@ NAMING = ("identifier", "id")
 """Roles of columns that identify rows."""
 
 _DAY = 86400.0  # seconds
-_REPEATS = 0.5  # least share of rows with a repeated key
-_MOST_ALIKE = 4  # largest number of equal exceptions to a key; more are a second value
+_REPEATS = 0.5  # least share of rows whose value recurs, in a column that may be a key
+_MOST_ALIKE = 4  # largest number of rows in which a key has the same wrong value by mistake
 _MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
-_FEW_NUMBERS, _DENSE = 30, 0.3  # keys: at most this many integers, or this share of their range
+_FEW_NUMBERS, _DENSE = 30, 0.3  # a key of integers: at most 30, or at least .3 of its range
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
-_SPARE = 0.005  # share of exceptions that an intermediate column may add
-_ROWS = 4_000  # number of rows on which a key is tried: all rows of some of its values
+_SPARE = 0.005  # allowance, as a share of rows, in deciding which rule has far fewer exceptions
+_ROWS = 4_000  # approximate number of rows on which a key is tried: all rows of some values
 _MOST_COLUMNS = 40
 _MIN_ROWS = 30
 
@@ -86,7 +86,7 @@ def _settled(
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
         order = rng.permutation(len(rows))
-        # A column with more values has several values for some keys.
+        # A column with more values than this cannot be determined by the key.
         most = levels.n_values(name) + _SPARE_VALUES * len(cells)
         for other, codes in levels.codes.items():
             if other == name or levels.n_values(other) > most:
@@ -116,7 +116,7 @@ def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
 
 
 def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Unique]:
-    """Find the two repeating columns with fewest values that together identify rows."""
+    """Find two columns that identify rows together, not alone: the pair with fewest values."""
     found: list[tuple[int, Unique]] = []
     usable = [
         name
@@ -146,7 +146,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
 
 
 def _are_slips(seen: Checked, key: IntArray, value: IntArray) -> bool:
-    """Whether no second value recurs among a key's rows, as for two hospitals with one ZIP code."""
+    """Whether no second value recurs in a key's rows, as two hospitals in one ZIP code would."""
     pairs = join_codes([key, value])[seen.broken]
     return not pairs.size or bool(np.bincount(pairs).max() <= _MOST_ALIKE)
 
@@ -194,7 +194,7 @@ def _reduced(
 ) -> list[tuple[str, str]]:
     """Remove pairs that follow from others, and all but the first of equivalent columns.
 
-    `broken` is the share of exceptions.
+    `broken` maps each pair of a key and a column to its share of exceptions.
     """
     same = [p for p in broken if first[p[0]] == first[p[1]] and first[p[0]] in p]
     others = {

@@ -1,4 +1,4 @@
-"""Columns of which one is never below another: start and end, minimum and maximum, part and whole.
+"""Pairs of columns, one never below the other: start and end, minimum and maximum.
 
 Columns on different scales are in order by chance. An order is a rule if names or dates show that
 both columns belong together, or if their differences pile up on one side of 0.
@@ -38,10 +38,10 @@ _RISING = [
 _CLEARLY = 0.99  # least share of rows in order, for numbers whose names show no order (`_RISING`)
 _FEW_VALUES = 5  # number of distinct values below which all rows must be in order
 _NEAR = 0.2  # largest difference that counts as near 0, relative to the median difference
-_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of differences near 0; equal to 0 if coarse
+_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of differences near 0; of zeros if coarse
 _FEWEST_NEAR = 10  # least number of differences near 0
-_ACROSS = 0.1  # largest ratio of rows out of order to rows in order, near 0
-_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation: absolute, in standard errors
+_ACROSS = 0.1  # largest ratio of negative to positive differences near 0
+_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, as such and in standard errors
 _MIN_ROWS = 20
 
 

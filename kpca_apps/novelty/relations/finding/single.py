@@ -25,10 +25,10 @@ _SHARES = {"pct", "percent", "percentage", "share", "rate", "ratio", "fraction",
 _NATURAL = (1.0, 100.0)
 _REACHES = 0.95  # least ratio of the largest number to a natural bound
 _PILED, _FEWEST_PILED = 0.01, 8  # least share, and number, of cells at a bound
-_TIMES_BEYOND = 20.0  # least ratio of cells at the last step of a scale to cells beyond
-_TIMES_MORE = 4.0  # least ratio of cells at a bound to cells beyond
+_TIMES_BEYOND = 20.0  # least ratio of the number of cells at a scale's last step to that beyond it
+_TIMES_MORE = 4.0  # least ratio of the number of cells at a bound to the number beyond it
 _SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps, as of grades, weekdays, months, hours, days
-_STEP_SHARE = 0.5  # least ratio of cells at the last step to the mean per step
+_STEP_SHARE = 0.5  # least ratio of the number of cells at the last step to the mean over steps
 
 
 def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
@@ -48,7 +48,7 @@ def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
             order = rank_correlation(values, np.arange(len(values)))
             steps = np.diff(values) * np.sign(order)
             rule = Sorted(columns=(name,), falling=order < 0)
-            # Numbers that start again fall only at the restart.
+            # Counters fall only where they start again, so few falls are allowed.
             few_falls = np.sum(steps < 0) <= _FALLS * np.sum(steps > 0)
             if abs(order) >= _IN_ORDER and few_falls and check(rule, cells).share >= NEARLY:
                 yield rule
