@@ -102,7 +102,7 @@ class LandmarkBasis:
         return lambda rows: product(kernel_rows(rows))
 
     def product(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
-        """Return the map from kernel values ``(b, m)``, which are overwritten, to z."""
+        """Return the map from kernel values ``(b, m)``, which it may overwrite, to z ``(b, p)``."""
         if self.triangular:
             return times_upper(self.transform, precision)
         transform = self.transform.astype(precision, copy=False)

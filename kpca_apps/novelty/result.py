@@ -158,7 +158,8 @@ class RankedRow:
     explained: bool = False  #: whether all reasons were computed, not only the first
     hints: tuple[str, ...] = ()  #: sentences on what may be wrong with the row
     cells: tuple[tuple[str, str], ...] = ()  #: names and texts, as written, of the shown cells
-    rarity: TailShare | None = None  #: how rare the score is; None with p-values or "hoffmann"
+    #: How rare the score is; None if there are p-values, or with the method hoffmann.
+    rarity: TailShare | None = None
     #: Group in which the row was judged, as "species Adelie"; empty for the whole table's model.
     group: str = ""
     key: str = ""  #: hash of the visible cells, which finds a marked row again

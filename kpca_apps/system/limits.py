@@ -15,7 +15,7 @@ MOST_COLUMNS = 20_000
 MOST_EMPTY_CELLS = 1 << 26
 LONGEST_ROW = 1 << 24  # bytes; a longer row of text is reported as an unclosed quote
 
-# Number of copies in memory while a file is read: raw bytes, decoded bytes, masks, the frame.
+# Memory to read a file over its size: raw and decoded bytes, masks and the frame, several times.
 COPIES = 8
 _NUMBER = 8
 # Numbers stored for each row, such as score, p-value, rank and line.

@@ -342,7 +342,7 @@ def _alike(texts: pl.Series) -> pl.Series:
 
 
 def replacements(marks: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Return the patterns of marks, and their replacements."""
+    """Return patterns that find marks beside numbers (such as "ca."), and their replacements."""
     return [pair for mark in MARKS if mark in marks for pair in MARKS[mark]]
 
 

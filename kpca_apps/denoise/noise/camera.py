@@ -76,7 +76,7 @@ WHITENED = (0.5, 1.0, 1.0)
 # level is too low for the frequencies that matter, and after JPEG even the strongest level measured
 # in colours is too low.
 LEVEL = (1.0, 1.25, 1.25)
-# WHITENED and LEVEL in the test for camera noise; `PROBABILITY` was fitted with these values.
+# The test for camera noise uses these instead of WHITENED and LEVEL; `PROBABILITY` was fitted so.
 LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
 # FINE is the deviation in pixels of the Gaussian that separates detail. PLACE is the side in pixels
 # of the windows in which detail is correlated.

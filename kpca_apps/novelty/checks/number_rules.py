@@ -342,9 +342,9 @@ class KnownNumbers:
         return cls(tuple(ends), rule.sign, rule.middle, rule.whole)
 
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
-        """Add the reference's limits to the rule of a column with values (n,) that lacks limits.
+        """Add the reference's limits to a column's rule, on each side where it has none.
 
-        A limit that many cells exceed is not added: the column has drifted. A column of few cells
+        `values` (n,) are the column's. A limit that many cells exceed is not added: the column has drifted. A column of few cells
         also takes the reference's sign, range and whether numbers are integers.
         """
         few, sides = most_beyond(len(values)), [*rule.sides]

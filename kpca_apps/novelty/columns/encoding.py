@@ -191,7 +191,7 @@ class LevelCoder:
     spec: ColumnSpec
     levels: tuple[str, ...]  # then come an indicator of "other" and, if has_missing, of "missing"
     has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
-    # Value of an indicator that is set: sqrt(d2 / 2).
+    # Value of an indicator that is set: levels then differ by 2 scale^2 in squared distance.
     scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]
     spellings: tuple[str, ...]  # most frequent spelling of each level; `levels` may be lower case
 

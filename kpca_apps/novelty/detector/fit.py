@@ -514,7 +514,7 @@ class _Fitting:
             drawn = np.sort(self.rng.choice(drawn, most, replace=False))
         rows, index = source.sample[drawn], source.sample_index[drawn]
         if contaminated:
-            # Keep at least half of all rows, and at least two, whatever share is flagged.
+            # Leave out at most half of the drawn rows, even if a larger share is flagged.
             share = max(LEAST_LEFT_OUT, self.parameters.share)
             n_novel = min(top_count(len(rows), share), len(rows) // 2)
             of_rows = np.where(self.is_normal[index], -np.inf, scores[index])

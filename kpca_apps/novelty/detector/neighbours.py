@@ -132,7 +132,7 @@ class Surroundings:
         is_single = self.sizes == 1
         wide = [columns for columns in groups if len(columns) != 1]
         self._wide = [(columns, *_levels(rows[:, columns])) for columns in wide]
-        # Number groups of one column from 0 (lines of `_lines`); number the others from -1 down.
+        # Indices: 0, 1, ... of groups of one column (rows of `_lines`), -1, -2, ... of the others.
         self._line_of = np.where(is_single, np.cumsum(is_single) - 1, -np.cumsum(~is_single))
         self._column_of = np.where(is_single, self._columns[self._ends - 1], -1)
         self._lines = np.ascontiguousarray(rows.T[self._column_of[is_single]])

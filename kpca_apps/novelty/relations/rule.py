@@ -82,7 +82,7 @@ class EmptyUnless(Rule, tag="empty unless", frozen=True, kw_only=True):
 class PositiveOnlyIf(Rule, tag="positive only if", frozen=True, kw_only=True):
     """The first column is positive only if one of the others is one of `values`.
 
-    With `both`, it is positive exactly then: a machine's failure, and the causes of failures.
+    With `both`, it is positive then, too: a machine fails if and only if a cause of failure is 1.
     """
 
     values: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""The page of the papers."""
+"""The HTML page that reports the experiments of the papers."""

@@ -190,7 +190,7 @@ def test_gaussian_noise_and_texture_are_not_impulses(picture: str, sigma: float)
 @pytest.mark.parametrize("sigma", [10.0, 20.0])
 @pytest.mark.parametrize("dark", quick([0.0, 0.6], 0.6))
 def test_clipped_channels_do_not_hide_the_noise_of_colours(sigma: float, dark: float) -> None:
-    # Black and white stripes beside grey: every stripe is clipped in at least one channel.
+    # A gradient below a dark blue area, where noise is clipped at black in red and green.
     shape, rng = (160, 160), np.random.default_rng(3)
     grey = np.tile(np.linspace(60, 200, shape[1]), (shape[0], 1))
     colours = np.stack([grey, grey * 0.8 + 10, grey * 0.6 + 40], axis=-1)

@@ -10,7 +10,7 @@ from kpca_apps.denoise.estimate.law import DARK_SHARES
 from kpca_apps.denoise.noise.choose import FAINT
 from kpca_apps.denoise.result import Evidence, NoiseLaw
 
-DIGITS = 6  # significant digits stored of gain and constant, which nearly cancel if black is large
+DIGITS = 6  # digits stored of a law's gain and constant; gain * black may nearly cancel constant
 POINT_DIGITS = 4  # significant digits stored of measured points
 ROUNDING = 1 / 255 / 12**0.5  # deviation of rounding to 8 bits, as a share of the range
 LEAST_ODDS = 1e-12  # least probability, so that its logarithm is finite

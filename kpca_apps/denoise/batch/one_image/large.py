@@ -135,7 +135,7 @@ def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
 
 
 def _range_of(large: _LargePage) -> float:
-    """Return the range of a whole page of floats: squares of the page may miss its extremes."""
+    """Return the range of floats over a whole page, since sampled parts may miss its extremes."""
     ends = []
     for rows in large.all_rows():
         colours, data = colours_of(rows), large.data_of(rows)

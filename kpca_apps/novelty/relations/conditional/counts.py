@@ -180,7 +180,7 @@ class LevelColumn:
 
 
 def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
-    """Return the number of each level, or its text if the level is no number."""
+    """Return each level as the number that its text states, or as its text if it states none."""
     words = levels.texts.str.to_lowercase() if spec.is_truth else levels.texts
     if spec.format is None:
         return words.to_list()

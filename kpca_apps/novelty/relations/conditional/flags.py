@@ -79,7 +79,8 @@ class _Judged(NamedTuple):
 
     share: FloatArray  # share of the value; 1 if it is not contradicted
     clear: BoolArray  # whether the value is clearly wrong
-    place: IntArray  # index, in `FlagCounts.keys`, of the other columns' values; arbitrary if rare
+    # Index in `FlagCounts.keys` of the other columns' values; arbitrary if they are not a key.
+    place: IntArray
     n_rows: IntArray  # number of other rows that agree in the other columns
 
 

@@ -101,7 +101,7 @@ def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
 
 
 def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -> Paired | None:
-    """Fit a line and its residuals; None if they predict most rows exactly, or too badly."""
+    """Fit a line and a correction; None if y is mostly predicted exactly, or too badly."""
     known = ~np.isnan(x) & ~np.isnan(y)
     x, y = x[known], y[known]
     few = 0.01 * len(x)

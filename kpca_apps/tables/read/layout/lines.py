@@ -71,8 +71,8 @@ class Layout:
         place = found = None
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
-            # A title may hide the delimiter. Use the delimiter with the earliest line as header,
-            # unless the current delimiter splits that line into as many cells as most rows.
+            # A title may hide the delimiter. Take the one whose header comes first, but no header
+            # that the current delimiter splits into as many cells as most rows.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
             lower = b"\n".join(sample[len(sample) // 2 :])

@@ -75,10 +75,10 @@ def test_no_two_different_rows_share_a_score(seed, contaminated):
 @given(seed=SEEDS, contaminated=st.booleans())
 def test_unit_and_sign_of_a_column_and_the_order_of_columns_change_no_score(seed, contaminated):
     X, as_is, groups = mixed(seed)
-    X[:, 2] = np.round(X[:, 2])
+    X[:, 2] = np.round(X[:, 2])  # many rows share the value zero
     first = detector_of(X, as_is, groups, contaminated=contaminated).novelty_scores_
     rng = np.random.default_rng(seed)
-    # Units are powers of two, so that scaling is exact; many rows share the value zero.
+    # Units are powers of two, so that scaling is exact.
     units = 2.0 ** rng.integers(-60, 60, 8) * rng.choice([-1.0, 1.0], 8)
     units[as_is] = 1.0
     other = detector_of(X * units, as_is, groups, contaminated=contaminated).novelty_scores_
