@@ -344,8 +344,9 @@ class KnownNumbers:
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
         """Add the reference's limits to a column's rule, on each side where it has none.
 
-        `values` (n,) are the column's. A limit that many cells exceed is not added: the column has drifted. A column of few cells
-        also takes the reference's sign, range and whether numbers are integers.
+        `values` (n,) are the column's. A limit that many cells exceed is not added: the column has
+        drifted. A column of few cells also takes the reference's sign, range and whether numbers
+        are integers.
         """
         few, sides = most_beyond(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:
