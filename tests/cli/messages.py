@@ -23,6 +23,7 @@ import numpy as np
 from PIL import Image
 
 from kpca_apps.cli.main import main
+from kpca_apps.denoise.passes.warming import warm_up
 from tests.cli.tree import each_command
 from tests.novelty.tables import frame_of
 
@@ -392,5 +393,6 @@ def replies_in(folder: Path, *commands: str) -> dict[Case, Reply]:
 
 
 if __name__ == "__main__":
+    warm_up(lambda: None)  # no message on compiling
     with tempfile.TemporaryDirectory() as name:
         sys.stdout.write(as_table(replies_in(Path(name), *sys.argv[1:])))

@@ -33,6 +33,7 @@ def test_each_option_has_wrong_values_that_are_tried() -> None:
 
 
 @pytest.mark.release
+@pytest.mark.usefixtures("compiled")
 def test_messages_of_wrong_options_are_those_of_the_approved_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
