@@ -241,15 +241,9 @@ def variance_share(ridge: float, variance: float) -> float:
     return max(ridge * variance, float(np.finfo(np.float64).tiny))
 
 
-def doubt_of_jitter(basis: LandmarkBasis, ridge: float) -> str:
-    """Return a warning if the landmarks' jitter is large relative to the ridge, else ''."""
-    if basis.jitter <= MOST_JITTER * len(basis.points) * ridge:
-        return ""
-    return (
-        "The variance in feature space is so small beside k(x, x) that rounding of the "
-        "landmarks' Gram matrix counts like the ridge: scale or centre the columns, "
-        "use a narrower kernel, a larger ridge or method='exact'."
-    )
+def jitter_is_large(basis: LandmarkBasis, ridge: float) -> bool:
+    """Return whether the jitter of the landmarks' Gram matrix is large relative to the ridge."""
+    return basis.jitter > MOST_JITTER * len(basis.points) * ridge
 
 
 def _solve_sums(
@@ -260,7 +254,12 @@ def _solve_sums(
     ridge = _absolute_ridge(options, sums.norm / sums.n, float(sums.mean @ sums.mean))
     if landmarks.outside is None:
         subspace = subspace_from_sums(basis, sums, rho=ridge, center=options.center)
-        doubt = doubt_of_jitter(basis, ridge or 0.0)
+        if jitter_is_large(basis, ridge or 0.0):
+            doubt = (
+                "The variance in feature space is so small beside k(x, x) that rounding of the "
+                "landmarks' Gram matrix counts like the ridge: scale or centre the columns, "
+                "use a narrower kernel, a larger ridge or method='exact'."
+            )
     else:
         subspace = subspace_from_sums(
             basis,

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from kpca_apps.engine.fit import (
     DrawnBasis,
-    doubt_of_jitter,
     draw_basis,
     fit_subspace,
+    jitter_is_large,
     variance_share,
 )
 from kpca_apps.engine.kernels import Kernel
@@ -397,7 +397,7 @@ class _Fitting:
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))
-        warnings: tuple[str, ...] = (_NEARLY_EQUAL,) if doubt_of_jitter(basis, rho) else ()
+        warnings: tuple[str, ...] = (_NEARLY_EQUAL,) if jitter_is_large(basis, rho) else ()
         if np.median(np.concatenate([alone, others])) >= 0.95 * sums.norm / sums.n:
             warnings += (
                 "Most rows resemble no landmark at all (bandwidth too small, or too many "

@@ -22,7 +22,6 @@ ICML 2009. Y. W. Teh, A hierarchical Bayesian language model based on Pitman-Yor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -181,11 +180,9 @@ class LevelColumn:
 
 def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
     """Return each level as the number that its text states, or as its text if it states none."""
-    words = levels.texts.str.to_lowercase() if spec.is_truth else levels.texts
-    if spec.format is None:
-        return words.to_list()
-    pairs = zip(words.to_list(), levels.read(spec.format).values.tolist(), strict=True)
-    return [word if math.isnan(value) else value for word, value in pairs]
+    keyed = _keyed(levels, spec)
+    pairs = zip(keyed["word"], keyed["value"], strict=True)
+    return [word if value is None else value for word, value in pairs]
 
 
 def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
