@@ -16,13 +16,18 @@ from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from kpca_apps import __version__
 from kpca_apps.cli.console import say_error
 from kpca_apps.cli.denoise import commands as denoise
 from kpca_apps.cli.novelty import commands as novelty
-from kpca_apps.cli.options import CarefulCommand, UsageError, config_at_fault, paragraphs
+from kpca_apps.cli.options import (
+    CarefulCommand,
+    CommandGroup,
+    UsageError,
+    config_at_fault,
+    paragraphs,
+)
 from kpca_apps.cli.papers import commands as papers
 from kpca_apps.cli.schema import schema
 from kpca_apps.cli.server.command import mcp
@@ -34,7 +39,7 @@ from kpca_apps.tables.read.uri import refuse_password
 BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
-class _Commands(TyperGroup):
+class _Commands(CommandGroup):
     """Groups of commands in the order of their declaration, then `schema` and `mcp`."""
 
     def list_commands(self, ctx: Any) -> list[str]:

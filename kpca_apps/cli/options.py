@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup
 
 from kpca_apps.errors import ConfigError, InputError, KpcaError, about, flag_of, opening
 from kpca_apps.names import one_line, shown, suggest
@@ -28,14 +28,28 @@ SOME_FAILED = 5  # exit code
 _CONFIG = "kpca_apps.config"
 # Typer may contain a copy of click, so take the base of usage errors from typer itself.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-# Typer 0.29.2 shows Python's types, such as <bool>, beside arguments and flags.
-TyperArgument.display_type_rich = lambda self, ctx: None  # type: ignore[method-assign]
-TyperOption.display_type_rich = lambda self, ctx: self.metavar  # type: ignore[method-assign]
+
+
+class _WithoutTypes:
+    """Hides in the help what typer 0.29.2 shows beside arguments and flags, such as <bool>."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in found:
+            text = one.metavar if one.param_type_name == "option" else None
+            one.display_type_rich = lambda ctx, text=text: text
+        return found
+
+
+class CommandGroup(_WithoutTypes, TyperGroup):
+    """A group of commands."""
 
 
 def group(name: str, help: str) -> typer.Typer:
     """Return an empty group of commands."""
-    return typer.Typer(name=name, help=help, no_args_is_help=True, rich_markup_mode="rich")
+    return typer.Typer(
+        name=name, help=help, cls=CommandGroup, no_args_is_help=True, rich_markup_mode="rich"
+    )
 
 
 def number(text: object) -> float:
@@ -68,7 +82,7 @@ _PARSERS: dict[frozenset[type], Callable[[object], float]] = {
 }
 
 
-class CarefulCommand(TyperCommand):
+class CarefulCommand(_WithoutTypes, TyperCommand):
     """A command that refuses empty words, and an option in place of a value."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
