@@ -44,20 +44,18 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 RIDGE = 0.02  # rho, as a share of a standardised feature's variance
-# MOST_FREEDOM is the largest number of degrees of freedom, sum of s / (s + rho), as a share of the
-# rows: with more, the filter reproduces each row. Residuals of new rows leave out components of
-# gain below LEAST_GAIN, of which wide tables have many.
+# MOST_FREEDOM limits the degrees of freedom, sum of s / (s + rho), as a share of the rows. New rows
+# use components of gain LEAST_GAIN or more.
 MOST_FREEDOM, LEAST_GAIN = 0.25, 0.3
-# Leave-one-out errors divide by 1 - leverage, so leverages are clipped below 1. Clipping also
-# limits the error of the only row with some category, whose leverage is near 1.
+# Leave-one-out errors divide by 1 - leverage, so leverages are clipped below 1.
 MOST_LEVERAGE = 0.95
 HALVINGS = 60
-# Features are of order 1, so a feature with a smaller deviation is constant up to rounding.
+# A feature with a smaller deviation counts as constant.
 SMALLEST_DEVIATION = 1e-6
-LARGEST_DEVIATION = 1e150  # largest deviation whose square is a finite float
-# Number of p x p matrices, with p features in the largest block, that `_block_inverses` holds.
+LARGEST_DEVIATION = 1e150  # its square is a finite float
+# Number of matrices of the largest block's size that `_block_inverses` holds.
 SQUARES_HELD = 4
-# Numbers of new rows (often few) and of fitted rows computed at once; see `BLOCK` of `engine.rows`.
+# Numbers of new rows and of fitted rows computed at once.
 BLOCK, FITTED_BLOCK = 192, 768
 ALL = slice(None)
 
@@ -65,7 +63,7 @@ ALL = slice(None)
 class BlockErrors(NamedTuple):
     """Reconstruction errors of n rows under Tikhonov-filtered kernel PCA."""
 
-    residual: FloatArray  # (w, n), r_b of the w requested features, in the units of each feature
+    residual: FloatArray  # (w, n), r_b of the w requested features
 
     whole: FloatArray  # (n,), E
     blocks: FloatArray  # (b, n), E_b of each block that has features
@@ -79,7 +77,7 @@ class BlockPCA:
     # (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.
 
     n: Annotated[int, Meta(ge=2)]  # number of fitted rows
-    mean: Annotated[FloatArray, "p", SQUARABLE]  # mean of each feature
+    mean: Annotated[FloatArray, "p", SQUARABLE]
     deviation: Annotated[FloatArray, "p", Meta(ge=SMALLEST_DEVIATION, le=LARGEST_DEVIATION)]
     factor: Annotated[FloatArray, "m p", Meta(ge=-1.0 - 1e-6, le=1.0 + 1e-6)]  # U
     ridge: Annotated[float, Meta(ge=RIDGE, le=LARGEST_DEVIATION)]  # rho
@@ -133,7 +131,7 @@ class BlockPCA:
         return cls(n, mean, deviation, np.sqrt(gain)[:, None] * V[is_kept], ridge, block)
 
     def without_small(self) -> BlockPCA:
-        """Return a filter without components of little gain, for residuals of new rows."""
+        """Drop components whose gain is below LEAST_GAIN."""
         return replace(self, factor=self.factor[np.square(self.factor).sum(axis=1) >= LEAST_GAIN])
 
     @cached_property
@@ -156,7 +154,7 @@ class BlockPCA:
         sizes = np.diff(starts, append=p)
         rows, columns, values = [], [], []
         for size in np.unique(sizes):
-            # Invert all blocks of one size in one call, as most blocks have the same size.
+            # Invert all blocks of one size in one call.
             members = starts[sizes == size, None] + np.arange(size)
             U = self.factor[:, members].transpose(1, 0, 2)
             values.append(np.linalg.inv(np.eye(size) - U.transpose(0, 2, 1) @ U).ravel())
@@ -172,7 +170,7 @@ class BlockPCA:
         return np.eye(p) - self.factor.T @ self.factor if 2 * m > p else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields only; cached properties are recomputed."""
+        """Return the fields without the cached properties."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def errors(
@@ -181,7 +179,7 @@ class BlockPCA:
         fitted: BoolArray | None = None,
         wanted: IntArray | slice = ALL,
     ) -> BlockErrors:
-        """Return the errors of rows, given as features (p, n), one column per row.
+        """Return the errors of rows with features (p, n).
 
         Rows marked in `fitted` (n,) get the errors of a fit without that row. New rows do not
         affect each other, to the last bit. `wanted` (w,) selects the features whose residuals are

@@ -27,7 +27,7 @@ else:
 
 
 class Number(Interval):
-    """Interval constraint on a parameter that accepts finite numbers only, and no booleans."""
+    """Interval of finite numbers; booleans are refused."""
 
     def is_satisfied_by(self, val: object) -> bool:
         """Return whether a value lies in the interval."""
@@ -35,7 +35,7 @@ class Number(Interval):
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:
-    """Return X as dense float64 rows in C order (rounding depends on the order), or raise."""
+    """Return X as dense float64 rows in C order."""
     try:
         # validate_data sums all values to test for finiteness, and the sum may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -71,7 +71,7 @@ def as_given(X: ArrayLike, values: NDArray[np.float64]) -> NDArray[np.floating[A
 
 
 def _describe_invalid_cell(cells: NDArray[Any]) -> str:
-    """Describe the first non-numeric cell of a column; empty if all cells are numbers."""
+    """Describe a column's first invalid cell; empty if there is none."""
     kind = cells.dtype.kind
     if kind in "cMm":
         return {"c": "complex numbers", "M": "dates", "m": "durations"}[kind]

@@ -38,27 +38,27 @@ from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 CANDIDATES = 10_000
-"""Stored points, spread evenly, from which points are selected."""
+"""Number of stored points to select from."""
 
 POINTS_A_BLOCK = 4096
-"""Stored points compared at once with the points of the reduced set."""
+"""Number of stored points computed at once."""
 
 JITTER = 1e-10
-"""Share of the mean diagonal added to the moving points' Gram matrix, as points may coincide."""
+"""Share of the mean diagonal added to the Gram matrix for stability."""
 
 SMALLEST_SINE = 1e-6
-"""Smallest singular value of the projected components that is not rounding."""
+"""Smaller singular values count as zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedSet:
-    """A subspace of few points and its distance from the subspace it approximates."""
+    """A subspace with few points, and its distance from the original subspace."""
 
     # The approximation changes a row's projection by at most component_distances times the row's
     # distance from the mean in feature space, plus mean_distance.
 
-    subspace: KernelSubspace  # directions are orthonormal, so errors are distances
-    component_distances: Matrix  # |v - v~| (q,) in feature space, v of length 1
+    subspace: KernelSubspace  # its directions are orthonormal
+    component_distances: Matrix  # (q,), |v - v~| in feature space
     mean_distance: float  # |mean - mean~| in feature space
 
     def describe(self) -> str:
@@ -81,10 +81,8 @@ def reduced_set(
     directions than there are components.
     """
     # The points Y minimise s^2 sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, where P_Y projects on
-    # their span in feature space and s^2 is the variance along the components. So each term is
-    # weighted by its effect on a row's projection. The new components are the orthonormal vectors
-    # of that span nearest to the old components (polar factor). For (x.y)^2, the eigenvectors of
-    # `square_expansion`, at most one per column for the mean and each component, are exact.
+    # their span in feature space and s^2 is the variance along the components. The new components
+    # are the orthonormal vectors of that span nearest to the old components (polar factor).
     q, n = subspace.n_components, len(subspace.points)
     subspace.kernel.require_psd("A smaller set of points")
     if not max(q, 1) <= n_points <= n:
@@ -107,13 +105,13 @@ def reduced_set(
 
 
 def _targets(subspace: KernelSubspace) -> Matrix:
-    """Return coefficients of the vectors to explain: scaled components, then the mean."""
+    """Return coefficients of the scaled components, then of the mean."""
     spread = np.sqrt(subspace.variances.sum())
     return np.column_stack([spread * subspace.weights, subspace.mean_weights])
 
 
 def _exact_points(subspace: KernelSubspace) -> Matrix | None:
-    """Return points that explain components and mean exactly, for the kernel (x.y)^2, else None."""
+    """Return points that represent components and mean exactly for (x.y)^2, else None."""
     kernel = subspace.kernel
     if not (isinstance(kernel, Polynomial) and kernel.degree == 2 and kernel.coef0 == 0.0):
         return None
@@ -141,7 +139,7 @@ def square_expansion(points: Matrix, alpha: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
-    """Select up to m points of the pool, each time the point that explains most of the residual."""
+    """Select up to m points greedily from the pool."""
     # Orthogonal matching pursuit for all targets at once. F is the partial Cholesky factor of the
     # selected points, and G the candidates' inner products with the targets' residuals. Then
     # candidate j explains |G_j|^2 / (k_jj - |F_j|^2) of the targets' squared length.
@@ -167,7 +165,7 @@ def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int |
 
 
 def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
-    """Return points moved by L-BFGS, which explain at least as much as the given points."""
+    """Move points by L-BFGS to explain more of the components and the mean."""
     kernel, targets = subspace.kernel, _targets(subspace)
     centre = points.mean(axis=0)
     spread = float(np.sqrt(((points - centre) ** 2).mean())) or 1.0
@@ -201,7 +199,7 @@ def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Mat
 
 
 def _project_on_points(subspace: KernelSubspace, points: Matrix) -> ReducedSet:
-    """Return the subspace nearest to the given one among those that the points span."""
+    """Project a subspace on the span of points."""
     basis = LandmarkBasis.from_eigen(subspace.kernel, points)
     gram = subspace.kernel(points, subspace.points)
     along = basis.transform.T @ (gram @ subspace.weights)

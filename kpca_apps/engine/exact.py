@@ -50,16 +50,12 @@ def fit_exact(
     A ``plan`` from `plan_exact` sets components, solver, precision and storage; the default is a
     float64 plan. Raises MemoryLimitError, before allocating, if the estimate exceeds the budget.
     """
-    # Order components by decreasing variance (by modulus for an indefinite kernel, whose components
-    # are normalised by 1 / sqrt(|eigenvalue|)). With 0 components only the mean remains: Hoffmann's
-    # potential. Float32 drops eigenvalues below 1e-3 of the largest, which have fewer than 3
-    # correct digits.
+    # Components are ordered by decreasing variance, by modulus if the kernel is indefinite.
     plan = plan or plan_exact(kernel, X, replace(options, precision="float64"))
     center, n_jobs = options.center, options.n_jobs
     n, by_modulus = len(X), not kernel.is_psd
     kernel = about_mean(kernel, X) if center else kernel
-    # Trace of the uncentred Gram matrix (sum of absolute diagonal entries if the kernel is
-    # indefinite). If the trace overflows, building the matrix raises an error.
+    # If the trace overflows, building the Gram matrix raises an error.
     with np.errstate(over="ignore", invalid="ignore"):
         trace = float(np.abs(kernel.diagonal(X)).sum())
     with one_blas_thread():
@@ -71,7 +67,7 @@ def fit_exact(
                 plan = lapack_after_krylov(plan, indefinite=by_modulus)
         means, values, weights = pairs or _by_lapack(kernel, X, plan, center, n_jobs)
         if len(values):
-            # Drop eigenpairs that are rounding errors or have lost too many digits.
+            # Drop eigenpairs that are rounding errors.
             smallest = smallest_eigenvalue(abs(float(values[0])), trace, n, plan.precision)
             keep = significant(values, smallest, by_modulus=by_modulus)
             if not keep.all():

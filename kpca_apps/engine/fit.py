@@ -38,7 +38,7 @@ from kpca_apps.system.arrays import IntArray, Matrix
 _log = logging.getLogger(__name__)
 
 MOST_JITTER = 0.1
-"""Jitter over (landmarks * ridge) above which a fit warns: at 0.01 the errors differed by 1 to 4 %
+"""Largest jitter / (landmarks * ridge) without a warning: at 0.01 the errors differed by 1 to 4 %
 from those of an exact fit, at 1 by a factor of two."""
 
 
@@ -48,11 +48,10 @@ class LandmarkFit:
 
     basis: LandmarkBasis
     sums: CovarianceSums
-    index: IntArray | None  # row numbers of the landmarks; None if landmarks are not rows
-    # Estimate for the part outside the span; None if all directions are kept, as `sums` then gives
-    # that part exactly.
+    index: IntArray | None  # row numbers; None if landmarks are not rows
+    # Estimate for the part outside the span; None if `sums` gives that part exactly.
     outside: Missed | None
-    # Number of rows that landmarks and kernel come from; None after a warning of too few rows.
+    # Number of rows of the first fit; None after a warning of too few rows.
     first_rows: int | None
 
     @property
@@ -84,7 +83,7 @@ class SubspaceFit:
 def fit_subspace(
     source: RowSource, kernel: Kernel, options: FitOptions, rng: np.random.Generator
 ) -> SubspaceFit:
-    """Fit kernel PCA to the rows of a source; all random draws come from ``rng``.
+    """Fit kernel PCA to the rows of a source.
 
     An exact fit needs all rows in memory. A landmark fit takes landmarks from the source's sample,
     and means and covariances from all rows. Raises ValueError if there are fewer rows than
@@ -109,7 +108,7 @@ def fit_subspace(
             fit = fit_through_landmarks(source, kernel, options, rng)
     if options.precision != "auto" or not fit.lacks_components_in_float32(wanted):
         return fit
-    # Refit in float64. If that exceeds the memory budget, keep the float32 fit and its warning.
+    # Refit in float64 if that fits into memory.
     method = "exact" if fit.landmarks is None else "nystroem"
     try:
         return fit_subspace(
@@ -147,8 +146,7 @@ class DrawnBasis(NamedTuple):
     basis: LandmarkBasis
     landmarks: IntArray | None  # row numbers in the sample; None if landmarks are not rows
     plan: NystroemPlan
-    # Some sample rows that are not landmarks (none unless a fit keeps all directions), and a cached
-    # function that returns their features z (r, p) in a given precision.
+    # Sample rows that are not landmarks, and a function that returns their features (r, p).
     probe: Matrix
     of_probe: Callable[[Resolved], Matrix]
 
@@ -160,7 +158,7 @@ def draw_basis(
     rng: np.random.Generator,
     plan: NystroemPlan | None = None,
 ) -> DrawnBasis:
-    """Draw the landmarks of a fit, and choose the precision of the sums over rows."""
+    """Draw landmarks, and choose the precision of the sums over rows."""
     sample, centred_kernel, index = source.sample, kernel, None
     if plan is None:
         chosen = choose_regime(
@@ -177,11 +175,11 @@ def draw_basis(
         )
     else:
         points = options.landmarks
-    # Centre by the landmarks alone, so that sums over other rows can be added.
+    # Centre by the landmarks alone, as rows may be added later.
     kernel = about_landmarks(kernel, points) if options.center else kernel
     from_points = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
     basis = from_points(kernel, points)
-    # Probe no landmarks: float32 cannot resolve the residual of a landmark, which is the jitter.
+    # Float32 cannot resolve the residual of a landmark, so probe other rows.
     others = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
     probe = sample[others if options.keeps_span else others[:0]]
     of_probe = cache(lambda p: map_row_blocks(basis.features(p), probe, block=SAMPLE))
@@ -201,7 +199,7 @@ def fit_through_landmarks(
     rng: np.random.Generator,
     plan: NystroemPlan | None = None,
 ) -> SubspaceFit:
-    """Draw landmarks, sum the rows' features in their span, and solve the sums for components."""
+    """Fit kernel PCA in the span of drawn landmarks."""
     basis, index, plan, *_ = draw_basis(source, kernel, options, rng, plan)
     outside = None if options.keeps_span else _estimate_missed(source, basis, options)
     sums = CovarianceSums.of_rows(basis, source, precision=plan.precision)
@@ -211,7 +209,7 @@ def fit_through_landmarks(
 
 
 def add_rows(fit: SubspaceFit, source: RowSource, options: FitOptions) -> SubspaceFit:
-    """Return the Nystrom fit of the fitted rows and the rows of a source together."""
+    """Add the rows of a source to a Nystrom fit."""
     before, plan = fit.landmarks, fit.plan
     assert before is not None and isinstance(plan, NystroemPlan)
     more = CovarianceSums.of_rows(before.basis, source, precision=plan.precision)
@@ -223,7 +221,7 @@ def add_rows(fit: SubspaceFit, source: RowSource, options: FitOptions) -> Subspa
 
 
 def _estimate_missed(source: RowSource, basis: LandmarkBasis, options: FitOptions) -> Missed:
-    # The bound on the variance is used only if the user left the number of components open.
+    # The bound on the variance is used only to choose the number of components.
     wanted = options.n_components is None
     return Missed.of_rows(basis, source.sample, n_rows=source.n_rows, with_variance=wanted)
 
@@ -236,8 +234,8 @@ def _absolute_ridge(options: FitOptions, length: float, mean_norm: float) -> flo
 
 
 def variance_share(ridge: float, variance: float) -> float:
-    """Return an absolute ridge > 0 in feature space; `ridge` is given as a share of `variance`."""
-    # Identical rows have no variance; the ridge stays positive.
+    """Return a share `ridge` of `variance`, always positive."""
+    # Identical rows have no variance.
     return max(ridge * variance, float(np.finfo(np.float64).tiny))
 
 
@@ -249,7 +247,7 @@ def jitter_is_large(basis: LandmarkBasis, ridge: float) -> bool:
 def _solve_sums(
     source: RowSource, options: FitOptions, plan: NystroemPlan, landmarks: LandmarkFit
 ) -> SubspaceFit:
-    """Turn sums into components, and drop components that the landmarks do not determine."""
+    """Compute components from sums over rows."""
     basis, sums, doubt = landmarks.basis, landmarks.sums, ""
     ridge = _absolute_ridge(options, sums.norm / sums.n, float(sums.mean @ sums.mean))
     if landmarks.outside is None:
@@ -269,7 +267,6 @@ def _solve_sums(
             precision=plan.precision,
         )
         if ridge is not None:
-            # As in an exact fit, the Tikhonov filter acts on the components found.
             subspace = subspace.with_soft_cut(ridge)
         elif options.n_components is None:
             subspace, doubt = _keep_determined(subspace, landmarks.outside)
@@ -325,18 +322,17 @@ def _explain_missing_components(fit: SubspaceFit, wanted: int) -> str:
 
 
 def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit) -> Resolved:
-    """Return float32 if the fit used float32 and training rows score alike in both precisions."""
+    """Return the precision in which scores are computed."""
     plan, subspace = fit.plan, fit.subspace
     if options.precision != "auto" or plan.precision == "float64":
         return plan.precision
-    # Some directions of a full span have almost no variance, and lose all digits in float32.
+    # Some directions have almost no variance, and lose all digits in float32.
     if not subspace.kernel.is_psd or options.keeps_span:
         return "float64"
     rows = source.sample[evenly_drawn(len(source.sample))]
     spread = np.sqrt(subspace.variances)
 
     def allowed(values: Matrix) -> Matrix:
-        """Return allowed changes: a thousandth of each component's deviation and of each error."""
         sizes: Matrix = np.column_stack([np.tile(spread, (len(rows), 1)), values[:, -1]])
         bounds: Matrix = LARGEST_CHANGE * np.abs(sizes)
         return bounds

@@ -51,7 +51,7 @@ PreimageName = Literal["auto", "fixed-point", "gradient", "ridge"]
 
 
 def _supports_partial_fit(model: KernelPCA) -> bool:
-    """Return whether the model supports partial_fit: only sums over rows can be added."""
+    """Return True if method is "nystroem", else raise AttributeError."""
     if model.method != "nystroem":
         raise AttributeError(
             "partial_fit adds rows to a fit through landmarks: use "
@@ -380,7 +380,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.preimage_ = self._resolve_preimage(kernel)
         self._learned, self._reduced, self._alpha = None, None, float(self.alpha)
         for sentence in fit.warnings if warn else ():
-            # Stack level of the caller, beyond scikit-learn's decorator.
+            # Point to the caller, past scikit-learn's decorator.
             warnings.warn(sentence, KpcaWarning, stacklevel=4)
         return self
 
@@ -393,7 +393,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def missed_(self) -> float:
-        """Share of squared length outside the landmarks' span; see the class's attributes."""
+        """Share of squared length outside the landmarks' span."""
         return self._landmark_fit.missed
 
     @property
@@ -403,12 +403,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def sums_(self) -> CovarianceSums:
-        """Sums over rows, kept by a landmark fit so that rows can be added."""
+        """Sums over the rows of a landmark fit."""
         return self._landmark_fit.sums
 
     @property
     def reduced_set_(self) -> ReducedSet:
-        """Reduced set of a model from `compress`, with distances of components and mean."""
+        """Reduced set of a model from `compress`."""
         if getattr(self, "_reduced", None) is None:
             raise AttributeError("Only a model that compress returned has a reduced set.")
         assert self._reduced is not None
@@ -417,7 +417,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     @available_if(_supports_partial_fit)  # type: ignore[untyped-decorator]
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Add rows to a landmark fit and return the estimator; same result as one joint fit.
+        """Add rows to a landmark fit and return the estimator.
 
         Only with ``method="nystroem"``. The first call chooses kernel width, precision and
         landmarks from its rows. Later calls, and calls after `fit`, keep these choices, and warn
@@ -501,7 +501,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters and return the estimator; ``kernel__gamma`` sets a kernel object's gamma.
+        """Set parameters and return the estimator; ``kernel__gamma`` sets the kernel's gamma.
 
         Parameters
         ----------
@@ -645,7 +645,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return values
 
     def _warn_few_rows(self) -> tuple[str, ...]:
-        """Return a warning if kernel width or landmarks were chosen from too few first rows."""
+        """Return a warning if there were too few first rows to choose gamma or landmarks."""
         enough = {}
         if isinstance(self.landmarks, str):
             enough["landmarks"] = int(self.n_landmarks)

@@ -19,13 +19,13 @@ from kpca_apps.engine.rows import SampleRows, map_row_blocks
 from kpca_apps.system.arrays import Index, Matrix
 
 LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")
-"""Methods to draw landmarks, best first for smooth data with many columns."""
+"""Methods to draw landmarks."""
 
 CANDIDATES = {"kmeans": 20_000, "rpcholesky": 10_000, "residual": 20_000, "greedy": 10_000}
-"""Uniformly drawn candidate rows for each method."""
+"""Number of candidate rows for each method."""
 
 CANDIDATES_A_LANDMARK = 10
-"""Candidates per landmark for "residual", which computes the residual once."""
+"""Number of candidate rows per landmark for "residual"."""
 
 
 def draw_landmarks(
@@ -40,7 +40,7 @@ def draw_landmarks(
     """Return at most ``m`` landmarks and their row numbers.
 
     ``kind`` is one of `LANDMARKS`. "kmeans" returns cluster centres, which have no row numbers;
-    other kinds return rows of ``X``, fewer than ``m`` if fewer span all others.
+    other kinds return rows of ``X``.
     """
     if kind == "uniform" or m >= len(X):
         index = uniform_landmarks(len(X), m, rng)
@@ -61,8 +61,8 @@ def draw_landmarks(
 
 
 def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
-    """Return the bytes needed to draw ``m`` landmarks from n rows, besides those of the rows."""
-    # "residual" processes candidates in blocks and keeps only their residuals.
+    """Return the bytes needed to draw ``m`` landmarks from n rows."""
+    # "residual" keeps only the residuals of its candidates.
     if kind not in CANDIDATES or kind == "residual" or m >= n:
         return 0
     candidates = min(max(CANDIDATES[kind], m), n)
@@ -82,7 +82,7 @@ def cluster_centres(
 ) -> Matrix:
     """Return ``m`` cluster centres ``(m, d)`` after a few rounds of Lloyd's algorithm."""
     # Zhang, Tsang and Kwok (2008), Improved Nystrom low-rank approximation and error analysis, ICML
-    # 2008, 1232-1239. The first few rounds bring most of the improvement.
+    # 2008, 1232-1239.
     centres: Matrix = X[np.sort(rng.choice(len(X), size=m, replace=False))]
     middle: Matrix = X.mean(axis=0)
     # Scale by a power of two, which is exact, so that squares fit into float32.
@@ -101,7 +101,7 @@ def cluster_centres(
 def _nearest_centres(
     centres: Matrix, X: Matrix, middle: Matrix, unit: float, n_jobs: int | None
 ) -> NDArray[Any]:
-    """Return each row's nearest centre, compared after shifting by `middle`, scaling by `unit`."""
+    """Return the number of each row's nearest centre."""
     centred = (centres - middle) * unit
     columns = np.ascontiguousarray(centred.T, dtype=np.float32)
     half = (0.5 * squared_lengths(centred)).astype(np.float32)
@@ -118,22 +118,20 @@ def _nearest_centres(
 def residual_landmarks(
     kernel: Kernel, X: SampleRows, m: int, rng: np.random.Generator, *, n_jobs: int | None = None
 ) -> Index:
-    """Draw half of the landmarks uniformly, and half where the first half explains least.
+    """Draw half of the landmarks uniformly, and half by their residual.
 
-    Return increasing row numbers, fewer than m if the first half spans the rest (duplicates).
+    Return increasing row numbers, fewer than m if the first half spans the other rows.
     """
     # A row's probability in the second draw is proportional to r(x) = k(x,x) - |z(x)|^2, the
-    # squared feature-space distance to the span of the first half: one block round of randomly
-    # pivoted Cholesky. Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv
-    # 2207.06503.
+    # squared feature-space distance to the span of the first half. Chen, Epperly, Tropp and Webber
+    # (2023), Randomly pivoted Cholesky, arXiv 2207.06503.
     candidates = max(min(CANDIDATES["residual"], CANDIDATES_A_LANDMARK * m), m)
     pool = uniform_landmarks(len(X), candidates, rng)
     if m >= len(pool):
         return pool
     first = uniform_landmarks(len(pool), (m + 1) // 2, rng)
     basis = LandmarkBasis.from_cholesky(kernel, X[pool[first]])
-    # Use float32 if it changes no residual of a sample by a thousandth of the mean residual.
-    # Residuals below that limit are then rounding errors.
+    # Use float32 if it changes no residual by more than LARGEST_CHANGE of the mean residual.
     probe, resolved = X[pool[:SAMPLE]], 0.0
     residuals = cache(basis.residuals)
     probe_residuals = cache(lambda precision: residuals(precision)(probe))
@@ -147,7 +145,7 @@ def residual_landmarks(
         residual = map_row_blocks(lambda index: row_residuals(X[index]), pool, n_jobs=n_jobs)
     if not np.isfinite(residual).all():
         raise overflow(kernel)
-    # A row equal to a landmark has a residual of at most the jitter, and adds nothing.
+    # A row equal to a landmark has a residual of at most the jitter.
     residual[residual <= max(2.0 * basis.jitter, resolved)] = 0.0
     residual[first] = 0.0
     wanted = min(m - len(first), int(np.count_nonzero(residual)))

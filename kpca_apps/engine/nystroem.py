@@ -34,7 +34,7 @@ from kpca_apps.system.arrays import Mask, Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 SHIFT_ROWS = 128
-"""Landmarks whose mean is subtracted from the sums: near the rows' mean is enough."""
+"""Number of landmarks whose mean is the shift."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class LandmarkBasis:
     points: Matrix  # the landmarks Z (m, d)
     transform: Matrix  # B (m, p), with B'K_mm B = I up to the jitter
     jitter: float = 0.0  # number added to the diagonal of K_mm
-    triangular: bool = False  # whether B is upper triangular, which halves the cost of products
+    triangular: bool = False  # whether B is upper triangular
 
     @classmethod
     def from_eigen(cls, kernel: Kernel, points: Matrix) -> LandmarkBasis:
@@ -134,7 +134,7 @@ class CovarianceSums:
     n: int  # number of rows
     total: Matrix  # (p,), sum of z - shift
     scatter: Matrix  # (p, p), sum of (z - shift)(z - shift)'
-    shift: Matrix  # (p,), near the mean to limit cancellation; sums to be added have the same shift
+    shift: Matrix  # (p,), near the mean of z
     norm: float  # sum of k(x, x)
 
     @classmethod
@@ -177,19 +177,18 @@ class CovarianceSums:
 
     @classmethod
     def of_values(cls, values: Matrix, shift: Matrix) -> CovarianceSums:
-        """Return the sums over rows ``(n, p)``, which are overwritten; k(x, x) is not summed."""
+        """Return the sums over rows ``(n, p)``, which are overwritten; ``norm`` is 0."""
         values -= shift.astype(values.dtype)
-        # For this product numpy calls syrk: half the work, and the result is exactly symmetric.
+        # Here numpy calls syrk, so the result is exactly symmetric.
         scatter = (values.T @ values).astype(np.float64, copy=False)
         total = values.sum(axis=0, dtype=np.float64)
         return cls(len(values), total, scatter, shift, norm=0.0)
 
     def require_finite(self, kernel: Kernel) -> None:
         """Raise ValueError if the kernel overflowed on a row."""
-        # k(x, y)^2 <= k(x, x) k(y, y), so finite lengths suffice, except for rows with NaN, where a
-        # kernel of a distance gives k(x, x) = 1.
+        # Finite lengths suffice, as k(x, y)^2 <= k(x, x) k(y, y), except for rows with NaN.
         if not (np.isfinite(self.norm) and np.isfinite(self.total).all()):
-            # Rows outside the sample have not been checked.
+            # Rows outside the sample have not been checked for NaN.
             raise overflow(kernel, is_checked=False)
 
     def in_features(self, basis: LandmarkBasis) -> CovarianceSums:
@@ -241,23 +240,21 @@ class CovarianceSums:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Picklable function from rows to sums of z, or sums of k_Z for `in_features` to convert."""
+    """Picklable function from rows to sums of z or of k_Z."""
 
-    # Summing z z' instead of k k' keeps rounding errors small relative to the variance of each
-    # direction; B'(sum of k k')B multiplies them by the condition number of K_mm. Float32 fits sum
-    # z z' only if B is triangular, as products with B then take half as long. For other B, they sum
-    # float32 kernel values in float64 and convert the sums to z, in half the time. Variances are
-    # then correct to about 1e-6 of the total.
+    # Summing z z' instead of k k' keeps rounding errors small relative to each direction's
+    # variance. In float32, if B is not triangular, kernel values are summed instead, in half the
+    # time.
 
     basis: LandmarkBasis
     precision: Resolved = "float64"
-    # Subtracted from the values; pickled, as another machine may round the shift differently.
+    # Pickled, as another machine may round it differently.
     shift: Matrix = field(init=False)
 
     def __post_init__(self) -> None:
         with one_blas_thread():
             values = self._values()(self.basis.points[:SHIFT_ROWS])
-            # Round to the precision of the values from which the shift is subtracted.
+            # Round to the precision of the values.
             shift = values.mean(axis=0, dtype=np.float64).astype(self._sum_precision)
         object.__setattr__(self, "shift", shift.astype(np.float64))
 
@@ -278,7 +275,7 @@ class FeatureSums:
         return basis.kernel.against(basis.points, precision)
 
     def prepare(self) -> Callable[[Matrix], CovarianceSums]:
-        """Return the map from rows ``(b, d)``, b >= 0, to their sums."""
+        """Return the map from rows ``(b, d)`` to their sums."""
         values, kernel, shift = self._values(), self.basis.kernel, self.shift
 
         def sums(rows: Matrix) -> CovarianceSums:
@@ -316,8 +313,7 @@ class Missed:
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
         # The variance is the largest eigenvalue, divided by the sample size, of the sample's Gram
-        # matrix outside the span. On average it is at least that of all rows, as the largest
-        # eigenvalue is a convex function.
+        # matrix outside the span.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
         is_no_landmark = [row.tobytes() not in landmarks for row in drawn]
@@ -360,11 +356,11 @@ def subspace_from_sums(
     center: bool = True,
     precision: Resolved = "float64",
 ) -> KernelSubspace:
-    """Return the subspace of the rows that were summed, centred on the mean of all of them.
+    """Compute the principal subspace from sums over rows.
 
-    By default all components are kept whose variance is correct to three digits at this precision
-    of the kernel values. ``rho``, an absolute variance, keeps all components by default and applies
-    a Tikhonov filter with gain variance / (variance + rho).
+    By default all components are kept whose variance is correct to three digits. ``rho``, an
+    absolute variance, keeps all components and applies a Tikhonov filter with gain
+    variance / (variance + rho).
     """
     # With a Tikhonov filter the error is r(x) + rho (z - zbar)'A^-1(z - zbar), A = covariance + rho
     # I, and r the part outside the landmarks' span.
@@ -375,7 +371,7 @@ def subspace_from_sums(
         length = sums.explained / sums.n  # the trace of the second moment
         largest = float(variances.max(initial=0.0))
         smallest = smallest_eigenvalue(largest, length, len(variances), precision)
-        # With a Tikhonov filter, components without variance have gain 0; they complete the span.
+        # With a Tikhonov filter, keep components without variance: they complete the span.
         q = len(variances) if rho is not None else int(np.count_nonzero(variances > smallest))
         if n_components is not None:
             q = min(q, n_components)

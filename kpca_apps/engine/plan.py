@@ -23,22 +23,21 @@ from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.memory import available_bytes
 
 LARGEST_EXACT = 5000
-"""Most rows for an exact fit of many components, memory permitting: seconds on one core."""
+"""Most rows for an exact fit of many components (seconds on one core)."""
 
 LARGEST_ITERATED = 100_000
-"""Most rows for an exact fit of few components: minutes on one core."""
+"""Most rows for an exact fit of few components (minutes on one core)."""
 
 FEW_COLUMNS = 5
 """Most columns for which drawn rows are better landmarks than cluster centres.
 
-Leading eigenvalues correct to a thousandth, of 3,000 normal rows with 500 landmarks, with centres
+Number of eigenvalues correct to a thousandth, of 3,000 normal rows with 500 landmarks, with centres
 and with rows drawn by residual: 20 and 100 in 2 columns, 34 and 255 in 3, 21 and 56 in 5, but 10
 and 0 in 10.
 """
 
 _ITEMS = {"float32": 4, "float64": 8}
 _ITEM = _ITEMS["float64"]
-"""Bytes of a float64 number."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,9 +49,9 @@ class ExactPlan:
     n: int  # number of rows
     q: int  # largest number of components
     solver: Solver
-    precision: Resolved  # precision of kernel values and products
-    stored: bool  # whether to store the Gram matrix instead of recomputing it for each product
-    n_bytes: int  # peak memory in bytes, besides that of the rows
+    precision: Resolved
+    stored: bool  # whether to store the Gram matrix
+    n_bytes: int  # peak memory without the rows
     # Budget in bytes; None for a quarter of the available memory.
     memory_budget: int | None = field(default=None, repr=False)
 
@@ -70,10 +69,10 @@ class NystroemPlan:
     """Landmarks, precision and memory of a Nystrom fit."""
 
     n: int  # number of rows
-    n_landmarks: int  # largest number of landmarks
+    n_landmarks: int
     landmarks: str  # one of `LANDMARKS`, or "given"
-    precision: Resolved  # precision of kernel values; sums are float64
-    n_bytes: int  # peak memory in bytes, besides that of the rows
+    precision: Resolved  # of kernel values; sums are float64
+    n_bytes: int  # peak memory without the rows
 
     def describe(self) -> str:
         """Return the plan in one line."""
@@ -107,14 +106,13 @@ class FitOptions:
 def choose_regime(
     kernel: Kernel, X: SampleRows, options: FitOptions, *, n_rows: int | None = None
 ) -> ExactPlan | NystroemPlan:
-    """Return the plan of a fit for the rows, components and memory budget; log the plan.
+    """Choose the method of a fit, and log its plan.
 
     ``X`` holds all ``n_rows`` rows or a sample. Raises MemoryLimitError if no allowed method stays
     within the budget.
     """
-    # A fit is exact up to 5,000 rows if the budget allows, and up to 100,000 rows for few enough
-    # components for an iterative solver (with a stored Gram matrix if the budget allows). Other
-    # fits use landmarks, except for indefinite kernels, which allow none.
+    # A fit is exact up to LARGEST_EXACT rows, and up to LARGEST_ITERATED rows for few components,
+    # if the budget allows. A fit with an indefinite kernel is always exact.
     n, d, method = n_rows or len(X), X.shape[1], options.method
     q = n if options.n_components is None else min(options.n_components, n)
     has_few_components = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
@@ -152,9 +150,8 @@ def choose_regime(
 
 def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -> str:
     """Return the method of drawing landmarks that ``"auto"`` stands for."""
-    # If the kernel falls with distance, a cluster centre resembles the rows around it; with few
-    # columns, rows drawn by pivoted Cholesky span almost all others. For other kernels, a mean of
-    # rows may resemble no row, so rows themselves are drawn.
+    # Cluster centres suit kernels that fall with distance. For other kernels, a mean of rows may
+    # resemble no row.
     if landmarks != "auto":
         return landmarks
     if not kernel.falls_with_distance:
@@ -187,7 +184,7 @@ def plan_exact(kernel: Kernel, X: Matrix, options: FitOptions) -> ExactPlan:
 
 
 def lapack_after_krylov(plan: ExactPlan, *, indefinite: bool) -> ExactPlan:
-    """Return the plan for rows whose leading eigenvalues are too close together for Krylov."""
+    """Return a LAPACK plan, for rows on which Krylov does not converge."""
     lapack = _lapack_plan(plan.n, plan.q, plan.precision, indefinite=indefinite)
     what = f"{plan.q} leading eigenvalues of n = {plan.n} rows lie too close together to iterate"
     advice = "use method='nystroem', or ask for fewer components"
@@ -219,16 +216,14 @@ def default_budget() -> int:
 
 
 def _lapack_plan(n: int, q: int, precision: Resolved, *, indefinite: bool) -> ExactPlan:
-    """Return the LAPACK plan; it holds the Gram matrix, and vectors in two precisions."""
     item, vectors = _ITEMS[precision], lapack_vectors(n, q, by_modulus=indefinite)
     needed = item * n * (n + vectors) + _ITEM * n * vectors
     return ExactPlan(n, q, "lapack", precision, True, needed)
 
 
 def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
-    """Return the bytes of an exact fit by Krylov iteration, besides those of the rows."""
-    # Count half a Gram matrix if it is stored, the basis and its products, and the larger of two
-    # parts: one product; or the final vectors, their image and their float64 copy.
+    # Count half a Gram matrix if it is stored, the basis and its products, and one product or the
+    # final vectors.
     item, b = _ITEMS[precision], block_width(q)
     gram = item * n * (n + PANEL) // 2 if stored else 0
     kernel = item * n * (d + 2)

@@ -19,26 +19,25 @@ from kpca_apps.system.blas import one_blas_thread
 Precision = Literal["auto", "float32", "float64"]
 
 FLOAT64_ROWS = 2000
-"""Up to this many rows, float64 costs little."""
+"""Up to this number of rows, float64 is always used."""
 
 LARGEST_ERROR = 1e-5
-"""Largest error accepted of a float32 kernel value, as a share of the mean variance."""
+"""Largest accepted error of a float32 kernel value, as a share of the mean variance."""
 
 SMALLEST_SHARE = 1e-3
 """Share of the largest eigenvalue below which float32 has fewer than three correct digits."""
 
 ROUNDING = 1000.0
-"""Smallest eigenvalue kept, in eps of the trace: rounding moves an eigenvalue by about one, which
-leaves three digits."""
+"""Smallest eigenvalue kept, in multiples of eps times the trace."""
 
 LARGEST_CHANGE = 1e-3
-"""Largest relative change of a score by float32."""
+"""Largest accepted relative change of a score by float32."""
 
 SAMPLE = 192
-"""Rows on which float32 is compared with float64: half a block."""
+"""Number of rows on which float32 is compared with float64."""
 
 MEAN_ROWS = 2500
-"""Rows whose mean approximates the mean of all."""
+"""Number of rows whose mean approximates the mean of all rows."""
 
 _FARTHEST, _LARGEST_SAMPLE = 16, 1024
 
@@ -75,7 +74,7 @@ def choose_precision(
     center: bool = True,
     n_rows: int | None = None,
 ) -> Resolved:
-    """Return the precision that ``"auto"`` stands for, for q leading eigenpairs.
+    """Choose a precision for q leading eigenpairs.
 
     ``X`` holds all ``n_rows`` rows or a sample. Above 2,000 rows float32 is chosen after a test on
     some rows, including the farthest from the mean. Their kernel values must be correct to 1e-5 of
@@ -106,8 +105,8 @@ def choose_precision(
 
 def smallest_eigenvalue(largest: float, trace: float, order: int, precision: Resolved) -> float:
     """Return the modulus above which eigenvalues are correct to three digits and kept."""
-    # `trace` sums the absolute diagonal of the matrix before centring, as kernel values are rounded
-    # then, and centring does not remove their rounding errors.
+    # `trace` sums the absolute diagonal before centring, as centring does not remove rounding
+    # errors.
     eps = float(np.finfo(precision).eps)
     share = SMALLEST_SHARE if precision == "float32" else order * eps
     return max(share * largest, ROUNDING * eps * trace)

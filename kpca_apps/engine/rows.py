@@ -24,21 +24,18 @@ from kpca_apps.system.memory import ROWS_IN_MEMORY
 Partial = TypeVar("Partial")
 
 BLOCK = 384
-"""Rows per block: a multiple of 64 and of 24, so that matrix products round a block's last rows
-like the first; and few enough for kernel values of a thousand points to stay in cache. In float32
-this does not hold everywhere: OpenBLAS on processors with AVX2 only rounds the first and the second
-six of every twelve rows differently."""
+"""Number of rows per block, a multiple of 64 and of 24, so that float64 matrix products round all
+rows of a block alike."""
 
 MAPPED, SUMMED = 1536, 4096
-"""Rows per task of `RowSource.map` and `RowSource.sum`. Sums over parts of a table equal those over
-the whole up to rounding, and exactly for any number of workers."""
+"""Numbers of rows per task of `RowSource.map` and `RowSource.sum`."""
 
 SAMPLE_ROWS = ROWS_IN_MEMORY
-"""Rows held in memory; a smaller table is its own sample."""
+"""Number of rows held in memory."""
 
 
 class Addable(Protocol):
-    """Type of sums that can be added."""
+    """Type of values that can be added."""
 
     def __add__(self, other: Self, /) -> Self: ...
 
@@ -48,7 +45,7 @@ Sums_co = TypeVar("Sums_co", bound=Addable, covariant=True)
 
 
 class RowFunction(Protocol):
-    """A picklable function from rows to one number per row; a frozen dataclass."""
+    """A picklable function from rows to one number per row."""
 
     @property
     def purpose(self) -> str:
@@ -56,19 +53,19 @@ class RowFunction(Protocol):
         ...
 
     def prepare(self) -> Callable[[Matrix, Mask], Matrix]:
-        """Do all work that does not depend on the rows once, in the worker.
+        """Return a thread-safe map from rows to numbers.
 
-        Return a thread-safe map from rows ``(b, d)`` and their mask of use ``(b,)`` to numbers
-        ``(b,)``. A row's number does not depend on other rows.
+        The map takes rows ``(b, d)`` and their mask of use ``(b,)``, and returns numbers ``(b,)``.
+        A row's number does not depend on other rows.
         """
         ...
 
 
 class RowSums(Protocol[Sums_co]):
-    """A picklable function from rows to sums over them; a frozen dataclass."""
+    """A picklable function from rows to sums over them."""
 
     def prepare(self) -> Callable[[Matrix], Sums_co]:
-        """Return the map from rows ``(b, d)``, b >= 0, to their sums."""
+        """Return the map from rows ``(b, d)`` to their sums."""
         ...
 
 
@@ -84,7 +81,7 @@ class SampleRows(Protocol):
 
 
 class RowSource(Protocol):
-    """All rows of a table, as a fit accesses them."""
+    """Access to all rows of a table."""
 
     @property
     def n_rows(self) -> int:
@@ -102,7 +99,7 @@ class RowSource(Protocol):
         ...
 
     def map(self, function: RowFunction, in_use: Mask | None = None) -> Matrix:
-        """Return one number per row, (n,); `in_use` (n,) marks fitted rows (none by default)."""
+        """Return one number per row, (n,); `in_use` (n,) marks fitted rows."""
         ...
 
     def sum(self, function: RowSums[Sums], in_use: Mask | None = None) -> Sums:
@@ -111,7 +108,7 @@ class RowSource(Protocol):
 
 
 class ArrayRows:
-    """The rows of a matrix (n, d) in memory; results do not depend on the number of threads.
+    """The rows of a matrix (n, d) in memory.
 
     `sample_index` holds increasing row numbers of the sample (see `sample_positions`).
     """
@@ -160,10 +157,8 @@ def map_row_blocks(
 ) -> NDArray[Any]:
     """Apply a row-wise function to blocks of rows; return the results, ``(n, ...)``.
 
-    The function maps a block of rows of each array to as many results. All blocks have the same
-    number of rows; the last is ``padded``, so that a row's result does not depend on the other
-    rows, to the last bit (of float64: see `BLOCK`). ``n_jobs`` is as in joblib (None: one thread
-    unless a joblib context says otherwise).
+    The last block is ``padded``, so that a row's result does not depend on the other rows.
+    ``n_jobs`` is as in joblib.
     """
     n = len(arrays[0])
 
@@ -204,7 +199,7 @@ def sum_row_blocks(
     block: int = SUMMED,
     n_jobs: int | None = None,
 ) -> Sums:
-    """Add a function's values over consecutive blocks of X (n, d); a mask selects the rows."""
+    """Sum a function over consecutive blocks of X (n, d), for the rows of a mask."""
 
     def sum_block(start: int) -> Sums:
         part = slice(start, start + block)
@@ -229,7 +224,7 @@ def in_order(
         # With one thread, avoid joblib: scheduling a small block takes as long as computing it.
         yield from map(function, starts)
     else:
-        # numpy sets its handling of overflow per thread: copy that of the caller.
+        # numpy handles overflow per thread: copy the caller's settings.
         handling, call = np.geterr(), np.geterrcall()
 
         def as_here(start: int) -> Partial:

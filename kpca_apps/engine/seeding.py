@@ -17,7 +17,7 @@ def seeded_generator(random_state: Seed) -> np.random.Generator:
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
-        # Import here, as this is slow, and small tables need nothing else of scikit-learn.
+        # Import here, as scikit-learn is slow to import.
         from sklearn.utils import check_random_state
 
         state = check_random_state(random_state)

@@ -1,4 +1,4 @@
-"""The fitted form of kernel PCA, which every fit returns and every application uses."""
+"""A fitted kernel PCA: mean and components in feature space."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ Resolved = Literal["float32", "float64"]
 """Precision of kernel values and their products."""
 
 SQUARABLE = Meta(ge=-1e150, le=1e150)
-"""Bounds in a model file for numbers that are squared or summed for every row."""
+"""Bounds of numbers in a model file that are squared."""
 
 TRIANGULAR_POINTS = 2_000
-"""Up to this many points, a triangular factor of the weights is computed and stored: it takes as
-long as scoring a few thousand rows."""
+"""Up to this number of points, errors use a triangular factor of the weights."""
 
 MANY_POINTS = 10_000
-"""Above this many points, a block of kernel values is large beside the model."""
+"""Above this number of points, blocks have half as many rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +71,7 @@ class KernelSubspace:
 
     @property
     def _block(self) -> int:
-        """Number of rows scored at once: fewer if each is compared with very many points."""
+        """Number of rows scored at once."""
         return BLOCK if len(self.points) <= MANY_POINTS else BLOCK // 2
 
     def project(
@@ -94,11 +93,9 @@ class KernelSubspace:
     ) -> Matrix:
         """Return the squared feature-space distance of rows to the subspace, shape ``(n,)``.
 
-        Small negative values caused by rounding become 0. Raises ValueError if the kernel is
-        indefinite, where no distance exists.
+        Small negative errors become 0. Raises ValueError if the kernel is indefinite.
         """
-        # The error is a difference of terms of the size of k(x, x), accurate to about 1e-13 of k(x,
-        # x), in float32 to 5e-5.
+        # Errors are accurate to about 1e-13 of k(x, x), in float32 to 5e-5.
         error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
         clipped: Matrix = np.maximum(error, 0.0, out=error)
         return clipped
@@ -118,7 +115,7 @@ class KernelSubspace:
         return errors
 
     def _errors_by_factor(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
-        """Return `errors`, by a triangular factor of the weights times the roots of the gains."""
+        """Return `errors`, computed by a triangular factor of the weights."""
         self.kernel.require_psd("A reconstruction error")
         factors = np.sqrt(self.gain)
         order, norms = squared_norms(
@@ -175,8 +172,7 @@ class KernelSubspace:
     def prepared(self, name: str, prepare: Callable[[], Prepared]) -> Prepared:
         """Return a value that depends on the subspace alone, computed on first use.
 
-        The value is not copied, pickled or written to model files. Two threads may both compute it,
-        with the same result.
+        The value is not copied, pickled or written to model files.
         """
         value = self.__dict__.get(name)
         if value is None:
@@ -212,10 +208,7 @@ class KernelSubspace:
 
 
 def component_signs(columns: Matrix) -> Matrix:
-    """Return the sign of each column's largest entry by modulus; +1 for a column of zeros.
-
-    Multiplied by its sign, a component depends on the data alone.
-    """
+    """Return the sign of each column's largest entry by modulus; +1 for a column of zeros."""
     if columns.size == 0:
         return np.ones(columns.shape[1])
     low, high = columns.min(axis=0), columns.max(axis=0)

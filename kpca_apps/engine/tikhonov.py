@@ -84,7 +84,7 @@ class TikhonovFilter:
     def errors(
         self, precision: Resolved = "float64"
     ) -> Callable[[Matrix, Matrix, BoolArray], Matrix]:
-        """Return the map (z, k(x, x), mask) -> errors, each masked row left out for its error."""
+        """Return the map (z, k(x, x), mask) -> errors; masked rows are left out of the fit."""
         of_z, rho, n = self.mahalanobis(precision), self.rho, self.n
 
         def errors(z: Matrix, lengths: Matrix, fitted: BoolArray) -> Matrix:
@@ -129,9 +129,8 @@ def without_direction(
 
     The arguments, per row: the landmark's row of B; the product of that row with z; r; L^-1 times
     that row; and L^-1 y. The part of a row along v, the unit direction that only the landmark
-    provides, moves from the span to the residual, r + (v'z)^2. A^-1 is restricted to the other
-    directions, so M falls by (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row, the residual is
-    1 / (K_mm^-1)_ii, the part that no other landmark explains.
+    provides, moves from the span to the residual, r + (v'z)^2, and M falls by
+    (v'A^-1 y)^2 / (v'A^-1 v).
     """
     # v is parallel to row i of B, for landmark i: since B B' = K_mm^-1, B (B'K_mm) is the identity,
     # so row i is orthogonal to the coordinates B'k_j of every other landmark j.

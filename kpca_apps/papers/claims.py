@@ -21,7 +21,7 @@ def judge(claim: str, holds: bool | np.bool, *values: object) -> Claim:
 
 
 def compare(claim: str, ours: float, *values: object) -> Claim:
-    """Return the verdict on a number, by the paper's value and tolerance; ``values`` fill texts."""
+    """Compare a number with the paper's value, within its tolerance."""
     texts = _filled(claim, values)
     paper, tolerance = (json.loads(texts[name]) for name in ("paper", "tolerance"))
     verdict = _verdict(abs(ours - paper) <= tolerance, texts)

@@ -20,7 +20,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.papers.tables import read_table
 from kpca_apps.system.arrays import Matrix
 
-MOST_BYTES = 20_000_000  # bytes; all files of the papers are smaller
+MOST_BYTES = 20_000_000  # all files of the papers are smaller
 
 Labels = NDArray[np.intp]
 
@@ -77,7 +77,7 @@ def read_paper_file(folder: Path, file: PaperFile) -> bytes:
 
 @dataclass(frozen=True)
 class PaperData:
-    """The data folder given by ``--data``; None if there is none."""
+    """The data sets of the folder given by ``--data``."""
 
     folder: Path | None
 

@@ -12,15 +12,15 @@ from kpca_apps.system.arrays import Matrix
 
 @dataclass(frozen=True, eq=False)
 class Contours:
-    """Contours of each of several components over the plane."""
+    """Contours of components over the plane."""
 
     title: str
     x: Matrix  # (w,)
     y: Matrix  # (h,)
     values: Matrix  # (q, h, w), projections at the grid points
-    points: Matrix  # (n, 2), drawn over the contours in the colours of their labels
+    points: Matrix  # (n, 2), drawn over the contours
     labels: Labels
-    captions: tuple[str, ...]  # a caption for each component
+    captions: tuple[str, ...]  # one per component
     threshold: float | None = None  # level of a highlighted contour, such as the novelty threshold
     threshold_words: str = ""
 

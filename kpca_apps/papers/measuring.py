@@ -1,4 +1,4 @@
-"""Measurements that several experiments share: projections over a grid, separation of groups."""
+"""Measurements shared by several experiments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpca_apps.papers.figures import Contours, Curves
 from kpca_apps.system.arrays import Matrix
 
 GRID = 60  # number of grid points along each side
-SMOOTHING = 0.75  # filter width in pixels; the pixel variance is then that of Mika et al. (1998)
+SMOOTHING = 0.75  # filter width in pixels, which gives the pixel variance of Mika et al. (1998)
 
 
 def components(kernel: Kernel, X: Matrix, n_components: int | None = None) -> KernelSubspace:
@@ -67,7 +67,7 @@ def smoothed_digits(X: Matrix) -> Matrix:
 
 
 def nearest_mean_accuracy(T: Matrix, labels: Labels) -> float:
-    """Return the share of rows for which the nearest group mean is that of their own group."""
+    """Return the share of rows whose nearest group mean is that of their own group."""
     return float(NearestCentroid().fit(T, labels).score(T, labels))
 
 

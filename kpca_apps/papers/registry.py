@@ -1,4 +1,4 @@
-"""Find experiments by name and run them; missing data stop only the experiments that need them."""
+"""Find experiments by name and run them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
 
 
 def not_run(experiment: Experiment, why: str) -> Reproduction:
-    """Return a result that states in a sentence why an experiment did not run."""
+    """Return the result of an experiment that did not run."""
     claim = Claim(experiment.title, "", "", None, "not run", why)
     failed = Outcome((claim,))
     return Reproduction(*experiment.heading, failed, failed=why, method=experiment.method)

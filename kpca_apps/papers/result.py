@@ -1,6 +1,6 @@
-"""Experiments and their outcomes: claims of a paper beside our numbers, figures and tables.
+"""Experiments and their outcomes: claims of a paper beside our numbers.
 
-A page, a picture and a file of numbers are three views of an `Outcome`; nothing here draws.
+Pages, pictures and files of numbers are made from an `Outcome`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Claim:
 
     what: str
     paper: float | str  # the paper's value
-    ours: float | str  # the value that we measured
+    ours: float | str
     tolerance: float | None  # largest difference that counts as equal; None for a statement
     verdict: Verdict
     why: str = ""  # the condition, or the reason why the claim does not hold
-    source: str = ""  # the publication, such as "1996 report, B.2", if not the experiment's
+    source: str = ""  # the publication, if not the experiment's
 
     def __post_init__(self) -> None:
         if self.verdict == "reproduced with a condition" and not self.why:
@@ -48,10 +48,10 @@ class Experiment:
 
     name: str
     paper: str  # authors, year, and the figure or table
-    title: str  # one line on what the experiment shows
-    data: tuple[str, ...]  # names of the data sets that the experiment needs
+    title: str
+    data: tuple[str, ...]  # names of data sets
     run: Callable[[PaperData], Outcome]  # a deterministic function
-    method: str = ""  # procedure and assumptions beyond the paper, in 1 to 3 sentences
+    method: str = ""  # procedure and assumptions beyond the paper
 
     @property
     def heading(self) -> tuple[str, str, str]:
@@ -69,7 +69,7 @@ class Reproduction:
     outcome: Outcome
     failed: str = ""  # why the experiment did not run
     files: dict[str, str] = field(default_factory=dict)  # SHA-256 of the data files, by path
-    method: str = ""  # procedure and assumptions beyond the paper
+    method: str = ""
 
     @property
     def is_untried(self) -> bool:
@@ -104,7 +104,7 @@ class GalleryResult:
     reproductions: tuple[Reproduction, ...]
     command: str = ""  # the command that reproduces the result
     versions: dict[str, str] = field(default_factory=dict)
-    elsewhere: tuple[Place, ...] = ()  # parts of papers shown in other places; empty if partial
+    elsewhere: tuple[Place, ...] = ()  # parts of papers shown in other places
     references: tuple[Reference, ...] = ()
 
     @property

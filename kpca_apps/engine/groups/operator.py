@@ -40,9 +40,9 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
 
-EDGE_FACTOR = 0.95  # factor of the edge: dropping a component costs more than keeping noise
-RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by the noise energy N v, tuned with the passes
-ROUNDS = 5  # largest number of times that the edge is updated to the residual variance
+EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping noise
+RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by the noise energy N v
+ROUNDS = 5  # largest number of updates of the edge
 STEPS = 2  # fixed-point steps: on print and rings at sigma 12, step 2 gains .06 dB, step 3 .001
 # Ratio of c to the mean squared distance between patches above which a kernel counts as linear.
 # Measured on print, drawings, photographs and textures at sigma 5 to 50: at 2, photographs lose up
@@ -55,9 +55,9 @@ class GroupEstimate:
     """Denoised patches of a group."""
 
     patches: Matrix  # (k, N)
-    weight: Matrix  # (k,), weight where patches overlap, proportional to 1 / leverage
+    weight: Matrix  # (k,), proportional to 1 / leverage
     leverage: Matrix  # (k,), variance of each estimate divided by the noise variance
-    n_components: int  # number of components kept; all for the Tikhonov filter
+    n_components: int  # all for the Tikhonov filter
     residual: float  # noise variance estimated from the residual, per degree of freedom
 
 
@@ -69,13 +69,12 @@ def denoise_group(
     bandwidth: float = np.inf,
     excess: float = 1.0,
 ) -> GroupEstimate:
-    """Denoise k >= 2 similar patches (k, N) whose noise has a variance > 0.
+    """Denoise k >= 2 similar patches (k, N) with noise variance > 0.
 
     With a `pilot` (k, N), a first estimate of the patches, a Tikhonov filter of infinite bandwidth
-    is learned on the pilot; without, components are truncated. `bandwidth` is c / (2 N v), the unit
-    being the squared distance that noise alone puts between patches. The truncation edge follows
-    the group's residual variance up to `excess` (at least 1) times the given variance, as all noise
-    would pass if the given variance were too low.
+    is learned on the pilot; without, components are truncated. `bandwidth` is c / (2 N v). The
+    truncation edge follows the group's residual variance up to `excess` (at least 1) times the
+    given variance.
 
     >>> rng = np.random.default_rng(0)
     >>> clean = np.outer(rng.normal(0, 60, 40), np.ones(25))

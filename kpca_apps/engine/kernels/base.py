@@ -1,8 +1,7 @@
-"""Kernel base class, combinations of kernels, and the products from which they are computed.
+"""Kernel base class, and combinations of kernels.
 
 A sum of kernels is a kernel. So are a kernel times a positive factor, and a kernel of some columns
-or of linearly mapped rows. So a mean of kernels over several views of a table is used like any
-other kernel.
+or of linearly mapped rows.
 """
 
 # `Kernel` documents `against`, `diagonal`, `describe` and the properties.
@@ -42,17 +41,17 @@ LOWEST_EXPONENT = -700.0
 SINGLE = np.dtype(np.float32)
 
 LOWEST = {SINGLE: -87.0, np.dtype(np.float64): LOWEST_EXPONENT}
-"""Lowest exponent of each type."""
+"""Lowest exponent by type."""
 
 FAR = {SINGLE: 80.0, np.dtype(np.float64): 1e3}
-"""Half squared length above which a distance computed from products has lost 3 of 16 digits (for
-float32: keeps 2 of 7)."""
+"""Half squared length above which a distance computed from products has lost 3 of 16 digits
+(float32: 5 of 7)."""
 
 CENTRE_ROWS = 64
-"""Evenly drawn points whose median is the centre of distances computed from products."""
+"""Number of points whose median is the centre of distances."""
 
 _KINDS: dict[str, type[Kernel]] = {}
-"""Kernel classes by name, as model files refer to them."""
+"""Kernel classes by name, for model files."""
 
 
 class Kernel(ABC):
@@ -113,7 +112,7 @@ class Kernel(ABC):
 
     @property
     def falls_with_distance(self) -> bool:
-        """Whether similarity falls with distance, so that a mean of rows resembles them."""
+        """Whether similarity falls with distance."""
         return False
 
     @property
@@ -123,7 +122,7 @@ class Kernel(ABC):
 
     @property
     def gains_from_centring(self) -> bool | None:
-        """Whether centring the rows first reduces rounding errors, as for inner products.
+        """Whether centring the rows first reduces rounding errors.
 
         False for functions of x - y, which gain nothing; None if rows must not be moved.
         """
@@ -140,12 +139,12 @@ class Kernel(ABC):
 
         At a kink of the kernel (`Laplacian` at z_j, `Cosine` at 0) the term is 0.
         """
-        # For most kernels the gradient is one product with the points: a kernel of the squared
-        # distance s has the gradient 2 k'(s) (x - z), a kernel of the inner product p has k'(p) z.
+        # A kernel of the squared distance s has the gradient 2 k'(s) (x - z), a kernel of the inner
+        # product p has k'(p) z.
         raise ValueError(f"No gradient is known for {self.describe()}: use preimage='ridge'.")
 
     def diagonal_gradient(self, X: Matrix) -> Matrix:
-        """Return the gradient of k(x, x) at each row, ``(n, d)``; 0 for kernels of a distance."""
+        """Return the gradient of k(x, x) at each row, shape ``(n, d)``."""
         return np.zeros_like(X)
 
     def __call__(self, X: Matrix, Z: Matrix | None = None) -> Matrix:
@@ -209,7 +208,7 @@ class Kernel(ABC):
 
 
 class Cone(Kernel):
-    """A non-negative combination of kernels, with the properties that all its parts share.
+    """A non-negative combination of kernels.
 
     (Scholkopf, Smola and Muller 1996, MPI technical report 44, B.7.)
     """
@@ -230,7 +229,7 @@ class Cone(Kernel):
 
 @dataclass(frozen=True)
 class Sum(Cone):
-    """The sum of kernels, k(x, y) = sum_i k_i(x, y): their features are concatenated [1]_.
+    """The sum of kernels, k(x, y) = sum_i k_i(x, y) [1]_.
 
     A component of a sum combines features of all kernels. To choose a number of components for
     each kernel instead, combine several `KernelPCA` in scikit-learn's ``FeatureUnion``.
@@ -279,7 +278,7 @@ class Sum(Cone):
 
 
 class Wrapped(Kernel):
-    """A kernel built on one other kernel, its field ``kernel``."""
+    """A kernel built on one other kernel."""
 
     kernel: Kernel
 
@@ -328,7 +327,7 @@ class Scaled(Cone, Wrapped):
 
 
 class LinearlyMapped(Wrapped):
-    """A kernel of affinely mapped rows, k(Ax + b, Ay + b), semi-definite if k is."""
+    """A kernel of affinely mapped rows, k(Ax + b, Ay + b)."""
 
     @abstractmethod
     def map_rows(self, X: Matrix) -> Matrix:
@@ -359,7 +358,7 @@ class LinearlyMapped(Wrapped):
 
 @dataclass(frozen=True)
 class OnColumns(LinearlyMapped):
-    """A kernel of the columns ``start`` to ``stop - 1``, for views of a table side by side."""
+    """A kernel of the columns ``start`` to ``stop - 1``."""
 
     kernel: Kernel
     start: int
@@ -387,7 +386,7 @@ class OnColumns(LinearlyMapped):
 
 @dataclass(frozen=True)
 class Recentred(LinearlyMapped):
-    """The kernel k(x - c, y - c); a fit chooses the ``origin`` c to reduce rounding errors."""
+    """The kernel k(x - c, y - c), where c is ``origin``."""
 
     kernel: Kernel
     origin: tuple[float, ...]
@@ -456,18 +455,17 @@ def view_exponents(
     returns the exponents ``(b, m)``, clipped below at ``lowest``.
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
-    [xs, -h, 1] and [zs, 1, shift - h']. Large lengths cancel in that product, so centring preserves
-    digits. The median of few points suffices as centre and, unlike the mean, ignores one distant
-    row. Rows far from the centre are compared by differences instead, without cancellation.
+    [xs, -h, 1] and [zs, 1, shift - h']. Large lengths cancel in that product, so rows far from the
+    centre are compared by differences instead.
     """
-    with np.errstate(over="ignore"):  # an infinite centre makes all rows far; see `view_values`
+    with np.errstate(over="ignore"):  # an infinite centre makes all rows far
         centre = np.median(Z[:: 1 + len(Z) // CENTRE_ROWS], axis=0)
     scale, d = np.sqrt(2.0 * gamma), Z.shape[1] // n_views
     far_from = FAR[np.dtype(dtype)]
 
     def scaled(X: Matrix) -> tuple[Values, Values]:
         """Return [xs, 1, 1] (b, views, d + 2) in `dtype`, and h = |xs|^2 / 2 (b, views)."""
-        # Convert a contiguous array, as strided conversion is several times slower.
+        # Make the array contiguous first, as strided conversion is several times slower.
         xs = (X - centre).astype(dtype, copy=False)
         xs *= scale
         by_view = xs.reshape(len(X), n_views, d)
@@ -486,7 +484,7 @@ def view_exponents(
             left, h = scaled(X)
             np.negative(h, out=left[..., -2])
             farthest = h.max(axis=0, initial=0.0)
-            # By the triangle inequality, most blocks need no pass that clips low exponents.
+            # By the triangle inequality, most blocks need no clipping.
             within = (np.sqrt(farthest) + reach) ** 2 <= shift - lowest
 
         def view_values(v: int, out: Values | None) -> Values:
@@ -505,7 +503,7 @@ def view_exponents(
 
 
 def power(values: Values, exponent: int, out: Values | None = None) -> Values:
-    """Return ``values`` to a small integer power by multiplication; numpy's pow is slow."""
+    """Return ``values`` to a small integer power, faster than numpy's pow."""
     if exponent == 1:
         return np.positive(values, out=out)
     result: Values = np.multiply(values, values, out=out)
@@ -533,7 +531,7 @@ def squared_lengths(X: Values) -> Values:
 
 def unit_rows(X: Matrix) -> Matrix:
     """Return the rows scaled to length 1; rows of zeros stay zeros."""
-    # Scale rows to about 1 first, as squares of 1e200 or 1e-200 over- or underflow.
+    # Scale rows to about 1 first, as squares may over- or underflow.
     largest = np.abs(X).max(axis=1, keepdims=True, initial=0.0)
     near_one = X / np.where(largest > 0.0, largest, 1.0)
     lengths = np.sqrt(squared_lengths(near_one))[:, None]

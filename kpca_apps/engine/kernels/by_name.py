@@ -1,4 +1,4 @@
-"""Kernels from scikit-learn's names and parameters, with widths estimated from the rows."""
+"""Kernels from scikit-learn's names and parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.rows import SampleRows
 
 COMPARED_ROWS = 500
-"""Rows drawn to estimate a kernel width."""
+"""Number of rows drawn to estimate a kernel width."""
 
 KernelName = Literal["rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "precomputed"]
 KERNEL_NAMES = frozenset(get_args(KernelName))
@@ -31,7 +31,7 @@ METRICS: dict[str, Literal["sqeuclidean", "cityblock"]] = {
     "rbf": "sqeuclidean",
     "laplacian": "cityblock",
 }
-"""Distances whose median is 1 / gamma by default."""
+"""Distances whose median is 1 / gamma."""
 
 
 def resolved_kernel(
@@ -44,7 +44,7 @@ def resolved_kernel(
     degree: int = 3,
     coef0: float = 1.0,
 ) -> Kernel:
-    """Return the kernel for a name and parameters; missing widths are estimated from ``X``."""
+    """Return the kernel for a name and parameters."""
     if sigma is not None and (kernel != "rbf" or gamma is not None):
         raise ValueError("sigma is for kernel='rbf', and instead of gamma: give one of them.")
     if isinstance(kernel, Kernel):
@@ -70,10 +70,9 @@ def resolved_kernel(
 
 
 def median_squared_distance(X: SampleRows, rng: np.random.Generator) -> float:
-    """Return the median of the non-zero squared distances among some drawn rows.
+    """Return the median of the non-zero squared distances between drawn rows.
 
-    Its reciprocal is the usual default of gamma, independent of units. The result is 1 if all rows
-    are equal, as the kernel is then constant for any width.
+    Its reciprocal is the usual default of gamma. The result is 1 if all rows are equal.
     """
     return _median_distance(X, rng, "sqeuclidean")
 
@@ -84,7 +83,7 @@ def _median_distance(
     """Return the median non-zero distance; raise ValueError if values over- or underflow."""
     drawn = X[uniform_landmarks(len(X), COMPARED_ROWS, rng)]
     distances = pdist(drawn, metric)
-    # Treat denormal distances as zero, as they would make gamma infinite.
+    # Denormal distances count as zero, as they would make gamma infinite.
     least = np.finfo(np.float64).tiny
     if not distances.min(initial=np.inf) > least:
         distances = distances[distances > least]

@@ -176,7 +176,7 @@ class Laplacian(DistanceKernel):
         metric = "euclidean" if self.distance == "euclidean" else "cityblock"
         lowest = LOWEST[np.dtype(dtype)]
 
-        # Use cdist: the root of a squared distance from products loses half its digits near 0.
+        # Use cdist, as a distance from products loses half its digits near 0.
         def rows(X: Matrix) -> Values:
             values: Matrix = cdist(X, Z, metric)
             values *= -self.gamma
@@ -371,7 +371,6 @@ class MeanRBF(DistanceKernel):
             from kpca_apps.engine.kernels.exponentials import add_first_and_third
 
             add_views = add_first_and_third
-        # The compiled function clips low exponents itself.
         clipped = -math.inf if add_views else lowest
         bounds = np.float32(lowest), np.float32(factors[0] if factors else 0.0)
         exponents = view_exponents(Z, self.gamma, clipped, dtype, shift, self.n_views)
@@ -380,7 +379,7 @@ class MeanRBF(DistanceKernel):
             if X.shape[1] != Z.shape[1]:
                 raise ValueError(f"The kernel compares {Z.shape[1]} columns, got {X.shape[1]}.")
             total = np.empty((len(X), m), dtype=dtype)
-            # Reuse one buffer per thread between calls, as allocation can be slower than the rest.
+            # Reuse one buffer per thread, as allocation is slow.
             beside = getattr(room, "values", None)
             if beside is None or beside.shape[1:] != total.shape:
                 beside = room.values = np.empty((2, *total.shape), dtype=dtype)

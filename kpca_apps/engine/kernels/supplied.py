@@ -31,7 +31,7 @@ class FromFunction(Kernel):
         from sklearn.metrics.pairwise import pairwise_kernels
 
         def rows(X: Matrix) -> Values:
-            # Copy: the function may return its own array, and the caller overwrites the values.
+            # Copy, as the caller overwrites the values.
             return np.array(pairwise_kernels(X, Z, metric=self.function), dtype)
 
         return rows
@@ -55,7 +55,7 @@ class Precomputed(Kernel):
 
     gram: NDArray[np.float64]
 
-    @cached_property  # used at each step of a fit, and as expensive as the fit
+    @cached_property  # as expensive as a fit
     def is_psd(self) -> bool:
         # Rounding may leave eigenvalues slightly below 0.
         least, *_ = eigvalsh(self.gram, subset_by_index=[0, 0])

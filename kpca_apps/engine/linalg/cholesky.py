@@ -10,7 +10,7 @@ from kpca_apps.system.arrays import Index, Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 BLOCK = 32
-"""Pivots proposed per round."""
+"""Number of pivots proposed per round."""
 
 ROUNDING = 1e-10
 """Share of the initial trace below which the residual is rounding."""
@@ -24,11 +24,10 @@ def random_pivots(
     Return row numbers in the order drawn. Drawing stops early if the mean residual falls to
     ``tolerance`` times the mean k(x, x). Uses 8 n m bytes and O(n m^2) time.
     """
-    # Pivots are proposed in blocks. Each is accepted or rejected by the residual that earlier
-    # accepted pivots leave, which gives the distribution of pivots drawn one at a time. Chen,
-    # Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp
-    # and Webber (2024), Embrace rejection: kernel matrix approximation by accelerated randomly
-    # pivoted Cholesky, arXiv 2410.03969, algorithm 2.1.
+    # Pivots are proposed in blocks and accepted by rejection sampling. Chen, Epperly, Tropp and
+    # Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp and Webber (2024),
+    # Embrace rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky, arXiv
+    # 2410.03969, algorithm 2.1.
     factor = PartialCholesky(kernel, X, m)
     while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
         chances = factor.residual / factor.residual.sum()
@@ -39,7 +38,7 @@ def random_pivots(
 
 
 def greedy_pivots(kernel: Kernel, X: Matrix, m: int, *, tolerance: float = ROUNDING) -> Index:
-    """Return at most ``m`` pivots, each with the largest residual; stops like `random_pivots`."""
+    """Return at most ``m`` pivots, each the row with the largest residual."""
     # Franc and Hlavac (2003), Greedy algorithm for a training set reduction in the kernel methods,
     # CAIP 2003, 426-433.
     factor = PartialCholesky(kernel, X, m)
@@ -49,7 +48,7 @@ def greedy_pivots(kernel: Kernel, X: Matrix, m: int, *, tolerance: float = ROUND
 
 
 class PartialCholesky:
-    """Partial factor F of a Gram matrix, K ~ F F', with a column per pivot and the residual."""
+    """Partial Cholesky factor F of a Gram matrix, K ~ F F', with a column per pivot."""
 
     def __init__(self, kernel: Kernel, X: Matrix, m: int) -> None:
         self.kernel, self.X, self.pivots = kernel, X, list[int]()
@@ -66,7 +65,7 @@ class PartialCholesky:
     def residual_block(self, pivots: Index, rows: Index | slice) -> Matrix:
         """Return K - F F' for some pivots and rows, shape (pivots, rows)."""
         columns = self.rows[: len(self.pivots)]
-        # The kernel is symmetric, so fix the few pivots instead of the many rows, which is cheaper.
+        # Fix the few pivots instead of the many rows, which is cheaper.
         part: Matrix = np.ascontiguousarray(self.kernel(self.X[rows], self.X[pivots]).T)
         part -= columns[:, pivots].T @ columns[:, rows]
         return part
@@ -88,7 +87,7 @@ class PartialCholesky:
 
 
 def _accept_proposals(factor: PartialCholesky, proposed: Index, uniform: Matrix) -> Index:
-    """Return the proposed pivots that rejection sampling accepts, one after another."""
+    """Return the proposed pivots that rejection sampling accepts."""
     residual_block = factor.residual_block(proposed, proposed)
     chances = factor.residual[proposed]
     accepted = []

@@ -20,20 +20,19 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-8}
 """Largest residual of an eigenpair, relative to the largest eigenvalue."""
 
 OWN_TOLERANCE = 1e-2
-"""Largest residual relative to the eigenvalue itself, whose error is of the order of its square."""
+"""Largest residual of an eigenpair, relative to its own eigenvalue."""
 
 SMALL = 1500
-"""Up to this many rows LAPACK is used: nothing is faster."""
+"""Up to this number of rows, LAPACK is fastest."""
 
 MOST_PRODUCTS = 0.6
-"""Vectors multiplied, as a share of the order, by which LAPACK would have finished."""
+"""Largest number of vectors to multiply, as a share of n, before LAPACK is faster."""
 
 MOST_SOME = 0.4
-"""Share of the eigenpairs from which LAPACK computes all of them as fast: bisection and inverse
-iteration, for some pairs, grow with the square of their number."""
+"""Above this share of the eigenpairs, LAPACK computes all of them as fast."""
 
 ROWS_A_BLOCK = 4096
-"""Rows converted to float64 at a time."""
+"""Number of rows converted to float64 at a time."""
 
 
 def choose_solver(n: int, q: int, solver: Solver = "auto") -> Literal["lapack", "krylov"]:
@@ -60,10 +59,7 @@ def krylov_basis_limit(n: int, q: int) -> int:
 
 def significant(values: Matrix, smallest: float, *, by_modulus: bool) -> Mask:
     """Return which eigenvalues exceed ``smallest``, in modulus if ``by_modulus``."""
-    # The test "eigenval > 0" in the pseudo-code of Aguilera and Antonanzas (2019) passes rounding
-    # errors; the Spanish course notes drop very small eigenvalues, too. After centring at most n -
-    # 1 are non-zero; Scholkopf, Smola and Muller (1996), 4.3, say up to M = n, true without
-    # centring.
+    # The test "eigenval > 0" of Aguilera and Antonanzas (2019) passes rounding errors.
     keep: Mask = (np.abs(values) if by_modulus else values) > smallest
     return keep
 
@@ -93,23 +89,21 @@ def block_krylov(
 ) -> tuple[Matrix, Matrix] | None:
     """Return the q leading eigenpairs ``(q,)``, ``(n, q)`` of a symmetric operator, as float64.
 
-    ``product`` maps blocks ``(n, b)``, such as the first one, ``start``, to the same shape and
-    type; ``trace`` is for `smallest_eigenvalue`. Returns None if LAPACK would finish earlier.
+    ``product`` maps blocks ``(n, b)`` to the same shape and type; ``start`` is the first block.
+    Returns None if LAPACK would finish earlier.
     """
-    # A block Lanczos iteration with a fully orthonormal basis (each block is orthogonalised twice)
-    # and Rayleigh-Ritz in float64. A basis that grows too long is replaced by its leading Ritz
-    # vectors. Pairs are returned only if their true residuals |A v - theta v| are within ten times
-    # both tolerances: a common one, and one relative to each eigenvalue above
-    # `smallest_eigenvalue`. Golub and Underwood (1977), The block Lanczos method for computing
-    # eigenvalues; Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue
-    # problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
+    # A block Lanczos iteration with a fully orthonormal basis and Rayleigh-Ritz in float64. A basis
+    # that grows too long is replaced by its leading Ritz vectors. Golub and Underwood (1977), The
+    # block Lanczos method for computing eigenvalues; Wu and Simon (2000), Thick-restart Lanczos
+    # method for large symmetric eigenvalue problems, SIAM Journal on Matrix Analysis and
+    # Applications 22, 602-616.
     (n, b), dtype = start.shape, start.dtype
     limit = krylov_basis_limit(n, q)
     precision: Literal["float32", "float64"] = "float32" if dtype == SINGLE else "float64"
     tolerance = TOLERANCE[precision]
 
     def allowed(values: Matrix) -> Matrix:
-        """Return the largest residual allowed for each eigenvalue, the leading one first."""
+        """Return the largest residual allowed for each eigenvalue."""
         size = np.abs(values)
         least = smallest_eigenvalue(float(size[0]), trace, n, precision)
         bounds: Matrix = np.minimum(tolerance * size[0], OWN_TOLERANCE * np.maximum(size, least))
@@ -173,7 +167,7 @@ def _orthonormalise(block: Values, basis: Values) -> Values:
 
 
 def _estimate_residuals(rest: Values, last_rows: Matrix) -> Matrix:
-    """Return the residuals of the Ritz pairs, from the newest block."""
+    """Estimate the residuals of Ritz pairs from the newest block."""
     triangle = qr(rest, mode="r", check_finite=False)[0][: rest.shape[1]]
     residuals: Matrix = np.linalg.norm(triangle @ last_rows, axis=0)
     return residuals

@@ -25,8 +25,7 @@ from kpca_apps.system.arrays import Matrix, Values
 from kpca_apps.system.blas import one_blas_thread
 
 FEW_ROWS, STRIPS = 2_000, 8
-"""Up to this many rows, only the upper triangle is computed, in so many strips of rows. For more
-rows, preparing the kernel again for each strip would take long."""
+"""Up to FEW_ROWS rows, only the upper triangle is computed, in STRIPS strips of rows."""
 
 LEAST_STRIP = 48
 
@@ -59,7 +58,7 @@ def _by_strips(kernel: Kernel, X: Matrix, dtype: DTypeLike) -> Values:
 
 
 def require_finite(kernel: Kernel, X: Matrix) -> None:
-    """Raise if a semi-definite kernel overflows on X; some k(x, x) then overflows, too."""
+    """Raise ValueError if a positive semi-definite kernel overflows on X."""
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(kernel.diagonal(X)).all()
     if not finite:
@@ -67,7 +66,7 @@ def require_finite(kernel: Kernel, X: Matrix) -> None:
 
 
 def overflow(kernel: Kernel, *, is_checked: bool = True) -> ValueError:
-    """Return the error for non-finite kernel values; ``is_checked``: X was checked for NaN."""
+    """Return the error for a kernel that overflows."""
     otherwise = "" if is_checked else ", and leave out rows with NaN"
     return ValueError(
         f"The kernel {kernel.describe()} overflows on these rows: scale the columns "
@@ -96,7 +95,7 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
 
 
 def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
-    """Return the kernel of `about_mean`, but with an origin that keeps the landmarks' span."""
+    """Centre a kernel near the landmarks' mean, without reducing the landmarks' span."""
     # Centred on their mean m, the landmarks would span one direction less, which rows added later
     # may need. The origin m - r m / |m|, with r the root mean squared distance from m, keeps the
     # span, and reduces a large offset to the size of the differences.
@@ -112,5 +111,5 @@ def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
 
 
 def about_origin(kernel: Kernel) -> Kernel:
-    """Return the kernel without the origin that a fit added; components stay the same."""
+    """Return the kernel without the origin of `about_mean` or `about_landmarks`."""
     return kernel.kernel if isinstance(kernel, Recentred) else kernel

@@ -13,16 +13,16 @@ from kpca_apps.engine.rows import in_order
 from kpca_apps.system.arrays import Matrix, Values
 
 PANEL = 256
-"""Rows per panel: a tile and the columns of its product fit into a core's cache."""
+"""Number of rows per panel; a tile and its product fit into a core's cache."""
 
 TILE = 1024
-"""Columns per tile."""
+"""Number of columns per tile."""
 
 SAMPLE = 256
-"""Rows of the sample that a sketch uses."""
+"""Number of rows that a sketch samples."""
 
 ELSEWHERE = 0.01
-"""Share of the input vectors in a sketch, to keep directions that the sample misses."""
+"""Weight of the input vectors in a sketch."""
 
 
 class GramPanels:
@@ -32,9 +32,8 @@ class GramPanels:
     otherwise they are recomputed for every product, in the memory of a few tiles.
     """
 
-    # Each product uses a tile twice, as it is and transposed, so half of the kernel values suffice.
-    # Panels and tiles have fixed boundaries and a fixed order of addition, so the number of threads
-    # does not change a bit of the result.
+    # Each product uses a tile twice, as it is and transposed. Tiles are added in a fixed order, so
+    # the number of threads does not change the result.
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class GramPanels:
 
     @property
     def row_sums(self) -> Matrix:
-        """Row sums of K, computed with the first product; ValueError if values overflow."""
+        """Row sums of K; ValueError if values overflow."""
         if self._sums is None:
             self.product(np.empty((len(self), 0), dtype=self._dtype))
         assert self._sums is not None
@@ -70,7 +69,7 @@ class GramPanels:
         V = np.asarray(V, dtype=self._dtype)
         if self._sums is not None:
             return self._multiply(V)
-        # Row sums cost one more column in this product, but a whole product later.
+        # Compute row sums as one more column of this product.
         ones = np.ones((len(V), 1), dtype=self._dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             W = self._multiply(np.hstack([V, ones]))
@@ -81,8 +80,8 @@ class GramPanels:
 
     def sketch(self, V: Values) -> Values:
         """Return an approximation of K V, scaled to the column lengths of V."""
-        # Multiply K's columns of a sample by the sample's rows of V. To start an iteration at this
-        # sketch saves a product. ELSEWHERE times V adds directions that the sample misses.
+        # Multiply K's columns of a sample by the sample's rows of V. ELSEWHERE times V adds
+        # directions that the sample misses.
         n = len(self)
         sample = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
         kernel_rows = self._kernel.against(self._X[sample], self._dtype)
@@ -134,7 +133,7 @@ class GramPanels:
             first += tile.shape[1]
 
     def _compute_panel(self, start: int) -> list[Values]:
-        """Return the tiles of a panel, in one array so that memory pages are few and large."""
+        """Compute the tiles of a panel as views of one array."""
         tiles = []
         panel = np.empty((min(PANEL, len(self) - start), len(self) - start), dtype=self._dtype)
         for first, computed in self._compute_tiles(start):

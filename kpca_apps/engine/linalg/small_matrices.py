@@ -36,25 +36,23 @@ Scalar = float | np.float32
 
 PAIR = 2 * WIDTH  # number of values in two registers
 SHIFTS = 4 * WIDTH  # number of shifts at which eigenvalues are counted at once
-# Number of times that the interval of an eigenvalue, at first one of 32, is cut into nine: its mean
-# width is then 5e-6 of the largest eigenvalue.
+# Number of times that the interval of an eigenvalue is cut into nine.
 SECTIONS = 4
 INVERSE_ITERATIONS = 2
 NEGLIGIBLE = 1e-9  # entries below this share of the trace count as zero in float32
 TINY = 1e-30
-# Typed constants: the compiler gives each Python constant a type of its own, and would compile a
-# function again for each.
+# Typed constants, as the compiler would compile a function again for each Python constant.
 NONE: Any = np.int64(0)
 ONE: Any = np.int64(1)
 NO: Any = np.bool_(False)
 YES: Any = np.bool_(True)
-# Start vectors of inverse iteration, the same for every matrix.
+# Start vectors of inverse iteration.
 STARTS = np.random.default_rng(0).uniform(0.5, 1.5, (128, WIDTH)).astype(np.float32)
 
 
 @compiled
 def padded_size(n: int) -> int:
-    """Round a length up to two whole registers."""
+    """Round a length up to a multiple of two registers."""
     return (n + PAIR - 1) // PAIR * PAIR
 
 
@@ -107,10 +105,10 @@ def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
 
 @compiled
 def eliminate(a: Matrix, n: int, least: Scalar) -> None:
-    """Turn [S | B] in place into [U | U'^-1 B], S = U'U symmetric, no eigenvalue below `least`.
+    """Turn [S | B] in place into [U | U'^-1 B], where S = U'U is symmetric.
 
-    S has n rows, a multiple of four; only its upper triangle is used. Four rows at a time, first
-    multiples of the rows above are subtracted, then the four rows are eliminated.
+    S has n rows, a multiple of four, and no eigenvalue below `least`; only its upper triangle is
+    used.
     """
     number = a.dtype.type
     width, least = a.shape[1], number(least)
@@ -136,8 +134,7 @@ def _tridiagonalise(
 
     Reflections run from the last row up, so that the remaining matrix starts at column 0. Reflector
     j (its vector in row j of a, its 2 / v'v in factor[j]) acts on the first j coordinates;
-    beside[j] couples coordinates j - 1 and j. Subtracting a reflection, v p' + p v', shares the
-    sweep with the next reflection's product.
+    beside[j] couples coordinates j - 1 and j.
     """
     number = a.dtype.type
     v, p, product = work[0], work[1], work[2]
@@ -329,7 +326,7 @@ def _orthonormalise(vectors: Matrix, c: int) -> None:
 
 @compiled
 def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
-    """Turn eigenvectors of the tridiagonal form, a multiple of 4 rows, into the matrix's own."""
+    """Turn eigenvectors of the tridiagonal form, in rows, into those of the matrix."""
     zero = fill(vectors.dtype.type(0))
     for c in range(0, len(vectors), 4):
         for j in range(2, n):

@@ -12,7 +12,7 @@ from kpca_apps.system.arrays import Index, Matrix, Values
 from kpca_apps.system.blas import one_blas_thread
 
 WIDTH = 128
-"""Columns of a factor multiplied at once, skipping the zeros above them."""
+"""Number of columns of a factor multiplied at once."""
 
 
 def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
@@ -38,8 +38,8 @@ def squared_norms(
     """
     q = C.shape[1]
     with one_blas_thread():
-        # Sorting long rows first and pivoting columns together preserve the digits of short rows
-        # (Higham, Accuracy and Stability, section 19.4); neither alone does.
+        # Sorting long rows first and pivoting columns preserve the digits of short rows (Higham,
+        # Accuracy and Stability, section 19.4).
         longest_first = np.argsort(-np.square(C).sum(axis=0), kind="stable")
         rotated, R, order = qr_multiply(
             C.T[longest_first], s[longest_first], mode="right", pivoting=True

@@ -41,20 +41,19 @@ TOLERANCE = 1e-6
 """Step length, in kernel widths, at which an iteration has converged."""
 
 VANISHING = 1e-12
-"""A denominator below this share of the sum of its terms' absolute values is rounding."""
+"""Denominators below this share of their terms' absolute sum are rounding."""
 
 FAR_EXPONENT = -300.0
 """A row is far from all points if its largest exponent is below this."""
 
 RESTARTS = 3
-"""Nearest stored points tried as starts for a row whose iteration failed."""
+"""Number of stored points tried as starts after a failed iteration."""
 
 BLOCK = 1152
-"""Rows per block; a multiple of `STEP`."""
+"""Number of rows per block, a multiple of `STEP`."""
 
 STEP = 24
-"""Rows iterated at a time. A fixed number keeps a row's bits independent of the number of remaining
-rows, as matrix products treat a last incomplete group differently. Larger groups are not faster."""
+"""Number of rows iterated at a time; fixed, as rounding depends on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +61,11 @@ class PreImages:
     """Pre-images, and the convergence of each."""
 
     points: Matrix  # (n, d)
-    iterations: NDArray[np.int64]  # number of steps of the accepted attempt
+    iterations: NDArray[np.int64]  # number of steps
     converged: Mask  # whether the last step was negligible
-    # Whether the first start failed (zero denominator, or a final point farther away than the
-    # start) and the iteration was restarted at a stored point.
+    # Whether the iteration was restarted at a stored point.
     restarted: Mask
-    residual: Matrix  # rho(z), squared distance in feature space; NaN for an indefinite kernel
+    residual: Matrix  # rho(z), squared distance in feature space
 
     @classmethod
     def joined(cls, parts: list[PreImages]) -> PreImages:
@@ -90,13 +88,11 @@ def fixed_point(
     max_iter: int = 300,
     n_jobs: int | None = None,
 ) -> PreImages:
-    """Return pre-images for the RBF kernel by fixed-point iteration, each a local minimum.
+    """Return pre-images for the RBF kernel by fixed-point iteration.
 
     Start at ``start`` (for denoising, the noisy rows), by default at the stored point whose feature
     vector is nearest to each projection of ``T``.
     """
-    # A step costs two products with the p stored points and p exponentials per row; converged rows
-    # are dropped. Subtracting a row's largest exponent prevents underflow far from the points.
     assert isinstance(subspace.kernel, RBF)
     if start is None:
         start = subspace.points[nearest_points(subspace, T, n_jobs=n_jobs)[:, 0]]
@@ -143,7 +139,7 @@ def nearest_points(
 
 
 def _point_distances(subspace: KernelSubspace, n_jobs: int | None) -> tuple[Matrix, Matrix]:
-    """Return D, c: |phi(z_i) - P phi(x)|^2 / 2 = (c - g t(x) D)_i + constant, g the gains."""
+    """Return D and c with |phi(z_i) - P phi(x)|^2 / 2 = (c - g t(x) D)_i + constant."""
     kernel, points = subspace.kernel, subspace.points
     kernel_rows = kernel.against(points)
     stacked = np.column_stack([subspace.weights, subspace.mean_weights])
@@ -164,7 +160,7 @@ def projection_norms(subspace: KernelSubspace, T: Matrix) -> Matrix:
 def map_blocks(
     function: Callable[[slice], Part], n: int, *, n_jobs: int | None = None
 ) -> list[Part]:
-    """Apply a function to fixed blocks of row numbers, with one BLAS thread; keep the order."""
+    """Apply a function to fixed blocks of row numbers."""
     with one_blas_thread():
         starts = range(0, max(n, 1), BLOCK)
         return list(in_order(lambda s: function(slice(s, min(s + BLOCK, n))), starts, n_jobs))
@@ -179,7 +175,7 @@ Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Mask]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
-    """Return the function of one iteration step; it takes a multiple of `STEP` rows."""
+    """Return the function of one iteration step."""
     # The function maps z, weights g, bounds of sum |g| and row numbers (the last may repeat) to the
     # next z, the inner products <phi(z), P phi(x)>, and a mask of vanished denominators.
     clipped, unclipped = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
@@ -229,8 +225,7 @@ def _as_slice(index: Index) -> Index | slice:
 class _Iteration:
     """The fixed-point iteration of all rows from given starts."""
 
-    # Each block iterates until half of its rows have finished. The remaining rows of all blocks
-    # form new blocks, so that a few slow rows do not keep whole blocks busy.
+    # Each block iterates until half of its rows have finished. The remaining rows form new blocks.
 
     def __init__(self, step: Step, subspace: KernelSubspace, T: Matrix, start: Matrix) -> None:
         n = len(T)
@@ -263,7 +258,7 @@ class _Iteration:
         """Return a padded batch of rows, their weights g and bounds of sum |g|."""
         batch = batch_of(np.arange(len(index)))
         g = self.subspace.expansion(self.T[index][batch])
-        # |g|_1 <= p^(1/2) |g|_2 takes one pass and no memory.
+        # Bound |g|_1 by p^(1/2) |g|_2.
         return batch, g, np.sqrt(g.shape[1] * squared_lengths(g))
 
     def _iterate_block(self, remaining: Index, length: float, max_iter: int, block: slice) -> Index:

@@ -35,7 +35,7 @@ SUFFICIENT = 1e-4
 """Share of the decrease predicted by the gradient that a step must achieve (Armijo)."""
 
 HALVINGS = 40
-"""Halvings of a step after which a row is at a minimum up to rounding."""
+"""Largest number of times that a step is halved."""
 
 
 def gradient_descent(
@@ -47,7 +47,7 @@ def gradient_descent(
     max_iter: int = 300,
     n_jobs: int | None = None,
 ) -> PreImages:
-    """Return pre-images by descending rho(z) = |phi(z) - P phi(x)|^2 to a local minimum each.
+    """Return local minima of rho(z) = |phi(z) - P phi(x)|^2 by gradient descent.
 
     Starts are those of `fixed_point`; ``tolerance`` is the length of the last step relative to the
     spread of the stored points. Raises ValueError if the kernel's gradient is unknown.
@@ -117,7 +117,7 @@ def _descend(
 def _line_search(
     objective: Objective, z: Matrix, value: Matrix, downhill: Matrix, step: Matrix, active: Index
 ) -> tuple[Matrix, Matrix]:
-    """Halve the steps of the active rows until each lowers the objective enough, or give up."""
+    """Halve the steps of active rows until they lower the objective enough."""
     new, new_value = z[active], value[active]
     lengths = step[active]
     promised = squared_lengths(downhill[active])

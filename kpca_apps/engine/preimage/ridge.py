@@ -34,8 +34,7 @@ class LearnedPreImage:
     kernel: Kernel  # kernel between projections
     projections: Matrix  # t_i of the stored points (p, q)
     coefficients: Matrix  # a_i (p, d)
-    # c (d,), the limit far from all projections: 0 as in scikit-learn, or the mean of the stored
-    # points if an RBF kernel replaces the model's own kernel.
+    # c (d,), zeros or the mean of the stored points.
     origin: Matrix
 
     def __call__(self, T: Matrix, *, n_jobs: int | None = None) -> Matrix:
@@ -49,10 +48,9 @@ class LearnedPreImage:
 def learn_preimage(
     subspace: KernelSubspace, alpha: float = 1.0, *, n_jobs: int | None = None
 ) -> LearnedPreImage:
-    """Fit the regression from projections to points with ridge ``alpha``; raise if singular."""
-    # Use the model's kernel if it accepts vectors of any length, as in scikit-learn. Other kernels
-    # may read certain columns or be indefinite between projections, so an RBF kernel with the
-    # projections' median distance replaces them.
+    """Fit the regression from projections to points with ridge ``alpha``."""
+    # Use the model's kernel if it accepts vectors of any length, as in scikit-learn; otherwise an
+    # RBF kernel.
     projections = subspace.project(subspace.points, n_jobs=n_jobs)
     points, kernel = subspace.points, about_origin(subspace.kernel)
     origin = np.zeros(points.shape[1])

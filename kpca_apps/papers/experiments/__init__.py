@@ -1,1 +1,1 @@
-"""The experiments of ``experiments.csv``, by paper; ``run_clusters`` runs ``clusters``, etc."""
+"""The experiments of ``experiments.csv``: ``run_clusters`` runs ``clusters``, for example."""

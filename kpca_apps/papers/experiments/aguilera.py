@@ -49,10 +49,7 @@ def run_clusters(data: PaperData) -> Outcome:
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    # Measure the share of a random data set's rows nearest to the mean of their own cluster, on
-    # components 1 and 2. Then: eigenvalue 2 over 3; the largest within-cluster share of variance on
-    # components 1 and 2, and the smallest on 3 to 8; eigenvalues 5 over 6, and 8 over 9. Last,
-    # compare the spaces of components 1-2, 3-5 and 3-8 with a second set's: angles in degrees.
+    # Measure shares, eigenvalue ratios, and angles between the components of two random data sets.
     X, labels = three_clusters(rng)
     first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
     T, v = first.project(X), first.variances
@@ -88,8 +85,7 @@ def run_half_moons(data: PaperData) -> Outcome:
 
     The caption does not define how well moons are distinguished, so two measures are used: the
     nearest mean on two components, and a least-squares line in their plane. The authors' script
-    adds the class label as a third column, which separates the moons by itself. Results with and
-    without that column are measured.
+    adds the class label as a third column, which separates the moons by itself.
     """
     X, labels = half_moons(np.random.default_rng(0))
     narrow, wide = components(RBF(2.0), X, 2), components(RBF(0.01), X, 10)
@@ -144,7 +140,7 @@ def _judge(shapes: Matrix, right: Matrix) -> tuple[Claim, ...]:
     )
 
 
-ODD = -0.8  # a component with a lower parity counts as odd; with exact symmetry, parity would be -1
+ODD = -0.8  # a component with a lower parity counts as odd
 
 
 def run_cassini(data: PaperData) -> Outcome:
@@ -184,8 +180,7 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
 
 
 def _captions() -> tuple[Claim, ...]:
-    # Judge what captions say of four components by their parities in x and in y, and by their
-    # absolute correlations with y and with membership of the disc; all are means over draws.
+    # Judge captions by parities in x and y, and by correlations with y and with the disc.
     rng, draws = np.random.default_rng(1), []
     for _ in range(DRAWS):
         X, labels = cassini(rng)
@@ -206,8 +201,8 @@ def _captions() -> tuple[Claim, ...]:
 def run_script_runs(data: PaperData) -> Outcome:
     """Run the parts of the published script that the paper omits: tanh kernels, and a ring.
 
-    As tanh is indefinite, its components are features without a distance; the script drops those
-    with negative eigenvalues. Runs on iris and timings of R packages are left out here.
+    As tanh is indefinite, its components are features without a distance. Runs on iris and timings
+    of R packages are left out here.
     """
     rng = np.random.default_rng(0)
     curve = parabola(rng, 250)

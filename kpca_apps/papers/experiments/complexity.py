@@ -1,7 +1,6 @@
 """Cost of kernel PCA: time and memory of a fit, time of a projection (VII; 1996 report 4.4).
 
-The exponent of a cost is the slope of its curve on logarithmic axes between the last two points,
-where the fastest term dominates. If all terms grow alike, the first and the last point are used.
+The exponent of a cost is the slope of its curve on logarithmic axes between the last two points.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def _landmarks(X: Matrix) -> Job:
 
 
 def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
-    """Return the projections whose time is measured, each with the sizes to try."""
+    """Return projections to time, with the sizes to try."""
     fits = {n: components(RBF(GAMMA), X[:n], 50) for n in TRAINED}
     middle, few = fits[1000], X[:2000]
     full, linear = components(RBF(GAMMA), X[:1000]), components(Linear(), X[:1000])
@@ -108,18 +107,18 @@ def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
 def series_of(
     measure: Callable[[Callable[[], object]], float], job: Job, sizes: tuple[int, ...]
 ) -> tuple[Matrix, Matrix]:
-    """Return sizes, and the value measured on the job at each size."""
+    """Measure a job at each size; return sizes and values."""
     values = [measure(lambda size=size: job(size)) for size in sizes]  # type: ignore[misc]
     return np.array(sizes, dtype=np.float64), np.array(values)
 
 
 def _seconds(job: Callable[[], object]) -> float:
-    """Return the shortest of five CPU times, which exclude other processes."""
+    """Return the shortest of five CPU times."""
     return min(timeit.repeat(job, number=1, repeat=5, timer=time.process_time))
 
 
 def peak_bytes(job: Callable[[], object]) -> float:
-    """Return the peak memory of a job, without memory allocated before, in bytes."""
+    """Return the peak memory that a job allocates, in bytes."""
     tracing = tracemalloc.is_tracing()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]

@@ -30,8 +30,6 @@ def run_course(data: PaperData) -> Outcome:
     """Run the illustrations of the course notes: nearest class means, rings, and y ~ x + x^2.
 
     Some claims state errors of the notes (the sign of b in eq. (3.3), separability by any kernel).
-    The English notes (2.1) say that the loss of information is minimal for low variance; in fact it
-    is minimal for high retained variance.
     """
     rng = np.random.default_rng(0)
     clouds, sides = _clouds(rng)
@@ -92,7 +90,7 @@ def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
 
 
 def separable(T: Matrix, labels: Labels) -> bool:
-    """Return whether a hyperplane separates groups 0 and 1: whether margins of 1 are feasible."""
+    """Return whether a hyperplane separates groups 0 and 1."""
     sides = 2.0 * labels - 1.0
     margins = sides[:, None] * np.column_stack([T / np.abs(T).max(), np.ones(len(T))])
     solution = linprog(
@@ -108,7 +106,7 @@ def _rule(
     *kernels: Kernel,
     captions: tuple[str, ...] = ("the inner product",),
 ) -> Contours:
-    """Return eq. (3.2) over the plane, a panel for each kernel; the contour 0 is the boundary."""
+    """Return contours of eq. (3.2), a panel for each kernel; 0 is the boundary."""
     x, y, places = plane_grid(X)
     values = np.stack(
         [
@@ -135,7 +133,7 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     return [claim], [Curves("y ~ x + x^2", "x", "y", series, points=points)]
 
 
-# Data sets: radii, and sd of the noise. Kernel widths to try, as multiples of the largest radius.
+# Radii and noise of the data sets, and kernel widths as multiples of the largest radius.
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))
 WIDTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15]) / 15.0
 SIGMA = 0.4
@@ -187,13 +185,13 @@ def run_concentric(data: PaperData) -> Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _Accuracies:
-    """Shares of the rows of three clouds that each kernel classifies correctly."""
+    """Shares of correctly classified rows of three clouds, by kernel."""
 
     radii: tuple[float, ...]
     linear: float
-    # By a threshold on component 1, by one on the best component, by nearest means on three.
+    # Threshold on component 1, threshold on the best component, nearest mean on three.
     square: tuple[float, float, float]
-    gaussian: Matrix  # share by thresholds on component 1, for each of `WIDTHS`
+    gaussian: Matrix  # threshold on component 1, for each of `WIDTHS`
 
     @classmethod
     def of(cls, radii: tuple[float, ...], noise: float) -> _Accuracies:

@@ -21,9 +21,9 @@ from kpca_apps.system.arrays import Matrix
 
 @dataclass(frozen=True)
 class _Set:
-    """A data set: figure, sigma, number of components, number of noise rows (the last rows).
+    """A data set, its figure and its parameters.
 
-    Data sets with noise also have the kernel width of the one-class SVM.
+    The last ``noise_rows`` rows are noise; ``machine_sigma`` is the width of the one-class SVM.
     """
 
     figure: str
@@ -40,7 +40,7 @@ SETS = {
     "spiral": _Set("Fig. 4", 0.25, 40),
     "sine-noise": _Set("Fig. 6", 0.4, 40, 200, 0.489),
 }
-FINE = 150  # number of grid points along each side, enough for the narrow sine
+FINE = 150  # grid points along each side
 
 
 def run_novelty_sets(data: PaperData) -> Outcome:
@@ -68,7 +68,7 @@ def run_novelty_sets(data: PaperData) -> Outcome:
 def _error_contours(
     name: str, subspace: KernelSubspace, X: Matrix, noise: Labels, threshold: float
 ) -> Contours:
-    """Return contours of the error; as many rows exceed the threshold as there are noise rows."""
+    """Return contours of the error over the plane."""
     x, y, places = plane_grid(X, side=FINE)
     values = subspace.reconstruction_error(places).reshape(1, len(y), len(x))
     words = (
@@ -110,7 +110,7 @@ CANCER_SIGMAS, DIGIT_SIGMAS = (0.5, 1.0, 2.0, 4.0, 8.0), (2.0, 4.0, 8.0, 12.0, 1
 CANCER_COUNTS, DIGIT_COUNTS = (50, 100, 190), (50, 100, 200)
 CANCER_LINEAR, DIGIT_LINEAR = tuple(range(1, 9)), (1, 8, 20, 40, 60, 100)
 LOWEST_SHOWN = 0.9958  # smallest AUC shown in Fig. 9 for cancer
-WITHIN = 0.0003  # tolerance of an AUC; other random noise changes an AUC by .0002
+WITHIN = 0.0003  # tolerance of an AUC, which random noise changes by .0002
 SMALL, LARGE = 0.3, 100.0  # values of sigma for the two limits in 4.2.2 and appendix A
 
 
@@ -159,7 +159,7 @@ def _auc(kernel: Kernel, q: int, train: Matrix, test: Matrix, novel: Flags) -> f
 
 
 def _cancer(data: PaperData) -> tuple[Matrix, Matrix, Flags]:
-    """Return 200 benign training rows, test rows and labels: unit variance, noise added (4.1.1)."""
+    """Return 200 benign training rows, test rows and their labels (4.1.1)."""
     X, malignant = data.cancer()
     X = X / X.std(axis=0) + np.random.default_rng(0).uniform(-0.05, 0.05, X.shape)
     order = np.concatenate([np.flatnonzero(~malignant), np.flatnonzero(malignant)])

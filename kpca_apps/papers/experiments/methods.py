@@ -37,7 +37,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 N, Q = 2000, 5  # number of rows near the curved surface, and of components to compare
 LANDMARKS, FEATURES = 60, 1000
-ALIKE = 0.936  # threshold of the cosine that selects about LANDMARKS basic patterns
+ALIKE = 0.936  # cosine threshold for about LANDMARKS basic patterns
 COUNTS = (15, 30, 60, 120)
 PASSES = (10, 30, 100, 300)
 NEIGHBOURS = 30
@@ -48,7 +48,7 @@ Rng = np.random.default_rng
 
 
 def run_methods(data: PaperData) -> Outcome:
-    """Run the papers' remaining methods, one kind after another."""
+    """Run the papers' remaining methods."""
     with one_blas_thread():
         kinds = [_fewer_rows(), _iterations(), _clusters(), _spiral(), _classifiers()]
         kinds += [_on_components(), _preimages(), _kernels()]
@@ -60,7 +60,7 @@ def run_methods(data: PaperData) -> Outcome:
 
 
 def _table(title: str, measured: str, counted: str, *rows: tuple[str, ...]) -> Table:
-    """Return a table whose rows (see `_row`) compare the errors and the counts of two methods."""
+    """Return a table that compares errors and counts of two methods."""
     heads = ("method", measured, "prefer", measured, f"{counted}, by it / by that")
     return Table(title, heads, rows)
 
@@ -173,7 +173,7 @@ def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
 
 
 def _iterations() -> Outcome:
-    """Measure two methods, power and kernel Hebbian: their errors, and their products with K."""
+    """Measure errors and products with K of the power method and the kernel Hebbian algorithm."""
     X, kernel = _curved()
     few = X[:300]
     pairs = fits.power_pairs(centred(gram_matrix(kernel, X)), 10, Rng(0))
@@ -211,7 +211,7 @@ def _iterations() -> Outcome:
 
 
 def _clusters() -> Outcome:
-    """Cluster rings in feature space; each method uses the best of the same ten starts."""
+    """Cluster rings in feature space; all methods use the same ten starts."""
     rng = Rng(0)
     X, y = rings(rng, (0.1, 0.5, 1.0), 0.05)
     order = rng.permutation(len(X))
@@ -244,7 +244,7 @@ def _clusters() -> Outcome:
 
 
 def _spiral() -> Outcome:
-    """Move noisy rows of a spiral, whose arms are 1 apart, onto components of nearby rows."""
+    """Project noisy rows of a spiral on components of nearby rows."""
 
     def at(turn: Matrix) -> Matrix:
         return np.asarray(turn * [np.cos(turn), np.sin(turn)]).T / (2.0 * np.pi)
@@ -335,7 +335,7 @@ def _on_components() -> Outcome:
 
 
 def _diabetes() -> tuple[float, float]:
-    """Return root mean squared errors over five folds, for each method at its best setting."""
+    """Return the root mean squared errors of regression on components and of ridge regression."""
     X, y = load_diabetes(return_X_y=True)
     X, folds = StandardScaler().fit_transform(X), KFold(5, shuffle=True, random_state=0)
     squares = np.zeros((len(GAMMAS), len(COMPONENT_COUNTS)))
@@ -352,7 +352,7 @@ def _diabetes() -> tuple[float, float]:
 
 
 def _preimages() -> Outcome:
-    """Show the images that components of digits represent, and find positions of moved signals."""
+    """Show pre-images of components of digits, and find positions of signals."""
     X = _digits()[0]
     subspace = components(_median_kernel(X), X, 8)
     learned, sides = learn_preimage(subspace, 1e-3), (-2.0, 2.0)

@@ -91,7 +91,7 @@ def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
-    """Return error ratios, linear over kernel PCA, and counts of pre-images: run, restarted."""
+    """Return error ratios, linear over kernel PCA, and numbers of pre-images and restarts."""
     train, noisy, truth = drawn(draw, sigma)
     kernel = components(RBF(1.0 / (D * 2.0 * sigma**2)), train, max(COUNTS))
     linear = components(Linear(), train, max(COUNTS))
@@ -109,7 +109,7 @@ def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
-# The paper's best numbers of components, linear and kernel PCA, and ratio of smallest distances.
+# The paper's best numbers of components for linear and kernel PCA, and its factors.
 BEST = {"Gaussian": (32, 512), "Speckle": (32, 256)}
 FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 

@@ -137,7 +137,7 @@ USPS = {
     1024: (np.nan, 4.9, 4.3, 4.4, 4.6, 4.8, 4.6),
     2048: (np.nan, 4.9, 4.2, 4.1, 4.0, 4.3, 4.4),
 }
-RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # degrees, component counts: unsmoothed digits
+RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # for unsmoothed digits
 
 FITTED_ROWS = 3000
 TOLERANCE = {"degrees 1 to 5": 0.7, "degrees 6 and 7": 1.3}

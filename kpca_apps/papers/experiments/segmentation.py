@@ -1,8 +1,7 @@
 """Image segmentation: test errors on components of four kernels (Table I and Fig. 5).
 
 The published run has two flaws. All test rows are also training rows. And the last row of the table
-did not use sigma 0.01: the script passes ``par``, but ``ksvm`` reads ``kpar``, and so estimated
-sigma. One misclassified test row is an error of .0048.
+did not use sigma 0.01: the script passes ``par``, but ``ksvm`` reads ``kpar``.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ KERNELS: dict[str, Kernel] = {
     "Laplace": Laplacian(0.01, "euclidean"),
 }
 
-# Test errors with all components, and with 50; the last is the error of an SVM on the rows.
+# Test errors with all components and with 50, then that of an SVM on the rows.
 PAPER: dict[str, tuple[float, float | None]] = {
     "linear": (0.0380, None),
     "polynomial": (0.0095, 0.0238),
@@ -68,7 +67,7 @@ class _Split:
     test_names: Names
 
     def features(self, kernel: Kernel) -> tuple[Matrix, Matrix]:
-        """Return training and test rows as components, scaled to unit variance."""
+        """Return projections of training and test rows, scaled to unit variance."""
         if isinstance(kernel, Polynomial):
             return self._mapped()
         subspace = components(kernel, self.train)

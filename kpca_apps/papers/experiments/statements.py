@@ -59,7 +59,7 @@ def _properties(
     """Judge the properties of PCA in feature space (1996 report, 4.2) against 500 other bases."""
     C = T.T @ T / N
     drawn = [rng.normal(size=C.shape) for _ in range(500)]
-    # Half of the bases are random, the other half are near the components.
+    # Half of the bases are near the components.
     drawn[::2] = [np.eye(len(C)) + 0.02 * B for B in drawn[::2]]
     bases = [np.linalg.qr(B)[0] for B in drawn]
     carried = [np.trace(B[:, :Q].T @ C @ B[:, :Q]) for B in bases]

@@ -49,7 +49,7 @@ def _pipeline_on_components(subspace: KernelSubspace, model: BaseEstimator) -> P
 
 
 def component_svm(subspace: KernelSubspace, X: Matrix, y: ArrayLike, *, C: float) -> Pipeline:
-    """Return a fitted ``LinearSVC`` of scikit-learn, one class against the rest, on the components.
+    """Return a fitted ``LinearSVC`` on the components, one class against the rest.
 
     Components are divided by the root of the largest variance, so that C does not depend on the
     size of the kernel.
@@ -136,7 +136,7 @@ class FeatureMeans:
 
 
 def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
-    """Return the means of the classes ``y`` (n,); a row gets the class of the nearest mean."""
+    """Return the means of the classes ``y`` (n,)."""
     # Class +1 if 1/m+ sum_{i in +} k(x, x_i) - 1/m- sum_{i in -} k(x, x_i) + b > 0, b = (|c-|^2 -
     # |c+|^2) / 2: eq. 3.1-3.3, after Scholkopf and Smola (2002), Learning with kernels, 1.2.
     labels = np.asarray(y)
@@ -148,7 +148,7 @@ def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
 
 
 def online_kernel_kmeans(kernel: Kernel, X: Matrix, k: int) -> FeatureMeans:
-    """Return means after one pass over the rows; each row moves the nearest of the ``k`` means."""
+    """Return ``k`` means after one pass over the rows."""
     # m <- m + zeta (phi(x_t) - m), that is gamma_j <- (1 - zeta) gamma_j, gamma_t <- zeta, with
     # zeta = 1 / (row count of the mean, including x_t). The means start at the first k rows, so
     # counts begin at 1; the counts of the report (eq. 41) assume such a row in each cluster.

@@ -27,7 +27,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 
 class PowerPairs(NamedTuple):
-    """Eigenpairs, with the number of matrix products that each took."""
+    """Eigenpairs and their numbers of matrix products."""
 
     values: Matrix  # (q,), decreasing
     vectors: Matrix  # (n, q)
@@ -102,7 +102,7 @@ def hebbian_components(
             y = A @ K[t]
             A -= eta * np.tril(np.outer(y, y)) @ A
             A[:, t] += eta * y
-    # Normalise the directions; the variances are those of the projections onto the directions.
+    # Normalise the directions.
     lengths = np.sqrt(np.einsum("ai,ij,aj->a", A, K, A))
     coefficients = (A / lengths[:, None]).T
     variances = ((K @ coefficients) ** 2).mean(axis=0)
@@ -169,7 +169,7 @@ def mean_components(
 
 
 def basic_patterns(K: Matrix, threshold: float) -> Labels:
-    """Return the rows whose columns of K differ enough from those of all earlier patterns.
+    """Return rows whose columns of K are not nearly parallel.
 
     ``threshold``, in (0, 1], is the largest cosine between the columns of two patterns.
     """
@@ -206,9 +206,9 @@ class ParametrisedSet(NamedTuple):
     """Points of a parametrised family whose feature vectors approximate the components."""
 
     parameters: Matrix  # (m, p)
-    points: Matrix  # (m, d), points of the family at these parameters
+    points: Matrix  # (m, d)
     coefficients: Matrix  # (m, q): V_a ~ sum_j beta_ja phi(z_j)
-    rho: Matrix  # (q,), squared length of the part of V_a that the points do not explain, in [0, 1]
+    rho: Matrix  # (q,), unexplained share of the squared length of V_a
 
 
 def parametrised_set(
@@ -218,7 +218,7 @@ def parametrised_set(
     *,
     max_iter: int = 200,
 ) -> ParametrisedSet:
-    """Return parameters (m, p) of a smooth family whose points (m, d) best explain the components.
+    """Return parameters of a smooth family whose points best explain the components.
 
     The search finds the local minimum nearest to ``start`` (m, p), whose rows should differ.
     """
@@ -227,7 +227,7 @@ def parametrised_set(
     #     sum_a rho_a,  rho_a = |V_a - sum_j beta_ja phi(z(theta_j))|^2.
     # For given points, beta solves linear equations, so L-BFGS searches over theta alone, with
     # numerical gradients. Scholkopf, Smola and Muller (1996), 4.5 and eq. 25-27.
-    # Undo the centring that the fit may have built into the kernel: the components stay the same.
+    # Undo the centring of the kernel by the fit.
     kernel = about_origin(subspace.kernel)
     prepared = kernel.against(subspace.points)
 
