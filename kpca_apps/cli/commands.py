@@ -1,8 +1,7 @@
 """Command lines shown in a report: one that reproduces the report, and next steps.
 
-The commands work when pasted in the folder where the first command ran: paths are shown as typed.
-As reports are shared, an absolute path outside that folder is cut to its name, and the sentence
-next to the command says what is missing.
+The commands work when pasted in the folder where the first command ran. An absolute path outside
+that folder is cut to its name.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ _PATHS = frozenset("table reference accept marks model per_image out inputs data
 def reproduce(
     context: typer.Context, params: Mapping[str, Any] | None = None, *, replacing: bool = False
 ) -> str:
-    """Return the command of a run, with options from its config file, or with those of `params`.
+    """Return the command that reproduces a run.
 
-    With `replacing`, the command overwrites the result that it reproduces.
+    Options are those of the run, or `params`. With `replacing`, the command overwrites the result.
     """
     params = context.params if params is None else params
     words, options = context.command_path.split(), list[str]()

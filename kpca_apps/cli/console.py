@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_LINE = 2_000
 MOST_FAILURES = 5
-SPEED_PERIOD = 300.0  # length of the period whose speed predicts the remaining time, in seconds
+SPEED_PERIOD = 300.0  # seconds over which speed is averaged
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def wrapped(text: str, indent: str = "", hanging: str = "") -> list[str]:
 
 @contextmanager
 def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-    """Show the progress of a pass; yield a function to call with the number of new rows done."""
+    """Show progress; yield a function to call with the number of new rows."""
     if not console.shows_progress:
         yield lambda n_done: None
         return
@@ -161,10 +161,10 @@ def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[
 def image_progress(
     console: Console, weights: Mapping[str, int]
 ) -> Iterator[tuple[Callable[[ImageOutcome], None], Callable[[str, float], None] | None]]:
-    """Show the share of a batch that is done, by `weights` of images; leave out resumed images.
+    """Show the finished share of a batch, by `weights` of images.
 
-    Yields a function to call with the outcome of each finished image, and another to call, from any
-    thread, with an image's name and finished share (None if not on a terminal).
+    Yields a function to call with the outcome of each finished image, and another to call with an
+    image's name and finished share (None if not on a terminal).
     """
     if not console.shows_progress:
         yield lambda o: say_line(f"failed: {o.reason}") if o.status == "failed" else None, None
@@ -207,7 +207,7 @@ def image_progress(
 
 
 def _bar(*columns: ProgressColumn) -> Progress:
-    """Return a progress bar on stderr that disappears at the end; messages are printed above it."""
+    """Return a progress bar on stderr that disappears at the end."""
     from rich import progress
     from rich.console import Console as Terminal
 

@@ -1,4 +1,4 @@
-"""The console script, which a signal ends at any time, even during imports."""
+"""Run the console script; signals end it at any time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from kpca_apps.system.interrupts import ENDING
 
-# Threshold of the garbage collector. With CPython's default (700), collecting the objects of
-# imports and figures takes a tenth of the time of a command on a small table.
+# Threshold of the garbage collector. At CPython's default of 700, collections take a tenth of the
+# time of a short command.
 NEW_OBJECTS = 1_000_000
 # Seconds from a signal until the process is killed; further seconds if it is already exiting.
 PATIENCE, FAREWELL = 1.2, 0.4
@@ -28,7 +28,7 @@ def main() -> int:
     from kpca_apps.cli.main import main as run
 
     codes.append(run())
-    # Skip garbage collections at exit, which take a fifth of a command's time on a small table.
+    # Skip garbage collections at exit, which are slow.
     gc.freeze()
     # A signal during exit would disturb the shutdown of workers.
     for number in ENDING if threading.current_thread() is threading.main_thread() else ():
@@ -73,6 +73,6 @@ def _end_at_once(number: int, _: object) -> None:
 
 
 def _say(message: bytes) -> None:
-    """Write an error without taking locks, which other threads may hold; show the cursor again."""
+    """Write an error without taking locks, which other threads may hold."""
     with suppress(OSError):
         os.write(2, b"\r\x1b[K\x1b[?25h" * os.isatty(2) + b"error: %b\n" % message)

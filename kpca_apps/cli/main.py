@@ -183,7 +183,7 @@ def _end(error: BaseException) -> int:
             say_error(f"{place}{message} ({command} --help)")
         return USAGE
     if isinstance(error, OSError):
-        # Errors of input and result files are InputErrors, so this is an error of stdout or stderr.
+        # Errors of files are InputErrors, so this is an error of stdout or stderr.
         say_error(f"output cannot be written: {error.strerror or error}")
         _drop_output()
         return UNWRITABLE

@@ -7,20 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA_VERSION = 1
-# Fields of results that are not in the JSON: fields that differ between equal runs, pictures, and
-# fields that only the page or the scored table contains.
+# Fields of results that are not written as JSON.
 LEFT_OUT = (
     *("seconds", "resumed", "bug", "previews", "usual", "keys"),
     *("scores", "p_values", "rarities", "ranks", "is_flagged", "is_accepted"),
 )
 
-# Dataclasses, each with the names of its fields that are left out.
+# Dataclasses, with the names of fields that are left out.
 Fields = tuple[tuple[type, Collection[str]], ...]
 
 
 @dataclass(frozen=True)
 class Part:
-    """An object in a document. It may lack fields of its dataclass, or have additional keys."""
+    """An object in a JSON document."""
 
     name: str
     what: str
@@ -37,7 +36,7 @@ class Document:
     """
 
     kind: str  # as written in the header
-    what: str  # one sentence: the content, and the command that writes it
+    what: str  # one sentence on the content and the command
     of: Fields = ()
     added: Mapping[str, Any] = field(default_factory=dict)  # types of added keys
     optional: Collection[str] = ()

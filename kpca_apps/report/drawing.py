@@ -1,4 +1,4 @@
-"""Matplotlib in the house style: one figure serves light and dark pages, and paper.
+"""Draw figures with matplotlib, for light and dark pages.
 
 Figures are drawn in the colours of the light theme. In a page, each of these colours becomes the
 CSS variable of the same name, so that the page's theme sets the colours.
@@ -71,7 +71,7 @@ class Drawing:
 
     name: str  # file name without suffix, and prefix of the ids inside the SVG
     title: str
-    caption: str  # what the figure shows, understandable without the figure
+    caption: str  # what the figure shows
     figure: Figure
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Fi
 
 
 def settle(figure: Figure) -> None:
-    """Compute the layout of a figure once, which is half the cost of drawing."""
+    """Compute the layout of a figure once."""
     if (engine := figure.get_layout_engine()) is None:
         return
     engine.execute(figure)

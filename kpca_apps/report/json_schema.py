@@ -1,7 +1,7 @@
 """JSON schemas of the documents, derived from the types that are written.
 
 A schema names all keys and allows no others. The description of an object is the docstring of its
-type. Schemas are made on demand, so they always agree with the types.
+type.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kpca_apps.denoise.result import Preview
 from kpca_apps.report.document import LEFT_OUT, Document, Fields, Part
 from kpca_apps.system.arrays import scalar_of
 
-# Named objects in a schema: the type of each object, and the object's schema.
+# Named objects in a schema, with their types and schemas.
 Named = dict[str, tuple[Any, dict[str, Any]]]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

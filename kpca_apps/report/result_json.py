@@ -40,7 +40,6 @@ COMPONENTS = Part(
     "The leading kernel components.",
     ((ComponentMap, ("x", "y", "rank", "flagged", "n_rows")),),
 )
-# An experiment, together with its outcome.
 EXPERIMENT = Part(
     "Experiment",
     "An experiment that was run, or was not, and what it came to.",
@@ -59,8 +58,7 @@ Result = (
 
 # Key of an added field -> the field's type, and a function from the result to its value.
 Added = dict[str, tuple[Any, Callable[[Any], Any]]]
-# Content of `result.json` by type of the result: the kind and description of the document, the
-# fields that are left out, and the keys that are added.
+# Content of `result.json` by type of result: kind, description, fields left out, keys added.
 _RESULTS: dict[type, tuple[str, str, Collection[str], Added]] = {
     ScreeningResult: (
         "novelty screening",
@@ -146,7 +144,7 @@ def result_to_json(result: Result) -> str:
 
 def to_json(document: Document, content: Mapping[str, Any]) -> str:
     """Format a document's header and content as JSON."""
-    # Indent with msgspec, as the json module would write long lists in slow Python.
+    # Indent with msgspec, which is faster than the json module.
     found = plain({**document.head, **content})
     text = json.dumps(found, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return visible_json(msgspec.json.format(writable(text), indent=1)) + "\n"

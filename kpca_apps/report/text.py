@@ -9,12 +9,12 @@ from kpca_apps.names import in_prose as in_prose
 from kpca_apps.names import visible
 
 ELLIPSIS = "\u2026"
-MOST_READ = 4  # number of characters read per character shown, as white space is collapsed
-MAX_NAME = 60  # largest number of characters of a column name or a cell in a sentence
+MOST_READ = 4  # characters read per character shown, as white space is collapsed
+MAX_NAME = 60  # characters of a column name or a cell in a sentence
 
 
 class Verbatim(str):
-    """Text from a table. Pages isolate its direction, so that it cannot reorder other text."""
+    """Text from a table, whose direction is isolated in pages."""
 
     __slots__ = ()
 

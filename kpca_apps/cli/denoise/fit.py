@@ -38,9 +38,9 @@ from kpca_apps.report.text import number, plural
 from kpca_apps.system.files.model_files import check_model_path
 from kpca_apps.system.files.output import atomic_write
 
-LARGEST_WHOLE = 128 * 128  # pixels; larger whole images would need too many examples
-MAX_NAME, LEAST_NAME = 40, 12  # largest and least number of characters of a shown name
-MAX_WHOLE = 400  # largest length of a name that is not shortened
+LARGEST_WHOLE = 128 * 128  # in pixels
+MAX_NAME, LEAST_NAME = 40, 12  # in characters
+MAX_WHOLE = 400  # in characters
 
 
 def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> None:

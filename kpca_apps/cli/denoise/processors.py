@@ -13,13 +13,13 @@ from kpca_apps.system.quiet import warnings_ignored
 
 # Bytes of memory of a worker: fixed, per value of its image, and per value denoised at once.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
-_START_UP = 100_000  # number of values that are denoised in the time that a worker takes to start
+_START_UP = 100_000  # values denoised in the time that a worker takes to start
 
 
 def processors(jobs: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
-    """Return how many worker processes images of these sizes need, and threads for each."""
+    """Return the number of worker processes, and of threads for each."""
     jobs = jobs or joblib.cpu_count()
-    # A stack needs much memory, which is checked when the stack is opened: denoise one at a time.
+    # Denoise stacks one at a time, as a stack needs much memory.
     return (1, jobs) if stack else share_processors(jobs, samples, available_bytes())
 
 

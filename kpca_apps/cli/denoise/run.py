@@ -54,7 +54,7 @@ from kpca_apps.system.workers import Workers, on_dask
 if TYPE_CHECKING:
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 
-IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # names of folders
+IMAGES, REPORT, PREVIEW = "images", "report", "preview"
 
 
 @dataclass(frozen=True)
@@ -321,8 +321,8 @@ def denoise_batch(
 ) -> DenoisingResult:
     """Denoise a batch and show its progress.
 
-    `samples`, the number of values in each image, weights the images. `jobs` are the numbers of
-    worker processes and of threads for each; `workers` of a cluster replace these processes.
+    `samples` are the numbers of values in each image. `jobs` are the numbers of worker processes and of
+    threads for each.
     """
     options = batch.options
     denoiser = batch.denoiser.by_threads(jobs[1])
@@ -395,7 +395,7 @@ def library_versions(noises: Iterable[str]) -> dict[str, str]:
 
 
 def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> list[str]:
-    """Return notes on an implausible noise level and on impulses, each at most once."""
+    """Return notes on an implausible noise level and on impulses."""
     notes = []
     for image in result.images:
         if image.status == "ok":
@@ -421,7 +421,7 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
         console.say("".join(sentence))
     changed = [image for image in result.images if image.status == "ok" and not is_left(image)]
     if result.mean_comparison is not None and changed:
-        # With clean images, the headline states the gain, so state the noise here.
+        # The headline states the gain, so state the noise here.
         console.say(f"{noise_range(changed).capitalize()}.")
     n_camera = sum(
         image.noise == "camera" and "noise" not in image.own_settings for image in result.images

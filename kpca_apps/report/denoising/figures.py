@@ -1,4 +1,4 @@
-"""Figures of a batch: a horizontal line for each image, and noise against brightness."""
+"""Figures of a batch of denoised images."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ MARKS = {
     "wavelet": ("s", "purple", "purple"),
 }
 OTHER = ("D", "green", "green")
-MOST_LAWS = 12  # largest number of images whose noise laws are drawn, to bound report sizes
+MOST_LAWS = 12  # largest number of images whose noise laws are drawn
 CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
-HEADROOM = 2.0  # axes end at this multiple of a noise law or below; points above are at the top
+HEADROOM = 2.0  # largest end of the variance axis, as a multiple of a noise law
 
 
 def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:
@@ -58,7 +58,7 @@ def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
 
 
 def psnr(result: DenoisingResult) -> Drawing | None:
-    """Draw PSNR before and after denoising and of baselines; the image denoised best is on top."""
+    """Draw the PSNR of each image before and after denoising, and of baselines."""
     compared = compared_images(result)
     if not compared:
         return None
@@ -112,7 +112,7 @@ def _taken(image: ImageOutcome) -> float:
 
 
 def law_drawings(result: DenoisingResult) -> list[Drawing]:
-    """Draw the laws of noise of images that certainly have noise, from weak to strong noise.
+    """Draw noise variance over brightness, for images that certainly have noise.
 
     Of more than `MOST_LAWS` images, those with the weakest and the strongest noise are drawn.
     """
@@ -155,7 +155,7 @@ def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
 
 
 def _plot_law(axes: Axes, law: NoiseLaw, ink: str, marker: str, top: float) -> None:
-    """Draw one law and its points; a triangle marks a point above the top of the axes."""
+    """Draw the line and points of a noise law; triangles mark points above the axes."""
     ends = np.array([law.brightness[0], law.brightness[-1]])
     line = np.array([law.variance(end) for end in ends.tolist()])
     low, high = law.interval
@@ -221,5 +221,5 @@ def _legend(axes: Axes, columns: int) -> None:
     )
 
 
-# Functions that draw figures of a whole batch; `law_drawings` draws those of single images.
+# Functions that draw figures of a whole batch.
 FIGURES = (noise, psnr)

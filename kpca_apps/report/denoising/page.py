@@ -48,8 +48,8 @@ from kpca_apps.report.text import count, cut, in_prose, percent, plural
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_TOGETHER = 12  # largest number of images whose pictures are in one page
-MAX_BYTES = 4_500_000  # largest size of the pictures in one page, in bytes
+MAX_TOGETHER = 12  # largest number of images shown in one page
+MAX_BYTES = 4_500_000  # bytes of the pictures in one page
 MAX_FAILURES_ON_TOP = 8
 MAX_FAILURES = 500
 MAX_NOTES = 50
@@ -63,10 +63,10 @@ UNSET = {
     "bandwidth": "by the noise level",
 }
 PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")
-View = dict[str, Any]  # what a template shows of one object, as short texts
+View = dict[str, Any]  # texts of one object, for a template
 MAX_NAME = 200
 MAX_IMAGE_NOTES = 20
-SMALL, THUMB = 256, 80  # widths in CSS pixels: of a crop, of a picture in a list
+SMALL, THUMB = 256, 80  # widths of a crop and of a thumbnail, in CSS pixels
 MAX_ZOOM = 16
 TITLES = {"detail": "Most detail, enlarged", "flat": "Least detail, enlarged"}
 MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
@@ -106,7 +106,7 @@ def denoising_pages(result: DenoisingResult) -> Iterator[tuple[str, str]]:
 
 
 def render_trial(result: TrialResult) -> str:
-    """Render the strengths that were tried on a crop as a self-contained page."""
+    """Render a page of a crop denoised at several strengths."""
     sentence = trial_sentence(result)
     return make_page(
         "trial.html.j2",
@@ -231,7 +231,7 @@ def _thumb(picture: Preview) -> Picture:
 def _views(
     result: DenoisingResult, images: str, has_details: bool, drawings: Mapping[str, Drawing]
 ) -> list[View]:
-    """Return the denoised images for the template, and the page that shows each image."""
+    """Return the denoised images for the template."""
     return [
         _image(image, images, result.dictionary is None)
         | {
@@ -249,10 +249,10 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
     residual = image.residual
     address = quote(os.fsencode(image.output), safe="/")
     scale = 1.0 if image.is_relative else image.own_range
-    # Like ``kpca denoise noise``, mark a level that may not be noise.
+    # Mark a level that may not be noise.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
-    # Longest sides of the pictures and of the image; if the pictures are smaller, the page says so.
+    # Longest sides of the preview and of the image.
     seen = max(image.previews.before.width, image.previews.before.height) if image.previews else 0
     most = max(image.shape[:2]) if len(image.shape) > 1 else 0
     return {
@@ -274,7 +274,7 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
 
 
 def _pictures(previews: ImagePreviews | None) -> View:
-    """Return the pictures of an image; leave out crops that show no more than the whole image."""
+    """Return the pictures of an image for the template."""
     if previews is None:
         return dict.fromkeys(("before", "after", "residual", "thumb", "crops", "glance"))
     sizes = {(p.width, p.height) for p in (previews.after, *(c.after for c in previews.crops))}

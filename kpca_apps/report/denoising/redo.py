@@ -11,16 +11,16 @@ MARKS_FORMAT = 1
 # Columns of the table for ``--per-image``.
 OPTIONS = ("strength", "luma", "chroma", "sigma", "noise", "quality")
 FACTORS = ("strength", "luma", "chroma")
-BEST = "high"  # best quality
+BEST = "high"
 
 
 def can_redo(result: DenoisingResult) -> bool:
-    """Whether single images may have their own options, which a dictionary does not allow."""
+    """Whether single images may have their own options."""
     return result.dictionary is None and result.settings.get("mode") != "dictionary"
 
 
 def redo_of(result: DenoisingResult) -> dict[str, Any]:
-    """Return the possible options and the used options of each image, by its number on the page."""
+    """Return the possible and the used options of each image, by image number."""
     return {
         "options": OPTIONS,
         "offered": result.offered,
@@ -29,7 +29,7 @@ def redo_of(result: DenoisingResult) -> dict[str, Any]:
 
 
 def redo_marks_of(result: DenoisingResult) -> dict[str, Any]:
-    """Return the initial marks of a page: the options that were set for single images."""
+    """Return the options that were set for single images."""
     marks = [{"file": image.name} | _own(image) for image in result.done if image.own_settings]
     return {"format": MARKS_FORMAT, "marks": marks}
 
@@ -42,7 +42,7 @@ def strength_of(image: ImageOutcome, result: DenoisingResult) -> float:
 
 
 def chroma_of(image: ImageOutcome, result: DenoisingResult) -> float:
-    """Return an image's `chroma`, the factor on the smoothing of colours; 0 if not smoothed."""
+    """Return the factor on the smoothing of colours; 0 if colours were not smoothed."""
     is_colour = _has_colours(image) and strength_of(image, result) > 0
     return _factors(image, result)["chroma"] if is_colour else 0.0
 
@@ -64,7 +64,7 @@ def _image(image: ImageOutcome, result: DenoisingResult) -> dict[str, Any]:
     is_raw = image.noise == "raw"
     has_colours = _has_colours(image)
     left_out = {"chroma"} if not has_colours else set()
-    if is_raw:  # no options: the noise is known or measured
+    if is_raw:  # the noise is known or measured
         left_out |= {"sigma", "noise"}
     found = {
         "file": image.name,

@@ -41,11 +41,11 @@ KINDS = {
     "camera": "camera noise",
     "raw": "noise of the sensor (photons and readout)",
 }
-# Names of the channels that have noise laws, by number of laws; a channel without noise has none.
+# Names of channels, by number of noise laws.
 CHANNELS = {1: ("",), 2: ("one colour", "another"), 3: ("red", "green", "blue")}
 MAX_NAMED = 3
 MOST_LIKELY = 1e6  # largest likelihood ratio that is written as a number
-TELLING = 0.005  # dB; smaller differences would vanish in two decimals
+TELLING = 0.005  # dB; smaller differences vanish in two decimals
 _PRE_IMAGE = (
     "brought back by the fixed point z = sum g_i k(z, x_i) x_i / sum g_i k(z, x_i), "
     "k(x, y) = exp(-|x - y|^2 / c) (Mika et al. 1998, Kernel PCA and de-noising in feature spaces)"
@@ -87,7 +87,7 @@ def method_sentence(settings: Mapping[str, Any]) -> str:
 
 
 def law_name(place: int) -> str:
-    """Return the name of the figure of an image's noise law, by the image's number, from 1."""
+    """Return the figure name of an image's noise law; image numbers start at 1."""
     return f"law_{place:04d}"
 
 
@@ -148,7 +148,7 @@ def noise_range(images: Sequence[ImageOutcome]) -> str:
     if not known:
         return "the noise level was not needed"
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
-    # Levels are in units of the images, so each type of pixels has its own range.
+    # Levels are in image units, so each pixel type has its own range.
     by_type: dict[str, list[ImageOutcome]] = {}
     for image in known:
         if not image.is_relative:
@@ -184,12 +184,12 @@ class HasNoise(Protocol):
 
 
 def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
-    """Return the laws by which an image's noise surely grows with brightness; may be empty."""
+    """Return the noise laws of an image whose noise surely grows with brightness."""
     return image.evidence.laws if image.noise == "poisson" and image.evidence.is_law else ()
 
 
 def is_at_brightest(image: HasNoise) -> bool:
-    """Whether the noise level applies to the upper end of the data range."""
+    """Whether the noise level applies at the largest value of the data range."""
     return image.noise == "poisson" and not laws_of(image)
 
 
@@ -262,7 +262,7 @@ def level_text(image: ImageOutcome | TrialResult) -> str:
 
 
 def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
-    """Format the removed part in units of the image, even if the noise level is relative."""
+    """Format a standard deviation in units of the image."""
     return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
 
 
@@ -303,7 +303,7 @@ def noise_sentence(image: ImageOutcome | TrialResult) -> str:
 
 
 def left_sentence(image: ImageOutcome | TrialResult) -> str:
-    """Explain why an image was not changed, and how to denoise it in spite of that."""
+    """Explain why an image was not changed, and how to denoise it anyway."""
     pages = isinstance(image, ImageOutcome) and image.n_pages > 1
     start = "At least one of the pages was left" if pages else "Left"
     if image.noise == "raw":
@@ -355,7 +355,7 @@ def law_lines(result: DenoisingResult) -> list[str]:
 
 
 def left_note(result: DenoisingResult) -> list[str]:
-    """State which images were not changed, and how to denoise them in spite of that."""
+    """State which images were not changed, and how to denoise them anyway."""
     left = [image for image in result.done if not image.established]
     if len(left) < 2:
         sentences = ((cut(one.name), left_sentence(one)) for one in left)
@@ -375,7 +375,7 @@ def law_text(law: NoiseLaw) -> str:
     low, _, high = law.deviations
     if not law.rises and high**2 < 1.1 * low**2:
         return number((high**2 + low**2) / 2)
-    # If the darkest pixel is far from 0, constant and gain * x nearly cancel there: add digits.
+    # Add digits if constant and gain * x nearly cancel at the darkest pixel.
     terms = max(abs(law.constant), abs(law.gain * law.brightness[0]))
     lost = math.log10(max(terms / max(low, 0.1 * high) ** 2, 1.0))
     digits = min(3 + round(lost), 6)
@@ -386,7 +386,7 @@ def law_text(law: NoiseLaw) -> str:
 
 
 def interval_text(laws: Sequence[NoiseLaw]) -> str:
-    """Format the interval of variances over those of the noise laws, for all channels together."""
+    """Format the interval of variances, relative to the noise laws, over all channels."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
     if 0.99 <= low <= high <= 1.01:
         return "within 1 % of that"
@@ -431,7 +431,7 @@ def looks_like(image: ImageOutcome) -> str:
 def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
     """State how much was removed, if measured, and whether the removed part looks like noise.
 
-    `has_strength` is False for a dictionary, for which no lower strength can be chosen.
+    `has_strength` is False for a dictionary, which has no strength.
     """
     looks = looks_like(image)
     if image.residual is None or looks == "nothing":
@@ -504,7 +504,7 @@ def standing_sentences(result: DenoisingResult) -> list[list[str]]:
 
 
 def _lead(comparison: Comparison, baseline: str) -> float:
-    """Return the PSNR of kernel PCA minus a baseline's on one image; both may be infinite."""
+    """Return the PSNR of kernel PCA minus that of a baseline."""
     ours, other = comparison.denoised.psnr, comparison.baselines[baseline].psnr
     return 0.0 if ours == other else ours - other
 

@@ -1,4 +1,4 @@
-"""Figures of a screening and of a comparison; the constants at the end list them."""
+"""Figures of a screening, and of a comparison with baselines."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from kpca_apps.report.novelty.plane import column_plane
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
 from kpca_apps.report.text import count, in_prose, number, percent, plural
 
-Fold = tuple[str, str, list[Drawing]]  # section that a reader opens: title, hint and figures
-MARK_ROOM = 0.17  # share of the axes' width that a label such as "1 in 10,000" takes
+Fold = tuple[str, str, list[Drawing]]  # title, hint and figures of a section of the page
+MARK_ROOM = 0.17  # width of a tick label, as a share of the axes' width
 MAX_COMPONENTS = 40
 WIDE = 30.0  # ratio of variances above which their axis is logarithmic
 N_LEVELS = 7
@@ -48,7 +48,7 @@ DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (2, 2)), (0, (
 
 
 def score_distribution(result: ScreeningResult) -> Drawing:
-    """Draw a histogram of all scores, the threshold as a labelled line, flagged rows as ticks."""
+    """Draw a histogram of all scores, with the threshold and the flagged rows."""
     figure, (axes,) = new_axes()
     found = result.distribution
     _score_axis(axes, found, result.threshold.value)
@@ -95,7 +95,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
     """Set the horizontal axis to the range of the scores, extended to include the threshold."""
     axes.set_xlabel("novelty score (no unit; higher = more novel)")
     low, high = found.edges[[0, -1]].tolist()
-    # If the table is unlike that of the fit, all scores may be far above or below the threshold.
+    # All scores may be far above or below the threshold.
     if np.isfinite(threshold) and (threshold > 0 or not found.logarithmic):
         low, high = min(low, threshold), max(high, threshold)
     if found.logarithmic:
@@ -106,7 +106,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
-    """Mark round values of the scale (such as 1 in 100) along the top; return whether any fit."""
+    """Add ticks such as "1 in 100" on top; return whether any fits."""
     if result.rows.scale is None:
         return False
     low, *_, high = result.distribution.edges.tolist()
@@ -217,7 +217,7 @@ def _threshold_line(axes: Axes, result: ScreeningResult) -> None:
 
 
 def component_map(result: ScreeningResult) -> Drawing:
-    """Draw rows on two kernel components: flagged rows are triangles, the oddest have labels."""
+    """Draw rows on two kernel components."""
     points = result.pictures.map
     figure, (axes,) = new_axes(4.9, 3.5)
     usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
@@ -375,8 +375,7 @@ def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: s
         )
 
 
-# Sections of figures that a reader opens: a section's title and hint, and functions that draw its
-# figures or return None. The page and the folder of figures use this list.
+# Sections of figures: title, hint, and functions that draw a figure or return None.
 SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | None], ...]], ...] = (
     (
         "Scores and threshold",
@@ -386,15 +385,15 @@ SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | Non
     ("Contours", "the score over the two columns", (score_contours,)),
     ("Map of the rows", "on the first two kernel components", (component_map, scree)),
 )
-# Functions that draw figures of a comparison with labels; the second argument ends file names.
+# Functions that draw figures of an evaluation; the second argument ends file names.
 EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_recall)
 
 
 @dataclass(frozen=True)
 class ScreeningDrawings:
-    """All figures of a screening, drawn once for the page and the folder of figures."""
+    """All figures of a screening."""
 
-    plane: Drawing | None  # the figure that is visible before a section is opened
+    plane: Drawing | None  # shown before the sections
     folds: list[Fold]
     evaluations: list[list[Drawing]]
 

@@ -1,4 +1,4 @@
-"""Rows as marks in a figure: which rows are drawn, in what order, and with what labels."""
+"""Choose, order and label the rows that a figure draws."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.report.drawing import settle
 
-MAX_POINTS = 500  # largest number of drawn rows that are not flagged
+MAX_POINTS = 500  # most drawn rows that are not flagged
 MAX_FLAGGED = 400
-N_LABELLED = 5  # number of ranks written next to their marks, if the labels do not overlap
+N_LABELLED = 5  # number of rows labelled with their ranks
 MARK = 5  # points
-BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # offsets to try between mark and label, in points
+BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # offsets of a label to try, in points
 
 
 def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -37,7 +37,7 @@ def label_marks(
     colours: Sequence[str],
     marks: NDArray[np.float64],
 ) -> list[str]:
-    """Write labels next to their marks, in order, where there is room; return the written ones.
+    """Write labels next to their marks where there is room; return those written.
 
     `places` (k, 2) are the labelled marks; labels must not cover any of the `marks` (m, 2).
     """

@@ -50,27 +50,27 @@ from kpca_apps.report.text import count, cut, in_prose, number, plural
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_ALIKE = 3  # largest number of similar rows that the card of a row names
-N_PLACES = 4  # largest number of other positions named for a repeated odd cell
-N_ODD_CELLS = 5  # number of odd cells that are visible before a section is opened
+MAX_ALIKE = 3  # most similar rows named for a row
+N_PLACES = 4  # most other positions named for an odd cell
+N_ODD_CELLS = 5  # number of odd cells shown at first
 MAX_RULES = 50
 MAX_PATTERNS = 8
 N_WARNINGS_ON_TOP = 2
-MAX_NOTES = 50  # largest number of warnings listed in full
-MAX_COLUMNS = 200  # largest number of rows in the table of columns
-MAX_GROUPS = 101  # largest number of groups listed, one of which may be `REST`
-MAX_GROUP = 60  # largest number of characters of a group's name
-MAX_CELL = 200  # largest number of characters of a cell
+MAX_NOTES = 50  # most warnings listed
+MAX_COLUMNS = 200  # most rows in the table of columns
+MAX_GROUPS = 101  # most groups listed
+MAX_GROUP = 60  # in characters
+MAX_CELL = 200  # in characters
 MAX_REASONS, MAX_FULL = 3, 300  # most reasons of a row, and most rows with more than one reason
 TAGS, TAGS_OF_REASON = 270, 120  # bytes of markup and numbers per row, and per reason
 MAX_HINTS = 2
-MAX_HINT = 240  # largest number of characters of a hint
+MAX_HINT = 240  # in characters
 
 
 def render_screening(
     result: ScreeningResult, drawn: ScreeningDrawings | None = None, *, is_to_send: bool = False
 ) -> str:
-    """Render a screening as a self-contained page of at most about 1.5 MB, with figures `drawn`.
+    """Render a screening as a self-contained page of at most about 1.5 MB.
 
     A page to send is for people who must not get the rows. It contains only the cells it shows, and
     no keys of the rows, so its rows cannot be marked or opened.
@@ -205,7 +205,7 @@ def _made_by(
 
 
 def _first_screen(result: ScreeningResult) -> dict[str, Any]:
-    """Return what the page of a screening shows before a section is opened."""
+    """Return the data that the page of a screening shows at first."""
     findings, kinds = result.findings, result.kinds_of_reason[:N_KINDS]
     pattern_of = {row: pattern for pattern in reversed(findings.patterns) for row in pattern.rows}
     cards = _rows(result, [rows[0] for rows in kinds])
@@ -229,7 +229,7 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
 def _alike(
     rows: Sequence[RankedRow], pattern: Pattern | None, file_column: str | None
 ) -> dict[str, Any]:
-    """Return how many rows resemble the row that a card shows, in what way, and which rows."""
+    """Return the number, pattern and names of similar rows."""
     # Drop the number of rows, which the card shows above the sentence.
     sentence = "" if pattern is None else pattern.sentence.split(": ", 1)[-1]
     others = [
@@ -254,7 +254,6 @@ def _shared(
     result: ScreeningResult | ComparisonResult, drawings: Sequence[list[Drawing]]
 ) -> dict[str, Any]:
     warnings = [cut(text, MAX_SENTENCE) for text in result.run.warnings]
-    # Sort columns by their share of the reasons, largest first; equal shares keep their order.
     columns = sorted(result.columns, key=lambda one: -one.reason_share)
     return {
         "warnings": warnings[:MAX_NOTES],

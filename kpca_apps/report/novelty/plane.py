@@ -20,16 +20,16 @@ from kpca_apps.report.novelty.marks import (
 )
 from kpca_apps.report.text import count, in_prose, percent, plural
 
-MANY = 60  # number of flagged rows above which marks shrink, to hide fewer rows
-MAX_MARK_NAME = 12  # largest number of characters of an identifier next to a mark
+MANY = 60  # number of flagged rows above which marks shrink
+MAX_MARK_NAME = 12  # characters of an identifier next to a mark
 SKEWED = 10.0  # an axis is logarithmic if its 99.5 % quantile exceeds this many medians
-SPREAD = 0.28  # largest horizontal or vertical offset of marks from the position of their category
+SPREAD = 0.28  # largest random offset of a mark from its category
 DAY = 86_400.0  # seconds
-YEARS = (-719_162.0, 2_932_896.0)  # range of dates (years 1 to 9999), in days since 1970
+YEARS = (-719_162.0, 2_932_896.0)  # years 1 to 9999, in days since 1970
 
 
 def column_plane(result: ScreeningResult) -> Drawing | None:
-    """Draw rows by the two columns that explain most of odd rows' scores, flagged rows on top."""
+    """Draw rows by the two columns that explain most of the scores of odd rows."""
     plane = result.pictures.plane
     if plane is None:
         return None
@@ -77,10 +77,9 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
 def _place_on(
     axes: Axes, is_across: bool, one: PlaneAxis, odd: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Set up an axis for a column; return the position of each row, NaN if its value is missing.
+    """Set up an axis for a column; return the position of each row.
 
-    The axis covers the rows not marked in `odd`, and `odd` rows up to one axis length away. Marks
-    of categories are spread a little.
+    The axis covers the rows outside `odd`, and `odd` rows up to one axis length away.
     """
     axis: Axis = axes.xaxis if is_across else axes.yaxis
     set_limits = axes.set_xlim if is_across else axes.set_ylim
@@ -126,7 +125,7 @@ def _place_on(
 
 
 def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return points (n, 2), moved to the rim if beyond the axes, and the side (n, 4) of each."""
+    """Clip points (n, 2) to the axes; also return a mask (n, 4) of the sides they exceeded."""
     low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
     below, above = places < low, places > high
     sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])

@@ -8,15 +8,15 @@ import numpy as np
 
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, Reason
 
-WIDTH = 200.0  # width of the drawing, in SVG units
+WIDTH = 200.0  # in SVG units
 HEIGHT = 30.0
-BASE = 27.0  # vertical position of the baseline of bands and bars
+BASE = 27.0  # vertical position of the baseline
 MARGIN = 8.0  # room for half a mark at each end
-MAX_STRETCH = 1.0  # largest extension of the axis at each end, over the histogram's width
+MAX_STRETCH = 1.0  # largest extension of the axis, in histogram widths
 
 
 class Mark(NamedTuple):
-    """A value on a strip: its position, and -1 or 1 beyond the left or right end, else 0."""
+    """A value on a strip; `beyond` is -1 or 1 if it lies left or right of the axis."""
 
     x: float
     y: float
@@ -24,7 +24,7 @@ class Mark(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar of a strip for categories: left edge, top, width and height."""
+    """A bar of a category: left edge, top, width and height."""
 
     x: float
     y: float

@@ -32,10 +32,10 @@ from kpca_apps.report.text import (
     plural,
 )
 
-MAX_DIGITS = 12  # largest number of digits shown of the largest score
+MAX_DIGITS = 12  # most digits shown of the largest score
 MAX_ROWS = 100  # most rows whose scores are kept distinct, and most rows in a diff of screenings
-MAX_LISTED = 2_000  # largest number of ranked rows on a page
-MAX_NAMED = 3  # largest number of tables named in a sentence
+MAX_LISTED = 2_000  # most ranked rows on a page
+MAX_NAMED = 3  # most tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"
 REST = "(all other groups)"  # name for groups without a separate model
 LEAST_SHARE = 0.001  # smallest share of a row's score that is written as a number
@@ -47,7 +47,7 @@ BLOCKS = (
     "al. 2017). Those of cells are of their residuals under a kernel that is a sum over columns: "
     "what each column differs by from what all others predict."
 )
-# Names of the areas by which a method is evaluated, by attribute of `Curves`.
+# Names of areas under curves, by attribute of `Curves`.
 AREAS = {"auroc": "area under the ROC curve", "auprc": "average precision"}
 WELL_BELOW_CHANCE = 0.4  # an area below this suggests that the label is inverted
 
@@ -82,7 +82,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
         limit = format(threshold, form) if math.isfinite(threshold) else "none"
         return [*(format(score, form) for score in scores), limit]
 
-    # Use no more decimals than needed, as rows that are equal up to rounding never become distinct.
+    # Use no more decimals than needed.
     decimals = max(
         range(max(fewest, 0), max(most, 0) + 1), key=lambda decimals: len({*written(decimals)})
     )
@@ -123,7 +123,7 @@ def expected_text(reason: Reason) -> list[str]:
 
 
 def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
-    """Format the share of each reason of a row; columns odd only together show their sum once."""
+    """Format the share of each reason of a row."""
     written: list[tuple[Reason, str]] = []
     for reasons in row.reason_sets:
         share = sum(reason.share for reason in reasons)
@@ -135,7 +135,7 @@ def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
 
 
 def share_words(share: float, row: RankedRow) -> str:
-    """Format a share of a row's score; in words if the share is too small to be the reason."""
+    """Format a share of a row's score, in words if it is small."""
     if share >= LEAST_SHARE:
         return percent(share)
     return "little effect" if any(one.share for one in row.reasons) else "farthest off"
@@ -220,7 +220,7 @@ def _cut_apart(reason: Reason) -> Reason:
 
 
 def standing(evaluations: Sequence[Evaluation], area: str) -> str:
-    """State in one sentence the rank of our detector in each test, by an area under a curve.
+    """State the rank of our detector in each test, by an area under a curve.
 
     The sentence is empty if there is no baseline.
     """
@@ -245,7 +245,7 @@ def standing(evaluations: Sequence[Evaluation], area: str) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """State the rank of our detector among all methods, by each of the two areas of `AREAS`.
+    """State the rank of our detector among all methods, by both areas of `AREAS`.
 
     A hint follows if the known outliers have low scores.
     """

@@ -11,17 +11,16 @@ from kpca_apps.novelty.result import MARKS_FORMAT, OddCell, RankedRow, Screening
 from kpca_apps.report.novelty.text import expected_text, is_missing
 from kpca_apps.report.text import cut, in_prose
 
-MAX_CELL = 200  # largest number of characters of a cell
-MAJOR = 0.1  # share of the score from which a reason is worth correcting
-MAX_WHOLE = 300  # largest number of rows that can be opened to show all cells
-# Largest sizes in bytes: cells of one row; cells of all rows; descriptions of ranked rows. Rows
-# that do not fit are not listed, so that pages stay below 1.5 MB.
+MAX_CELL = 200  # in characters
+MAJOR = 0.1  # least share of the score of a major reason
+MAX_WHOLE = 300  # most rows that can be opened to show all cells
+# Largest sizes in bytes: cells of one row, cells of all rows, and ranked rows.
 ROW_BUDGET, CELLS_BUDGET, BUDGET = 2_500, 250_000, 1_230_000
 SIDES = {"above": " too high", "below": " too low", "": ""}
 
 
 def marks_of(result: ScreeningResult) -> dict[str, Any]:
-    """Return the user's marks on rows, and the names of the columns that form the keys of rows."""
+    """Return the marks of rows, and the names of the columns of row keys."""
     marks = []
     for one in result.lists.marks:
         mark = {"key": one.key, "mark": one.mark, "row": one.row}
@@ -31,7 +30,7 @@ def marks_of(result: ScreeningResult) -> dict[str, Any]:
     return {"format": MARKS_FORMAT, "columns": columns, "marks": marks}
 
 
-# Fields of a row, in this order; an empty field is 0. A page has their names only once.
+# Fields of a row; an empty field is 0.
 FIELDS = (
     "row", "line", "id", "key", "kind", "why", "major", "cells", "expected", "odd", "near", "seen",
     "group", "more",

@@ -1,4 +1,4 @@
-"""Figures of the papers' experiments, each drawn from its arrays."""
+"""Draw the figures of the papers' experiments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kpca_apps.report.text import count, number
 from kpca_apps.system.arrays import Matrix
 
 Size = tuple[float, float]
-MAX_POINTS = 500  # largest number of rows in a scatter plot
+MAX_POINTS = 500  # most rows in a scatter plot
 MOST_TICKS = 10
 LEAST_GAP = 0.08  # smallest gap between ticks of a logarithmic axis, as a share of the axis
 LEGEND_WIDTH, HANDLE = 60, 8  # widths of a row of the legend, and of a sample line, in characters
@@ -31,15 +31,15 @@ MARKS = ("o", "^", "s", "D", "v", "x", "P")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)), (0, (6, 2)))
 GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 N_LEVELS = 10
-MAX_DOTS = 150  # largest number of rows under the contour lines of a panel
+MAX_DOTS = 150  # most rows in a panel of contours
 COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
-# Short lines that distinguish groups without colour, as dots, squares and dashes: cap style, and
-# length as a share of the panel's width.
+# Marks that distinguish groups without colour: cap style, and length as a share of the panel's
+# width.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
-FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # page and figure widths in inches; a row has three figures
+FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # widths of the page and of a figure, in inches
 SQUARISH = 1.18
 FEWEST_PANELS = 3  # smallest number of panels that take the whole width
-FLATTEST, TALLEST = 0.35, 1.5  # limits of the height over the width of panels with contours
+FLATTEST, TALLEST = 0.35, 1.5  # limits of height / width of a contour panel
 
 
 def draw(figure: Figure, name: str) -> Drawing:
@@ -193,7 +193,7 @@ def _panels(n: int, size: Size) -> tuple[Canvas, list[Axes]]:
 def draw_dots(
     axes: Axes, points: Matrix, labels: NDArray[np.intp], most: int, extent: float
 ) -> None:
-    """Draw rows as marks, one path for each group: a third of the bytes that single marks take.
+    """Draw rows as marks, one path for each group.
 
     Of more than `most` rows, evenly spaced ones are drawn. Each group has a colour and one of three
     marks. `extent` is the width of the axes, in units of the points.
@@ -213,7 +213,7 @@ def draw_dots(
 
 
 def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
-    """Draw lines of equal value; if the sign changes, zero is one of the levels."""
+    """Draw lines of equal value, dashed below zero."""
     finite = values[np.isfinite(values)]
     if not len(finite) or finite.min() == finite.max():
         return
@@ -230,7 +230,7 @@ def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
 def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **look: Any) -> None:
     """Draw the contour lines of the given levels as one path.
 
-    The lines are simplified: they are off by at most two thousandths of the panel.
+    The lines are off by at most two thousandths of the panel.
     """
     scale = np.array([np.ptp(x), np.ptp(y)])
     lines = contour_generator(x, y, np.ma.masked_invalid(values))

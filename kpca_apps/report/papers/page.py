@@ -22,7 +22,7 @@ from kpca_apps.report.papers.text import (
     work_of,
 )
 
-View = dict[str, Any]  # what a template shows of one object
+View = dict[str, Any]  # data of one object, for a template
 # A numeric cell contains a number, a percentage or a placeholder, or two of these.
 JOINED = re.compile(r" / | \u00b1 ")
 NUMBER = re.compile(r"[-+\u00b1<]? ?[\d.,]*\d(e[-+]?\d+)?( ?%)?")
@@ -68,7 +68,7 @@ def _section(one: Reproduction) -> View:
         "reproduction": one,
         "standing": standing(one),
         "marks": [MARKS[claim.verdict] for claim in one.outcome.claims],
-        # Letters for conditions or reasons that several claims share, which are printed once.
+        # Letters for reasons that several claims share.
         "letters": dict(zip(often, ascii_lowercase, strict=False)),
         "tables": [(table, numeric_columns(table)) for table in one.outcome.tables],
         "drawings": list(zip(_drawn(one), map(is_wide, one.outcome.figures), strict=True)),

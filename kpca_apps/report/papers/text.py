@@ -67,8 +67,7 @@ def work_of(paper: str) -> tuple[str, str]:
 def cell(value: float | str, tolerance: float | None, *, known: bool = False) -> str:
     """Format a claim's value with the decimals that its tolerance requires; texts are unchanged.
 
-    A `known` value, quoted from a paper, keeps its own decimals if the tolerance requires more,
-    with zeros up to the magnitude of the tolerance.
+    A `known` value, quoted from a paper, keeps its own decimals if the tolerance requires more.
 
     >>> cell(0.03809, 0.005), cell(3.0, 0.0), cell(4.44e-15, 1e-10), cell("nicely", None)
     ('0.0381', '3', '4.4e-15', 'nicely')
