@@ -31,7 +31,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class _WithoutTypes:
-    """Hides in the help what typer 0.29.2 shows beside arguments and flags, such as <bool>."""
+    """Hide the types that typer's help shows beside arguments and flags, such as <bool>."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
@@ -212,7 +212,7 @@ COMMON = [one.name for one in fields(Options)]  # type: ignore[arg-type]  # last
 def command(
     app: typer.Typer, *, only: str = "", without: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function with a parameter ``options``, an `Options`, as a command.
+    """Register a function as a command, with the options of its parameter ``options``.
 
     The command has the options named in `only`, or all except those in `without`; other fields are
     None. A parameter of the function with the same name as a field replaces that option.

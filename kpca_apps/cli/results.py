@@ -42,7 +42,7 @@ RUN = Document(
 
 @dataclass
 class Clock:
-    """What differs between equal runs: times and details, written to ``run.json``."""
+    """Times and details of a run, written to ``run.json``."""
 
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: dict[str, float] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def write_result(
     clock: Clock,
     data: str = "result.json",
 ) -> None:
-    """Write data, pages and figures into the folder of a run, and finally the run times."""
+    """Write data, pages, figures and run times into the folder of a run."""
     from kpca_apps.report.result_json import result_to_json
 
     def write(name: str, content: str | bytes) -> None:

@@ -1,1 +1,1 @@
-"""Read and write image files: pixels through established libraries, metadata carried over."""
+"""Read and write image files with their metadata."""

@@ -20,7 +20,7 @@ class Bands:
     dtype: np.dtype[Any]
     rows: int  # number of rows of each band except the last
     each: Iterator[NDArray[Any]] = field(repr=False)
-    # Smaller copies of the image, which can be iterated after its last band.
+    # Smaller copies of the image; iterate them after its last band.
     copies: tuple[Bands, ...] = field(default=(), repr=False)
 
 

@@ -35,18 +35,16 @@ PATTERN_SIZE, PATTERN = 33421, 33422
 OLDEST_READER, UNIQUE_MODEL, PLANE_COLOURS, LAYOUT = 50707, 50708, 50710, 50711
 BLACK_SIZE, BLACK, WHITE, MATRIX, NEUTRAL, ILLUMINANT = 50713, 50714, 50717, 50721, 50728, 50778
 NOISE_REDUCTION, DAYLIGHT = 50935, 21
-# DNG tags that still hold for a denoised mosaic: the camera's colours and their profile, the lens
-# and the exposure. Also tags of the film of which the mosaic is a frame (CinemaDNG: time codes,
-# frame rate, T stop, reel and camera).
+# DNG tags that still hold for a denoised mosaic: camera colours, lens, exposure and film frame.
 _OF_CAMERA = frozenset({
     UNIQUE_MODEL, 50709, *range(MATRIX, 50731), 50732, 50734, 50735, 50736, 50739, ILLUMINANT,
     50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51043,
     51044, 51058, 51081, 51105, 51107, 51108, 51109, 51110,
 })  # fmt: skip
-# Tags of the mosaic's own directory that hold after denoising: crop, scale, late lens corrections.
+# Tags of the mosaic's directory that hold after denoising: crop, scale, lens corrections.
 _OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
-_MOST_OF_MATRIX = 1000.0  # largest entry of a colour matrix whose millionths fit into 32 bits
-# TIFF orientation by LibRaw's code of how to rotate a mosaic for viewing.
+_MOST_OF_MATRIX = 1000.0  # the millionths of larger entries do not fit into 32 bits
+# TIFF orientation by LibRaw's `flip`.
 _ORIENTATIONS = {0: 1, 3: 3, 5: 8, 6: 6}
 
 
@@ -114,7 +112,7 @@ def _ratios(kind: int, values: NDArray[np.floating], like: Directory) -> Tag:
 
 
 def write_dng(file: IO[bytes], light: NDArray[np.float32], mosaic: Mosaic, like: ImageFile) -> None:
-    """Write a mosaic (h, w) of light as a DNG with the tags of its source.
+    """Write a mosaic (h, w) as a DNG with the tags of its source.
 
     LibRaw develops the result exactly like the mosaic. Raises InputError if the camera's colours
     are unknown.

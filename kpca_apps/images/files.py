@@ -38,11 +38,11 @@ FORMATS = ("same", "png", "tiff")
 
 
 def read_image(path: str | Path, label: str | None = None, name: str = "") -> ImageFile:
-    """Return an image file, its kind detected from its content, with pixels still undecoded.
+    """Return an image file whose pixels are still undecoded.
 
-    Headers are checked; pixels are decoded on request. The suffix of the file's name (``name`` if
-    the path is temporary) distinguishes a camera's raw file from a TIFF. Raises InputError with
-    the label if the file cannot be read.
+    The kind is detected from the content. The suffix (of ``name`` if the path is temporary)
+    distinguishes a camera's raw file from a TIFF. Raises InputError with the label if the file
+    cannot be read.
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
@@ -55,7 +55,7 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
                 require_memory(max(_bytes_in_memory(page) for page in image.pages))
             return replace(image, sha256=hash_folder(path))
         with path.open("rb") as file:
-            # Read no more than the head of a file that is no image.
+            # Read only the head of a file that is no image.
             head = file.read(HEAD)
             if not head:
                 raise InputError(f"{label}: the file is empty; fetch it again.")
@@ -128,10 +128,10 @@ def encode_image(
 ) -> None:
     """Write pixels in the format, and with the metadata, of the file they came from.
 
-    `file` is open, at its start and seekable, or an empty folder for kinds that are folders. Pages
-    must have the shapes and types of those of `like` (else ValueError) and are read one at a time,
-    in stored orientation. JPEG is written at quality 95 with full chroma, other kinds without loss.
-    Raises ConfigError if a format other than "same" cannot hold the pixels.
+    `file` is seekable and at its start, or an empty folder for kinds that are folders. Pages must
+    have the shapes and types of those of `like` (else ValueError), in stored orientation. JPEG is
+    written at quality 95 with full chroma, other kinds without loss. Raises ConfigError if a
+    format other than "same" cannot hold the pixels.
     """
     checked = _check_pages([pages] if isinstance(pages, np.ndarray) else pages, like)
     written: Any = checked  # pages as bands go only to kinds that accept bands

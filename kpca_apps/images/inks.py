@@ -1,7 +1,6 @@
 """Split CMYK images into two pages that are denoised like pictures, and join them again.
 
-The pages are the light that white paper reflects below the coloured inks (as red, green and blue),
-and below the black ink.
+One page has the coloured inks, as red, green and blue; the other has the black ink.
 """
 
 from __future__ import annotations
@@ -50,5 +49,5 @@ def join_inks(pages: Iterable[Any], like: ImageFile) -> Iterator[Any]:
 
 
 def invert_light(light: NDArray[Any]) -> NDArray[Any]:
-    """Return the amount of ink for an amount of light, or the reverse."""
+    """Convert amounts of ink to brightness, or the reverse."""
     return np.asarray(np.subtract(np.iinfo(light.dtype).max, light))

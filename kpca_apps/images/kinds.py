@@ -17,7 +17,7 @@ from kpca_apps.images.types import Format
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import place_of
 
-HEAD = 512  # number of bytes at the start of a file that identify its kind
+HEAD = 512  # bytes at the start of a file that identify its kind
 # DICOM and raw files come before TIFF, as they may look like TIFF.
 FORMATS: dict[str, Format] = {
     "dicom": dicom.FORMAT,
@@ -37,7 +37,7 @@ FORMATS: dict[str, Format] = {
 _TO_FLOAT = "convert it to a float32 TIFF first"
 _TO_PNG = "animations and palettes of 256 colours are not denoised; save it as PNG"
 _TO_ARRAY = "save it as a TIFF first, or hand the array to kpca_apps.denoise_kpca"
-# Kinds that are refused: expression for the first bytes, description, and advice.
+# Kinds that are refused: pattern of the first bytes, description, and advice.
 _REFUSED = {
     "gif": (rb"GIF8[79]a", "a GIF", _TO_PNG),
     "heif": (rb".{4}ftypmsf1", "a film of HEIC images", "save its frames as PNG first"),
@@ -49,7 +49,7 @@ _REFUSED = {
     "gzip": (nifti.GZIP, "packed by gzip", "unpack it first (gunzip)"),
     "pam": (rb"P7\n", "a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
 }
-# First bytes of these kinds may also start a text: files are images only with an image suffix.
+# Kinds whose first bytes may also start a text.
 _DOUBTFUL = frozenset({None, "bmp", "gzip", "jxl", "netpbm", "pam", "pdf"})
 IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
     *(format.suffixes for format in FORMATS.values())
@@ -88,7 +88,7 @@ def image_kind(head: bytes, name: str = "") -> str | None:
     marks = {kind: format.mark for kind, format in FORMATS.items()}
     marks |= {kind: mark for kind, (mark, *_) in _REFUSED.items()}
     if head.startswith(nifti.GZIP):
-        # Of all kinds, only NIfTI files are compressed as a whole.
+        # Only NIfTI files are compressed as a whole.
         is_nifti = re.match(nifti.FORMAT.mark, nifti.unpacked_head(head, HEAD), re.DOTALL)
         return "nifti" if is_nifti else "gzip"
     kind = next((kind for kind, mark in marks.items() if re.match(mark, head, re.DOTALL)), None)

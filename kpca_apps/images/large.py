@@ -36,5 +36,5 @@ Content: TypeAlias = bytes | LargeFile
 
 
 def openable(data: Content) -> BytesIO | str:
-    """Return an argument for libraries' open functions: a buffer, or a large file's path."""
+    """Return an argument for open functions: a buffer, or the path of a large file."""
     return BytesIO(data) if isinstance(data, bytes) else str(data.path)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.images.types import Page
 
-ROWS = 32  # number of rows of a smaller copy that are computed at once
+ROWS = 32  # rows of a smaller copy that are computed at once
 
 
 def times_smaller(page: Page, whole: Page) -> int:

@@ -54,8 +54,8 @@ _STDERR = threading.Lock()
 NOISE_PROFILE = 51041
 # EXIF tags that hold only for the raw file: maker notes, colour space, size.
 _DROPPED = frozenset({37500, 40961, 40962, 40963})
-# The sensor saturates at its largest value if _PIXELS pixels or more have this value and it exceeds
-# _SATURATED times the stated white level, which may be too high.
+# The largest value is the white level if at least _PIXELS pixels have it and it exceeds _SATURATED
+# times the stated white level.
 _SATURATED, _PIXELS = 0.75, 10
 _XTRANS_SIDE = 512  # LibRaw develops no smaller X-Trans image
 logging.getLogger("tifffile").addHandler(logging.NullHandler())  # suppress messages about tags

@@ -1,8 +1,7 @@
 """TIFF directories: tags read and written with their raw values.
 
 A TIFF file is a chain of directories, one per page; EXIF metadata are a directory, too. tifffile
-would convert values (so that private tags cannot be written unchanged), does not write EXIF, and
-loops on overlapping tags.
+would convert values, does not write EXIF, and loops on overlapping tags.
 
 TIFF Revision 6.0 (Adobe, 1992), section 2; BigTIFF (2007); Exif 2.32 (CIPA, 2019), section 4.6.
 """
@@ -29,7 +28,7 @@ _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 1
 _SIZES = {kind: struct.calcsize(code) for kind, code in _INTEGERS.items()}
 _SIZES |= {2: 1, 5: 8, 7: 1, 10: 8, 11: 4, 12: 8}
 _MAX_TAGS, _MAX_PAGES, _MAX_INTEGERS = 4096, 100_000, 1 << 22
-# Largest number of bytes of tags per byte of the file (tags overlap in no valid file), and in all.
+# Largest number of bytes of tags: per byte of the file, and in total.
 _MAX_OVERLAP, _MAX_TAG_BYTES = 4, 1 << 29
 
 

@@ -83,11 +83,10 @@ _TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2
 _TYPES |= {(3, 16): "f2", (3, 32): "f4", (3, 64): "f8"}
 _FORMATS = {"u": 1, "i": 2, "f": 3}  # SampleFormat by dtype kind
 _COLOURS = {1: "grey", 3: "RGB", 4: "CMYK"}
-_SLACK = 512  # number of padding bytes that some writers add to a strip
+_SLACK = 512  # padding bytes that some writers add to a strip
 _STRIP = 1 << 18
 _LIMIT = (1 << 32) - (1 << 20)
-# Tags of the pixels' storage, which are rewritten, and of images that are not written: fill order,
-# halftones, fax options, palettes, tiles, sub-images, JPEG and YCbCr tables.
+# Tags that are rewritten or dropped: storage of pixels, halftones, fax options, palettes, tables.
 _DROPPED = frozenset({255, FILL_ORDER, 288, 289, 292, 293, 301, 320, 321, SUB_IMAGES, JPEG_TABLES})
 _DROPPED |= {512, 513, 514, 515, 517, 518, 519, 520, 521, 529, 530, 531, 532}
 _DROPPED |= {TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES, STRIPS, STRIP_BYTES, STRIP_ROWS}
@@ -107,7 +106,7 @@ class _Structure(NamedTuple):
 
 
 def read_tiff(data: Content, label: str) -> ImageFile:
-    """Read a TIFF file of grey, RGB or CMYK pages; integers are made to count from black."""
+    """Read a TIFF file of grey, RGB or CMYK pages; integers are inverted if 0 is white."""
     try:
         directories = tuple(read_directories(data))
         if not directories:
@@ -387,7 +386,7 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[A
     if kind == "jpeg":
         if JPEG_TABLES in tags:
             packed = tags[JPEG_TABLES].data[:-2] + packed[2:]
-        # Decode only to detect damage, as decode_whole ignores the colours that the tags state.
+        # Decode only to detect damage, as decode_whole ignores the colours in the tags.
         decode_whole(packed, "GRAY")
         stored = {YCBCR: "YCBCR", 2: "RGB"}.get(structure.tags.integer(MEANING, 1))
         values = imagecodecs.jpeg8_decode(
@@ -403,7 +402,7 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[A
 
 
 def _invert(values: NDArray[Any]) -> None:
-    """Invert grey in place (0 is white in some files, black in others); alpha stays."""
+    """Invert grey in place; alpha is unchanged."""
     np.subtract(np.iinfo(values.dtype).max, values[..., :1], out=values[..., :1])
 
 
@@ -420,9 +419,9 @@ def _metadata(directory: Directory) -> Metadata:
 def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: ImageFile) -> None:
     """Write pages one after the other, with at most one in memory.
 
-    Each page gets the tags of its directory; all have one layout. Integers of `pages` count from
-    black, whatever the tags say. Tiles remain tiles, and strips strips. Uncompressed and losslessly
-    compressed pages keep their compression; others are compressed with Deflate.
+    Each page gets the tags of its directory; all have one layout. In integers of `pages`, 0 is black.
+    Tiles remain tiles, and strips strips. Uncompressed and losslessly compressed pages keep their
+    compression; others are compressed with Deflate.
     """
     label, directories = like.label, like.directories or (_metadata_directory(like.metadata),)
     layout = directories[0].layout

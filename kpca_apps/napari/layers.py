@@ -28,7 +28,7 @@ class DenoiseRequest:
 
     options: Options
     sigma: float | None = None  # noise level, or None to estimate it
-    stack: bool = False  # whether planes along the axis before that of rows are a volume or film
+    stack: bool = False  # whether planes along the axis before the rows are a volume or film
 
 
 def plane_at(data: Any, step: tuple[int, ...], *, rgb: bool) -> NDArray[Any]:
@@ -57,7 +57,7 @@ def visible_window(corners: NDArray[np.integer], size: tuple[int, int]) -> Windo
 def preview(
     plane: NDArray[Any], window: Window, request: DenoiseRequest, report: Callable[[float], None]
 ) -> tuple[NDArray[Any], DenoiseInfo]:
-    """Return a part of a plane, denoised as within the whole plane, and the noise estimate.
+    """Denoise a part of a plane as in the whole plane; also return the noise estimate.
 
     `report` is called with the share of work done, and may raise an exception to end the work.
     """
@@ -73,7 +73,7 @@ def preview(
 def denoise_planes(
     data: Any, request: DenoiseRequest, report: Callable[[float], None], *, rgb: bool
 ) -> tuple[NDArray[Any], list[DenoiseInfo]]:
-    """Return denoised planes (those of a stack together) in the data's type, and their noise."""
+    """Denoise all planes; return them in the type of `data`, with noise estimates."""
     n_own = (3 if rgb else 2) + request.stack
     leading, result = data.shape[: data.ndim - n_own], np.empty(data.shape, data.dtype)
     places, infos = list(np.ndindex(*leading)), []

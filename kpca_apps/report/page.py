@@ -18,9 +18,9 @@ from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural,
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_SENTENCE = 400  # largest number of characters of a warning or setting
-LONGEST_WORD = 20  # largest number of characters of a word that fits into a title on a phone
-PART = ".kpca-screening"  # CSS class of a report inside another page; limits our style to it
+MAX_SENTENCE = 400  # in characters
+LONGEST_WORD = 20  # characters of a word that fits into a title on a phone
+PART = ".kpca-screening"  # CSS class of a report inside another page
 # How Jupyter, VS Code, Colab and documentation sites mark a light or dark theme.
 LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'
 DARK = (
@@ -30,7 +30,7 @@ DARK = (
 
 
 def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> str:
-    """Render a template, with style sheets and scripts in addition to those of all pages.
+    """Render a template as a page, with additional style sheets and scripts.
 
     The HTML can be written as UTF-8; the same context gives the same bytes.
     """
@@ -49,10 +49,10 @@ def make_part(template: str, **context: Any) -> str:
     """Render a template without script, as a part of another page, such as a notebook.
 
     The style applies to this part only and follows the notebook's theme. The part has no ids, as
-    other parts of the page may use the same ids. If styles are removed, drawings keep their size.
+    other parts of the page may use the same ids.
     """
     html = _environment().get_template(template).render(style=Markup(_bound_style()), **context)
-    # Text of a table is never mistaken for an attribute, as its quotes are escaped.
+    # Texts of a table contain no quotes, as these are escaped.
     html = re.sub(r' (?:id|aria-labelledby)="[^"]*"', "", html)
     html = re.sub(r'viewBox="0 0 ([0-9]+) ([0-9]+)"', r'\g<0> width="\1" height="\2"', html)
     return writable(html)
@@ -60,7 +60,7 @@ def make_part(template: str, **context: Any) -> str:
 
 @cache
 def _bound_style() -> str:
-    """Return the style of pages, limited to elements of class `PART`, which replace the root.
+    """Return the style of pages, limited to elements of class `PART`.
 
     The class is repeated, to take priority over a notebook's style of tables and lists.
     """
@@ -116,7 +116,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _sentence(parts: list[str]) -> Markup:
-    """Join the parts of a sentence; isolate table texts, which may be written right to left.
+    """Join the parts of a sentence; isolate the direction of table texts.
 
     A short `Verbatim` part without spaces, such as a date, is not broken over lines.
     """
@@ -130,7 +130,6 @@ def _sentence(parts: list[str]) -> Markup:
 
 
 def _svg(drawing: Drawing) -> Markup:
-    """Return a drawing as SVG; import matplotlib only if there is a drawing."""
     from kpca_apps.report.drawing import to_svg
 
     return to_svg(drawing)

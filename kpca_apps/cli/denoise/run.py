@@ -321,8 +321,8 @@ def denoise_batch(
 ) -> DenoisingResult:
     """Denoise a batch and show its progress.
 
-    `samples` are the numbers of values in each image. `jobs` are the numbers of worker processes and of
-    threads for each.
+    `samples` are the numbers of values in each image. `jobs` are the numbers of worker
+    processes and of threads for each.
     """
     options = batch.options
     denoiser = batch.denoiser.by_threads(jobs[1])

@@ -42,13 +42,13 @@ from kpca_apps.tables.table import Table
 
 INDEX, INDEX_DATA = "index.html", "index.json"
 RESULT = "result.json"
-# Names of files next to the folders of the tables; no folder may have one of these names.
+# Names that no folder of a table may have.
 _TAKEN = (INDEX, INDEX_DATA, "run.json")
 
 
 @dataclass(frozen=True)
 class _Work:
-    """Inputs shared by all tables: options, the reference, and rows that users judged earlier."""
+    """Inputs shared by all tables."""
 
     context: typer.Context
     chosen: ScreeningOptions
@@ -104,7 +104,7 @@ def screen_each(
 
 
 def _folders(paths: Sequence[str]) -> list[str]:
-    """Return a name for each table's folder; names also differ on disks that ignore case."""
+    """Return a name for each table's folder; names differ on disks that ignore case."""
     taken, found = {name.casefold() for name in _TAKEN}, list[str]()
     for path in paths:
         stem = name = safe_stem(path)
@@ -125,7 +125,7 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath
         if storage_error(error, path) is not None:
             raise  # a full disk ends the command, and the earlier results stay
         say_line(f"failed: {error}")
-        # Leave out the error's place, as it is a path of this machine.
+        # Leave out the path in the error.
         return ScreenedTable(name, "", error=str(error.args[0]))
     top = result.ranked[0] if result.ranked else None
     found = ScreenedTable(
@@ -146,7 +146,7 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath
 def _screened(
     run: Run, work: _Work, path: str, folder: OutputFolder, written: AnyPath
 ) -> ScreeningResult:
-    """Screen a table as a separate command would; the report shows that separate command."""
+    """Screen one table; its report shows a command for this table alone."""
     own = copy(work.context)
     own.params = {**own.params, "table": [path], "out": near(written), "each": False}
     rows = run.read([path])

@@ -86,7 +86,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         assert result.reference is not None
         console.lines(moved_lines(result.findings.moved, result.reference.name))
     info = result.threshold
-    # Show enough digits of the threshold to tell it from the scores shown.
+    # Show enough digits to distinguish the threshold from the scores.
     _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
     rarity = f", which {info.rarity.in_prose} usual rows would reach" if info.rarity else ""
     has_threshold = math.isfinite(info.value)

@@ -43,12 +43,12 @@ _EXPORTS: dict[str, Callable[[HeldRules], str]] = {
     "pandera": rules_as_pandera,
     "dqx": rules_as_dqx,
 }
-FIRST = 3  # number of breaking rows that are listed with a rule that was found
-ROWS = 10  # number of breaking rows that a check prints for a rule
+FIRST = 3  # breaking rows listed with a rule
+ROWS = 10  # breaking rows that a check prints for a rule
 _OF_VALUES = (Equal, Order, Linear, Product, Determines)  # rules that missing values cannot break
-_CELL = 24  # largest number of characters of a cell or a name in a line
+_CELL = 24  # in characters
 _HANGING = "    "
-# Options that do not affect a check, as the file of rules states how to read its columns.
+# Options that do not affect a check of rules.
 _OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")
 
 
@@ -87,7 +87,7 @@ class Target:
         return target
 
     def write(self, console: Console, rules: HeldRules, text: list[str], as_json: str) -> None:
-        """Write rules to the file or stdout, as `text` or exported; or print `as_json`."""
+        """Write rules to the file or stdout, in the format of the target."""
         if self.format == "text":
             content = "".join(f"{line}\n" for line in [f"{TITLE} {rules.table}", "", *text])
         else:
@@ -200,7 +200,7 @@ def broken_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> l
 
 
 def _rows_lines(held: HeldRule, rows: Sequence[BrokenRow]) -> Iterator[str]:
-    """Yield a line with the cells of each row that breaks a rule, then the number of others."""
+    """Yield a line for each row that breaks a rule, then the number of further rows."""
     for row in rows:
         cells = (
             f"{one_line(name, _CELL)} {one_line(cell, _CELL) or 'missing'}"

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "model.kpca"
 TO_SEND = "to-send"
-A_WORKER = 400_000_000  # bytes of memory of a worker that processes a part of a table
+A_WORKER = 400_000_000  # bytes of memory of a worker
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Run:
     _n_passes: Iterator[int] = field(default_factory=lambda: count(1))
 
     def for_one(self) -> Run:
-        """Return a run for one of several tables, with the same workers but its own clock."""
+        """Return a run with the same workers and a new clock."""
         one = Run(self.options, self.console, Clock())
         one.execution = replace(self.execution, progress=one.timed_pass)
         return one
@@ -73,7 +73,7 @@ class Run:
         return self._read(paths, READING, layout)
 
     def read_reference(self, path: str | None) -> AnyTable | None:
-        """Open the reference, if any; options that choose rows of a database do not apply."""
+        """Open the reference, if any."""
         if path is None:
             return None
         return self._read([path], [*OF_FILES, *["timeout"] * is_database(path)])
@@ -95,7 +95,7 @@ class Run:
         return [*accepted, *([] if marks is None else [read_marks(marks)])]
 
     def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
-        """Show the elapsed time, except for a table that is read in parts, which shows progress."""
+        """Show the elapsed time, except for tables in parts, which show progress."""
         if any(isinstance(table, PartedTable) for table in tables):
             return nullcontext()
         return self.console.stage(text)

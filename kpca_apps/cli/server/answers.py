@@ -1,4 +1,4 @@
-"""Answers to assistants: a selection of fields, the first items of lists, shortened texts."""
+"""Short answers to assistants."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from kpca_apps.novelty.result import (
 from kpca_apps.report.novelty.text import diff_headline, headline
 from kpca_apps.report.text import Verbatim
 
-CELL, SENTENCE = 120, 600  # largest numbers of characters
-REASONS, FEW = 3, 5  # largest numbers of a row's reasons, and of items in other lists
+CELL, SENTENCE = 120, 600  # in characters
+REASONS, FEW = 3, 5  # most reasons of a row, and most items of other lists
 MOST_RULES = 50
 # Fields that contain names or cells rather than sentences.
 CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
-# Fields that answers contain, by type; of other types, answers contain all fields.
+# Fields that answers contain, by type; all fields of other types.
 FIELDS = {
     AcceptedRows: "n_rows statement",
     DuplicateRows: "statement",
@@ -83,7 +83,7 @@ def screening(result: ScreeningResult, top: int) -> Answer:
 
 
 def diff(result: ScreeningDiff, top: int) -> Answer:
-    """Return how the second of two screenings differs from the first, for an answer."""
+    """Return the differences between two screenings."""
     lists = {name: getattr(result, name) for name in ("appeared", "removed")}
     return {
         **brief(result, MOST_RULES),

@@ -13,13 +13,13 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import TABLE_SUFFIXES, one_line, suggest
 
 MEGABYTE = 1_000_000
-MOST_LISTED = 200  # largest number of files listed for a folder
+MOST_LISTED = 200  # most files listed for a folder
 _RESULT = "result.json"
 
 
 @dataclass(frozen=True)
 class Roots:
-    """The served folders, with links resolved, and the largest size of a file to read.
+    """The served folders, and the largest size of a file to read.
 
     A relative name is looked up in each folder in turn. No path outside can be reached, be it by
     ``..``, an absolute path, or a link.

@@ -1,4 +1,4 @@
-"""The server, which offers tools over standard input and output by the package mcp."""
+"""The server, which offers tools over standard input and output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpca_apps.cli.server.calls import Refusal, call_tool, in_process
 from kpca_apps.cli.server.tools import Tools
 from kpca_apps.names import one_line, suggest
 
-LONGEST = 1_000  # largest number of characters of an error message
+LONGEST = 1_000  # in characters
 INSTRUCTIONS = (
     "Tools of kpca: screen a table for odd rows and cells with reasons, explain rows, accept rows "
     "that a person judged fine and screen again, compare runs, find and check rules between "

@@ -50,10 +50,10 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.write import csv_bytes
 
 MODEL = "model.kpca"
-MOST_ROWS = 50  # largest number of rows in an answer
-MOST_ACCEPTED = 1_000  # largest number of rows accepted in one call
+MOST_ROWS = 50  # most rows in an answer
+MOST_ACCEPTED = 1_000  # most rows accepted in one call
 LARGEST_IMAGE = 50_000_000  # pixels
-# Time grows with the square of the number of columns. Measured for 60 rows: 19 s on one core.
+# Time grows with the square of the number of columns: 19 s for 60 rows on one core.
 MOST_COLUMNS = 1_000
 # Parameters of tools that are options of a screening, without names of files.
 _OPTIONS = "share count alpha fdr id exclude categorical numeric by seed".split()
@@ -352,7 +352,7 @@ class Tools:
         for path in run.glob("scored.*") if is_hidden else ():
             scored = open_table(self.roots.file(str(path)), layout="off")
             written = runs.written_names(is_hidden, scored)
-            # Added columns follow the input columns, which may include a name of an added column.
+            # Added columns follow the input columns.
             hidden = {one for name, one in written.items() if is_hidden[name]}
             hidden |= OURS & {*scored.columns[len(is_hidden) :]}
             # The scored table does not contain the original names of renamed columns.
@@ -435,7 +435,7 @@ def _top(top: int) -> int:
 
 
 def _columns_of(run: Path) -> tuple[dict[str, bool], tuple[tuple[str, str], ...]]:
-    """Return which columns of a run are hidden, in order, and original names of renamed columns.
+    """Return which columns of a run are hidden, and the original names of renamed columns.
 
     Without a valid result in the folder, both are empty, and the run is refused later.
     """

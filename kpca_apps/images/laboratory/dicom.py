@@ -32,7 +32,7 @@ _GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
 
 
 def read_dicom(data: Content, label: str) -> ImageFile:
-    """Read the frames of a DICOM file as pages; MONOCHROME1 is inverted to count from black."""
+    """Read the frames of a DICOM file as pages; MONOCHROME1 is inverted."""
     require_library("pydicom", "lab", "DICOM images", label)
     import pydicom
     from pydicom.pixels import get_decoder
@@ -134,7 +134,7 @@ def _is_deflated(data: Content) -> bool:
             is_little_endian=True,
             stop_when=lambda tag, *_: tag >> 16 != 2,
         )
-        list(first)  # reading lazily, pydicom would retry an unreadable element with another syntax
+        list(first)  # otherwise pydicom retries unreadable elements with another syntax
         return bool(first.get("TransferSyntaxUID", "") == "1.2.840.10008.1.2.1.99")
 
 

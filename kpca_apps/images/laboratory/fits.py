@@ -1,4 +1,4 @@
-"""FITS files of telescopes, through astropy (extra "lab"): images except masks and the like.
+"""FITS images of telescopes, through astropy (extra "lab").
 
 Headers and tables are copied byte for byte. FITS Working Group (2016), "Definition of the Flexible
 Image Transport System", version 4.0.
@@ -21,13 +21,12 @@ from kpca_apps.names import one_line
 
 _CARD, _BLOCK = 80, 2880
 _TYPES = {8: "u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
-# Names of extensions that accompany a picture, as telescopes and libraries use them; longer names,
-# such as VAR_POISSON, start with one of these names.
+# First words of the names of extensions that accompany a picture, such as VAR_POISSON.
 _BESIDE = frozenset(
     "DQ MASK BPM BADPIX OBJMASK FLG FLAG FLAGS ERR ERROR UNCERT RMS VAR VARIANCE IVAR INVVAR WHT "
     "WEIGHT CON CTX SAMP TIME AREA".split()
 )
-_DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")  # cards wrong for denoised pixels
+_DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")  # cards of noisy pixels
 _SPECTRAL = tuple("FREQ WAVE WAVN AWAV ENER VRAD VOPT ZOPT BETA VELO STOKES".split())
 _UPSIDE_DOWN = 4  # EXIF orientation if the first row is at the bottom
 
@@ -84,7 +83,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
         series,
         lambda number: planes[number].read(data),
         orientation=_UPSIDE_DOWN,
-        # State stacks only to keep several images apart: few headers tell if a cube is a stack.
+        # Few headers state whether a cube is a stack, so only several images are kept apart.
         has_groups=len(series) > 1,
         metadata=Metadata(orientation=_UPSIDE_DOWN),
         notes=tuple(notes),

@@ -133,7 +133,7 @@ def find_planes(
     channels: int = 1,
     scaling: Scaling | None = None,
 ) -> list[Plane]:
-    """Return the pages of an array (..., rows, columns), after checking that the file holds it."""
+    """Return the pages of an array (..., rows, columns) in a file."""
     *counts, height, width = (int(side) for side in shape)
     scaling = scaling or Scaling()
     if f"{stored.kind}{stored.itemsize}" not in READ_TYPES:

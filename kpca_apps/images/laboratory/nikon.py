@@ -24,7 +24,7 @@ from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 
 _LOOPS = frozenset("TZP")  # axes of frames: time, slice, stage position
-_MOST_TIMED = 10_000  # largest number of frames whose times are read, one by one
+_MOST_TIMED = 10_000  # most frames whose times are read
 
 
 def read_nd2(data: Content, label: str) -> ImageFile:
@@ -68,7 +68,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
             pixels = np.asarray(file.read_frame(int(frames[frame])))
             if pixels.dtype != page.dtype:
                 raise ValueError("its pixels do not fit its header")
-            # Copy pixels, as the file may be memory-mapped only while it is open.
+            # Copy pixels, as the file may be memory-mapped.
             return np.array(pixels.reshape(n_channels, *page.shape)[channel], order="C")
 
     notes = ("Its experiment, its events and its regions of interest are not kept.",)

@@ -28,12 +28,12 @@ _TEXT = 2  # TIFF data type of text
 # Characters that XML cannot hold, including surrogates.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MOST_PAGES = 1_000_000
-_MOST_PLAIN = 3 << 30  # largest number of bytes of pixels that fit into a 4 GB TIFF, with a margin
+_MOST_PLAIN = 3 << 30  # bytes of pixels that fit into a 4 GB TIFF, with a margin
 
 
 @dataclass(frozen=True)
 class Series:
-    """Pages in the order of their axes, of which the last varies fastest, with OME attributes."""
+    """Pages in the order of their axes (the last varies fastest), with OME attributes."""
 
     axes: str  # letters of T, C and Z, each at most once
     sizes: tuple[int, ...]

@@ -52,20 +52,20 @@ _METADATA_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 _AXES = {"time": "T", "channel": "C"}
 _UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm", "meter": "m"}
 _SECONDS = {"microsecond": "µs", "millisecond": "ms", "second": "s", "minute": "min", "hour": "h"}
-_MOST_CHUNK = 1 << 30  # largest number of bytes of a chunk or shard
+_MOST_CHUNK = 1 << 30  # bytes of a chunk or shard
 _RATIO = 50_000  # largest ratio of unpacked to packed bytes
 # Codecs that compress chunks, and codecs that keep their size.
 _PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
 _STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
 _CHECKSUM = 4  # number of bytes of a crc32c checksum
-_SLACK = 4096  # number of extra bytes allowed for checksums and the like
+_SLACK = 4096  # extra bytes allowed, for example for checksums
 _EMPTY = (1 << 64) - 1  # marks a missing chunk in a shard
 # A page may have _FEW_CHUNKS chunks plus one per _LEAST_CHUNK pixels, at most _MOST_CHUNKS.
 _LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000
-_SLAB = 1 << 26  # number of bytes of a copy that are reduced at a time
+_SLAB = 1 << 26  # bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
-# Where a copy's pixels lie along an axis of the larger copy: begin of the first, width of each.
+# Pixels of a copy along an axis of the larger copy: start of the first, width of each.
 Line = tuple[float, float]
 
 
@@ -308,7 +308,7 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
 
 
 def _written_sides(array: Any) -> tuple[int, ...]:
-    """Return the sides of the unit of writing: a shard, or else a chunk."""
+    """Return the sides of a shard, or of a chunk if there are no shards."""
     return tuple(int(side) for side in (array.shards or array.chunks))
 
 

@@ -24,7 +24,7 @@ from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 from kpca_apps.system.limits import require_memory
 
-_FULL = 4  # number of bytes of version and flags
+_FULL = 4  # bytes of version and flags
 _PLACED = b"\x44\0"  # code for offsets and lengths stored in four bytes each
 # Number of left quarter turns, and axis of a mirror, by EXIF orientation.
 _TURNS = {2: (0, 1), 3: (2, None), 4: (0, 0), 5: (1, 0), 6: (3, None), 7: (3, 0), 8: (1, None)}
@@ -37,10 +37,10 @@ _MODES |= {f"{mode};16": (channels, "u2") for mode, (channels, _) in _MODES.item
 
 @dataclass(frozen=True)
 class Properties:
-    """Properties of all pictures of a file together, as the file's boxes state them."""
+    """Properties of the pictures of a file."""
 
     size: tuple[int, int]  # the largest height and width
-    depth: int  # number of bits of an AVIF channel
+    depth: int  # bits of an AVIF channel
     colours: tuple[int, int] | None  # primaries and transfer, as coded in ITU-T H.273
 
 
@@ -106,12 +106,12 @@ def with_metadata(
     if added:
         inner[b"iref"] = links
     inner[b"iprp"] = _with_properties(inner[b"iprp"], primary, icc, orientation)
-    # The shift of content depends on the length of these boxes, not on the numbers in them.
+    # Measure how far the new boxes shift the content.
     empty = {number: [(0, 0)] for number in range(first, first + len(added))}
     inner[b"iloc"] = _written_places({**items, **empty})
     grown = len(_written_meta(meta, inner)) - len(meta)
     new_places = {item: [(at + grown, n) for at, n in places] for item, places in items.items()}
-    end = len(data) + grown + 8  # new items are in a box of their own at the end of the file
+    end = len(data) + grown + 8  # new items follow in a box at the end of the file
     for number, (*_, content) in enumerate(added, first):
         new_places[number] = [(end, len(content))]
         end += len(content)

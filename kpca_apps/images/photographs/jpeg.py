@@ -32,7 +32,7 @@ PIXELS_PER_BYTE = 8 * 64  # a block of 8 x 8 pixels takes at least one bit of th
 # The decoder processes the whole image for each scan; progressive files have about ten scans.
 _MAX_SCANS = 100
 _SCAN_END = re.compile(rb"\xff(?=[^\0\xd0-\xd7\xff])")
-_OWN_HEADER = 20  # number of bytes of the first marker and libjpeg's JFIF header
+_OWN_HEADER = 20  # bytes of the first marker and libjpeg's JFIF header
 _SCAN_ENDS = re.compile(rb"\xff+(?=[\xc4\xd0-\xd7\xd9\xda\xdd])")
 
 
@@ -93,7 +93,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         ),
         carried=tuple(_carried(segments)),
     )
-    # Pillow returns CMYK as Adobe stores it: the light that white paper reflects below the inks.
+    # Pillow returns inverted CMYK, as Adobe stores it.
     return split_inks(image) if channels == 4 else image
 
 

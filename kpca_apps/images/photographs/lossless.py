@@ -33,19 +33,19 @@ from kpca_apps.system.limits import require_memory
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Names by which Pillow reads headers, except of WebP, for which it would allocate all pixels.
+# Names by which Pillow reads headers; it would allocate all pixels of WebP.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
-_BITS = b"bits"  # key of the bits per sample, which are kept among the boxes
+_BITS = b"bits"  # key of the bits per sample among the carried boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
 _CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})  # boxes that stay valid after denoising
 _TYPES = frozenset({"uint8", "uint16", "float32"})
-# JPEG XL: number of bits of a side, by selector, and ratios of width to height.
+# JPEG XL: bits of a side by selector, and ratios of width to height.
 _JXL_BITS = (9, 13, 18, 30)
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
 
 
 def read_lossless(kind: str, data: bytes, label: str) -> ImageFile:
-    """Read an image of one of `FORMATS`; it is decoded at once to learn its type."""
+    """Read an image of a kind in `FORMATS`; it is decoded at once."""
     if kind == "webp" and data[12:16] == b"VP8X" and len(data) > 20 and data[20] & 2:
         raise InputError(f"{label}: is an animated WebP image; save its frames as PNG first.")
     with damage_refused(label):
