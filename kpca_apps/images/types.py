@@ -19,10 +19,9 @@ from kpca_apps.system.quiet import warnings_ignored
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each part
 Groups = tuple[tuple[int, ...], ...]  # page numbers of each stack
 MAX_PIXELS = 178_000_000
-MAX_IN_BANDS = 20_000_000_000  # largest number of pixels of a page read and written in bands
-DEFLATE_RATIO = 1100  # Deflate packs at most 1032 bytes into a byte, so a higher promise is wrong
-# Largest number of bytes before or after an image (metadata), and largest number of packed bytes
-# per pixel (four channels of float64).
+MAX_IN_BANDS = 20_000_000_000  # most pixels of a page that is read and written in bands
+DEFLATE_RATIO = 1100  # Deflate packs at most 1032 bytes into a byte
+# Largest number of bytes before or after an image, and of packed bytes per pixel.
 FRONT, _MOST_PER_PIXEL = 1 << 25, 32
 # libpng's warnings are harmless, and Pillow's failures are reported elsewhere. Without a handler,
 # both would be printed.
@@ -92,16 +91,16 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Negative:
-    """Conversion from light to sensor counts, refined to 16 bits, and the DNG tags."""
+    """Conversion of `Mosaic.light` to 16-bit counts, and the DNG tags."""
 
     black: NDArray[np.float32]  # (n, n), black level of each pattern pixel, in refined counts
-    scale: np.float32  # light per sensor count
+    scale: np.float32  # value of `Mosaic.light` per sensor count
     finer: int  # number of refined counts per sensor count
     white: int  # refined count at which pixels saturate
     tags: Directory = field(repr=False)  # DNG tags except those of levels and pixels
 
     def counts(self, light: NDArray[np.float32]) -> NDArray[np.uint16]:
-        """Return light as refined counts (h, w)."""
+        """Convert `light` to refined counts (h, w)."""
         n, counts = len(self.black), np.empty(light.shape, np.uint16)
         for y, x in np.ndindex(n, n):
             own = self.black[y, x] + self.finer * (light[y::n, x::n] / self.scale)
@@ -111,14 +110,14 @@ class Negative:
 
 @dataclass(frozen=True)
 class Mosaic:
-    """A camera sensor's light, one colour per pixel, from 0 at black to 65535 at white."""
+    """Values of a camera's sensor, one colour per pixel, from 0 at black to 65535 at white."""
 
     light: NDArray[np.float32]  # (h, w), in stored orientation
     pattern: str  # colours of the first pixels, row by row: 2 x 2, or 6 x 6 for X-Trans
-    white: float  # light at saturation: 65535, rounded like the pixels
+    white: float  # value of `light` at saturation
     # (3, 2), a and b of the noise variance a x + b in red, green and blue, if the file states it.
     noise: NDArray[np.float64] | None
-    # Develops an upright picture from a mosaic like `light`; from `light` itself for None.
+    # Develops an upright picture from values like `light`; None stands for `light`.
     developed: Callable[[NDArray[np.float32] | None], NDArray[np.uint16]]
     negative: Negative  # data for writing a DNG
 
@@ -136,13 +135,13 @@ class ImageFile:
     notes: tuple[str, ...] = ()  # sentences on differences between input and output
     carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
-    # `within` has, for each page, size and tags of the smaller copies nested in it. `copies` maps
-    # each page that is a smaller copy to the page it copies. Copies are recomputed on writing.
+    # `within`: size and tags of the smaller copies nested in each page. `copies`: for each page
+    # that is a smaller copy, the page it copies.
     within: tuple[tuple[tuple[Page, Directory], ...], ...] = field(default=(), repr=False)
     copies: Mapping[int, int] = field(default_factory=dict, repr=False)
     sha256: str = ""  # hash of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
-    # Decodes some rows and columns of the page with a number. Below: (h, w) of each page's blocks.
+    # Decodes rows and columns of a page; `blocks` has (h, w) of each page's blocks.
     window: Callable[[int, slice, slice], NDArray[Any]] | None = field(
         default=None, repr=False, compare=False
     )
@@ -164,7 +163,7 @@ class Format(NamedTuple):
     # Takes an open file or an existing folder, pages one at a time, and the source of the metadata.
     write: Callable[[Any, Iterable[NDArray[Any]], ImageFile], None]
     # Returns height and width from the start of a large file; None for formats that state the
-    # offsets of their parts, so that the rest is never read.
+    # offsets of their parts.
     size: Callable[[bytes], tuple[int, int]] | None
     written_as: str = ""  # kind of the output, if other than the input's
     is_folder: bool = False
