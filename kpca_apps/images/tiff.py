@@ -419,7 +419,7 @@ def _metadata(directory: Directory) -> Metadata:
 def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: ImageFile) -> None:
     """Write pages one after the other, with at most one in memory.
 
-    Each page gets the tags of its directory; all have one layout. Integers of `pages` are 0 at black.
+    Each page gets the tags of its directory; all have one layout. In `pages`, integer 0 is black.
     Tiles remain tiles, and strips strips. Uncompressed and losslessly compressed pages keep their
     compression; others are compressed with Deflate.
     """
