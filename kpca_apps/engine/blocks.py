@@ -66,7 +66,7 @@ class BlockErrors(NamedTuple):
     residual: FloatArray  # (w, n), r_b of the w requested features
 
     whole: FloatArray  # (n,), E
-    blocks: FloatArray  # (b, n), E_b of each block that has features
+    blocks: FloatArray  # (b, n), E_b of non-empty blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,6 @@ class BlockPCA:
         sizes = np.diff(starts, append=p)
         rows, columns, values = [], [], []
         for size in np.unique(sizes):
-            # Invert all blocks of one size in one call.
             members = starts[sizes == size, None] + np.arange(size)
             U = self.factor[:, members].transpose(1, 0, 2)
             values.append(np.linalg.inv(np.eye(size) - U.transpose(0, 2, 1) @ U).ravel())
@@ -170,7 +169,6 @@ class BlockPCA:
         return np.eye(p) - self.factor.T @ self.factor if 2 * m > p else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without the cached properties."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def errors(

@@ -59,7 +59,7 @@ class ReducedSet:
 
     subspace: KernelSubspace  # its directions are orthonormal
     component_distances: Matrix  # (q,), |v - v~| in feature space
-    mean_distance: float  # |mean - mean~| in feature space
+    mean_distance: float
 
     def describe(self) -> str:
         """Return the number of points and the distances in one line."""
@@ -199,7 +199,6 @@ def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Mat
 
 
 def _project_on_points(subspace: KernelSubspace, points: Matrix) -> ReducedSet:
-    """Project a subspace on the span of points."""
     basis = LandmarkBasis.from_eigen(subspace.kernel, points)
     gram = subspace.kernel(points, subspace.points)
     along = basis.transform.T @ (gram @ subspace.weights)

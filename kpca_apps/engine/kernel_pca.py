@@ -371,7 +371,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         )
 
     def _set_fitted(self, kernel: Kernel, fit: SubspaceFit, *, warn: bool = False) -> Self:
-        """Set the fitted attributes; if `warn`, issue the fit's warnings."""
         self.fitted_, self.kernel_, self.plan_ = fit, kernel, fit.plan
         self.method_ = "exact" if fit.landmarks is None else "nystroem"
         self.subspace_, self.ridge_, self.warnings_ = fit.subspace, fit.ridge, fit.warnings

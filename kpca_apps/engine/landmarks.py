@@ -101,7 +101,6 @@ def cluster_centres(
 def _nearest_centres(
     centres: Matrix, X: Matrix, middle: Matrix, unit: float, n_jobs: int | None
 ) -> NDArray[Any]:
-    """Return the number of each row's nearest centre."""
     centred = (centres - middle) * unit
     columns = np.ascontiguousarray(centred.T, dtype=np.float32)
     half = (0.5 * squared_lengths(centred)).astype(np.float32)

@@ -235,7 +235,7 @@ def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
 
 
 def nystroem_bytes(n_landmarks: int, n_features: int) -> int:
-    """Return the bytes of a Nystrom fit, besides those of the rows."""
+    """Return the bytes of a Nystrom fit, without those of the rows."""
     # Count about three m x m matrices, and one block of kernel values with some copies.
     return n_landmarks * (24 * n_landmarks + 12 * SUMMED + 2 * _ITEM * n_features)
 

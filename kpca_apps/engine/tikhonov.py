@@ -98,7 +98,7 @@ class TikhonovFilter:
 
 
 def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> Matrix:
-    """Return scores (b,) of training rows, each left out of mean and covariance.
+    """Return leave-one-out errors (b,) of training rows.
 
     With a_i = M_i / n and the total ridge n rho fixed, Sherman & Morrison's formula gives exactly
     s_i = r_i + n rho (n/(n-1))^2 a_i / (1 - n a_i / (n-1)).

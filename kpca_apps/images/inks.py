@@ -18,7 +18,7 @@ NOTE = "Its inks are denoised as two pages, the coloured ones and black; its pro
 
 
 def split_inks(image: ImageFile) -> ImageFile:
-    """Return an image with two pages for each of its pages: coloured inks and black."""
+    """Split each page into two: coloured inks and black."""
     cache: dict[int, NDArray[Any]] = {}
 
     def page(number: int) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Detect kinds of image files by their first bytes, to read them or refuse them with advice.
+"""Detect kinds of image files by their first bytes.
 
 To support another kind, add a file with its `Format` in this folder, and an entry in `FORMATS`.
 """

@@ -135,7 +135,7 @@ def _without_stderr() -> Iterator[None]:
 
 
 def _is_plain_tiff(data: Content) -> bool:
-    """Return whether a file is an ordinary TIFF: LibRaw would read grey ones as mosaics."""
+    """Return whether a file is an ordinary TIFF, which LibRaw may read as a mosaic."""
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
     with suppress(Exception):

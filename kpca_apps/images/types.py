@@ -170,7 +170,7 @@ class Format(NamedTuple):
 
 
 def rewrite(file: Any, pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write pages in place of their source's pages, in a copy of everything else."""
+    """Write pages into a copy of their source file."""
     if like.rewrite is None:
         raise ValueError(f"an image of kind {like.format} cannot be written into a copy of itself")
     like.rewrite(file, pages)

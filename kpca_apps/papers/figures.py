@@ -21,7 +21,7 @@ class Contours:
     points: Matrix  # (n, 2), drawn over the contours
     labels: Labels
     captions: tuple[str, ...]  # one per component
-    threshold: float | None = None  # level of a highlighted contour, such as the novelty threshold
+    threshold: float | None = None  # value of a highlighted contour
     threshold_words: str = ""
 
 

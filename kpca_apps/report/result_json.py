@@ -162,7 +162,7 @@ def _fields(of: Fields, *values: Any) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Convert result objects, arrays and numbers to JSON types; NaN becomes None."""
-    if isinstance(value, float):  # most values are floats
+    if isinstance(value, float):
         return float(value) if math.isfinite(value) else None if math.isnan(value) else f"{value}"
     if isinstance(value, (str, int)) or value is None:
         return value

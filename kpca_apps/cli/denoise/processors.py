@@ -1,4 +1,4 @@
-"""Number of worker processes of a batch, and of threads for each."""
+"""Choose the numbers of worker processes and threads of a batch."""
 
 from __future__ import annotations
 

@@ -386,7 +386,7 @@ def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
 
 
 def library_versions(noises: Iterable[str]) -> dict[str, str]:
-    """Return the versions of libraries that affect denoised pixels, for some kinds of noise."""
+    """Return the versions of libraries that affect denoised pixels."""
     from importlib.metadata import version
 
     names = ["kpca-apps", "numpy", "numba", "scipy", "scikit-image", "pillow"]

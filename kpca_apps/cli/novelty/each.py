@@ -48,8 +48,6 @@ _TAKEN = (INDEX, INDEX_DATA, "run.json")
 
 @dataclass(frozen=True)
 class _Work:
-    """Inputs shared by all tables."""
-
     context: typer.Context
     chosen: ScreeningOptions
     reference: AnyTable | None

@@ -196,7 +196,7 @@ def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
 
 
 def diff_lines(diff: ScreeningDiff) -> list[str]:
-    """List the first rows that only one of two runs lists, and columns whose distribution moved.
+    """List rows that only one of two runs lists, and columns whose distribution moved.
 
     If the tables have no row in common, compare kinds of odd rows.
     """

@@ -32,7 +32,7 @@ REASONS, FEW = 3, 5  # most reasons of a row, and most items of other lists
 MOST_RULES = 50
 # Fields that contain names or cells rather than sentences.
 CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
-# Fields that answers contain, by type; all fields of other types.
+# Fields that answers contain, by type; other types keep all fields.
 FIELDS = {
     AcceptedRows: "n_rows statement",
     DuplicateRows: "statement",

@@ -43,10 +43,9 @@ from kpca_apps.system.compiling import inlined
 EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping noise
 RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by the noise energy N v
 ROUNDS = 5  # largest number of updates of the edge
-STEPS = 2  # fixed-point steps: on print and rings at sigma 12, step 2 gains .06 dB, step 3 .001
-# Ratio of c to the mean squared distance between patches above which a kernel counts as linear.
-# Measured on print, drawings, photographs and textures at sigma 5 to 50: at 2, photographs lose up
-# to .06 dB at sigma 12, at 1.5 and 1 at most .02; below 1, print gains less.
+STEPS = 2  # fixed-point steps: on print and rings at sigma 12, a third step gains .001 dB
+# A kernel counts as linear if c exceeds this multiple of the mean squared distance between patches.
+# At 2, photographs lose up to .06 dB at sigma 12, at 1.5 at most .02.
 WIDEST = 1.5
 
 
@@ -117,13 +116,13 @@ def denoise_group(
 
 @inlined
 def is_narrow(c: Scalar, spread: Scalar) -> bool:
-    """Whether the width c is small for patches of mean squared deviation `spread`."""
+    """Whether a kernel of width c is too narrow to count as linear."""
     return bool(c < WIDEST * 2.0 * spread)
 
 
 @inlined
 def noise_in_kernel(bandwidth: Scalar, c: Scalar) -> tuple[Scalar, Scalar]:
-    """Return slope and offset of noise eigenvalues, relative to those of the linear kernel."""
+    """Return slope and offset of noise eigenvalues under the RBF kernel."""
     t = 1.0 / bandwidth
     return np.exp(-t), -0.5 * c * (np.expm1(-t) + t * np.exp(-t))
 

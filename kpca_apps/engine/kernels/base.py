@@ -139,8 +139,6 @@ class Kernel(ABC):
 
         At a kink of the kernel (`Laplacian` at z_j, `Cosine` at 0) the term is 0.
         """
-        # A kernel of the squared distance s has the gradient 2 k'(s) (x - z), a kernel of the inner
-        # product p has k'(p) z.
         raise ValueError(f"No gradient is known for {self.describe()}: use preimage='ridge'.")
 
     def diagonal_gradient(self, X: Matrix) -> Matrix:

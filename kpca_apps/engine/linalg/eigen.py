@@ -167,7 +167,6 @@ def _orthonormalise(block: Values, basis: Values) -> Values:
 
 
 def _estimate_residuals(rest: Values, last_rows: Matrix) -> Matrix:
-    """Estimate the residuals of Ritz pairs from the newest block."""
     triangle = qr(rest, mode="r", check_finite=False)[0][: rest.shape[1]]
     residuals: Matrix = np.linalg.norm(triangle @ last_rows, axis=0)
     return residuals

@@ -96,9 +96,8 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
 
 def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
     """Centre a kernel near the landmarks' mean, without reducing the landmarks' span."""
-    # Centred on their mean m, the landmarks would span one direction less, which rows added later
-    # may need. The origin m - r m / |m|, with r the root mean squared distance from m, keeps the
-    # span, and reduces a large offset to the size of the differences.
+    # Centred on their mean m, the landmarks would span one direction less. The origin m - r m / |m|
+    # keeps the span; r is the root mean squared distance from m.
     about = about_mean(kernel, points)
     if not isinstance(about, Recentred) or about is kernel:
         return kernel

@@ -58,7 +58,7 @@ STEP = 24
 
 @dataclass(frozen=True, eq=False)
 class PreImages:
-    """Pre-images, and the convergence of each."""
+    """Pre-images and convergence, by row."""
 
     points: Matrix  # (n, d)
     iterations: NDArray[np.int64]  # number of steps

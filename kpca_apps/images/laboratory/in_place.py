@@ -1,4 +1,4 @@
-"""Uncompressed pixels in a file: read in place, and written into a copy of everything else.
+"""Read uncompressed pixels of a file, and write them into a copy of the file.
 
 Headers, tables and extensions are kept byte for byte. At most one page is in memory.
 """

@@ -80,7 +80,7 @@ def check_pages(label: str, n_pages: int, n_bytes: int, packed: int) -> None:
 
 
 def find_groups(series: Sequence[Series]) -> Groups | None:
-    """Return the pages of each stack over all series; None if no series has slices or times."""
+    """Return the pages of each stack; None if no series has slices or times."""
     if not any(axis in part.axes for part in series for axis in ALONG):
         return None
     groups, first = list[tuple[int, ...]](), 0

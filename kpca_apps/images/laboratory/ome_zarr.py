@@ -492,7 +492,7 @@ def _write_reduced(above: Any, below: Any, lines: Sequence[Line]) -> None:
 def _means(
     above: Any, region: Sequence[slice], lines: Sequence[Line], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return the mean of the pixels that each pixel of a region covers in the larger copy."""
+    """Return the mean of the larger copy's pixels under each pixel of a region."""
     weights, covered_slices = [], []
     for part, (begin, step), side in zip(region, lines, above.shape, strict=True):
         places = np.round(begin + step * np.arange(part.start, part.stop), 6)

@@ -123,7 +123,6 @@ def run_novelty_rates(data: PaperData) -> Outcome:
     parts = _cancer(data)
     cancer = _best(parts, CANCER_SIGMAS, CANCER_COUNTS, CANCER_LINEAR)
     X, y, new, truth = data.usps()
-    # Train on the zeros of the training file; all other digits of the test file are novel.
     zero = _best((X[y == 0], new, truth != 0), DIGIT_SIGMAS, DIGIT_COUNTS, DIGIT_LINEAR)
     small, parzen = (_auc(RBF.from_sigma(SMALL), q, *parts) for q in (CANCER_COUNTS[-1], 0))
     large, linear = (_auc(kernel, 4, *parts) for kernel in (RBF.from_sigma(LARGE), Linear()))

@@ -1,4 +1,4 @@
-"""The remaining methods and kernels of the papers, each next to a better method."""
+"""The papers' remaining methods and kernels, compared with better methods."""
 
 from __future__ import annotations
 

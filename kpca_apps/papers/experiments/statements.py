@@ -1,4 +1,4 @@
-"""Test statements of the papers, mostly on 60 rows of the plane with a Gaussian kernel.
+"""Test statements of the papers, mostly on 60 random rows in the plane.
 
 A misprinted formula counts as reproduced; the condition is its correction. A wrong sentence counts
 as not reproduced, and the stated reason is the correct sentence.
@@ -120,7 +120,7 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
 
 
 def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -> tuple[Claim, ...]:
-    """Judge the number of components, and what all components together represent."""
+    """Judge statements on numbers of components, pre-images and monomials."""
     narrow, scattered = RBF(20.0), rng.normal(scale=50.0, size=(N, 2))
     centred, plain = components(narrow, scattered), np.linalg.matrix_rank(narrow(scattered))
     count, largest_error = centred.n_components, float(subspace.reconstruction_error(X).max())

@@ -102,7 +102,6 @@ def hebbian_components(
             y = A @ K[t]
             A -= eta * np.tril(np.outer(y, y)) @ A
             A[:, t] += eta * y
-    # Normalise the directions.
     lengths = np.sqrt(np.einsum("ai,ij,aj->a", A, K, A))
     coefficients = (A / lengths[:, None]).T
     variances = ((K @ coefficients) ** 2).mean(axis=0)

@@ -73,7 +73,7 @@ MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
 
 
 def denoising_pages(result: DenoisingResult) -> Iterator[tuple[str, str]]:
-    """Yield the name and content of each page of a batch, one by one to save memory.
+    """Yield the name and content of each page of a batch.
 
     The pages are ``"report.html"`` and, for a large batch, ``"details/0001.html"`` and so on, a
     page for each image. Pages link to the denoised files in the folder ``images`` next to theirs.
@@ -274,7 +274,6 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
 
 
 def _pictures(previews: ImagePreviews | None) -> View:
-    """Return the pictures of an image for the template."""
     if previews is None:
         return dict.fromkeys(("before", "after", "residual", "thumb", "crops", "glance"))
     sizes = {(p.width, p.height) for p in (previews.after, *(c.after for c in previews.crops))}

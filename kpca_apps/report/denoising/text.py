@@ -92,7 +92,7 @@ def law_name(place: int) -> str:
 
 
 def has_figures(result: DenoisingResult) -> bool:
-    """Whether there are figures: several images, comparisons, or laws of noise."""
+    """Whether a report has figures."""
     is_sure = any(image.evidence.is_sure for image in result.done)
     return len(result.done) > 1 or bool(compared_images(result)) or is_sure
 
@@ -339,7 +339,7 @@ def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
 
 
 def law_lines(result: DenoisingResult) -> list[str]:
-    """State which images have noise that follows a law; for a single image, state the law."""
+    """State how many images have a noise law, or the law of a single image."""
     images = [image for image in result.images if laws_of(image)]
     if not images:
         return []

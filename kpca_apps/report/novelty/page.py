@@ -76,7 +76,7 @@ def render_screening(
     no keys of the rows, so its rows cannot be marked or opened.
     """
     if is_to_send:
-        # A note on what reveals hidden values would help a reader to infer these values.
+        # Drop notes on what reveals hidden values, which would help to infer them.
         run = result.run
         warnings = tuple(note for note in run.warnings if REVEALED not in note)
         n_doubts = sum(REVEALED not in note for note in run.warnings[: run.n_doubts])
@@ -329,7 +329,7 @@ def _group(group: GroupInfo) -> dict[str, Any]:
 
 
 def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, Any]]:
-    """Return ranked rows for the template, with enough decimals to tell scores apart."""
+    """Return ranked rows for the template."""
     profiles = {column.name: column for column in result.columns}
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     files = [cut(file_of(row, result.source.file_column), MAX_CELL) for row in rows]

@@ -33,7 +33,7 @@ from kpca_apps.report.text import (
 )
 
 MAX_DIGITS = 12  # most digits shown of the largest score
-MAX_ROWS = 100  # most rows whose scores are kept distinct, and most rows in a diff of screenings
+MAX_ROWS = 100  # most rows with distinct scores, and most rows in a diff of screenings
 MAX_LISTED = 2_000  # most ranked rows on a page
 MAX_NAMED = 3  # most tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"

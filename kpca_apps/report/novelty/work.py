@@ -38,7 +38,7 @@ FIELDS = (
 
 
 def by_field(rows: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the rows of `work_of` as a dict with a list for each field."""
+    """Transpose rows to a dict with a list for each field."""
     values = [values_of(row) for row in rows]
     return dict(zip(FIELDS, map(list, zip(*values, strict=True)), strict=True)) if values else {}
 
