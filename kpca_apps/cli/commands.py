@@ -110,7 +110,7 @@ def next_steps(
 
 
 def command_line(words: list[str]) -> str:
-    """Join words so that a shell parses them again, without passwords and control characters."""
+    """Join words to a command line for a shell, without passwords."""
     words = list(map(without_password, words))
     return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
 

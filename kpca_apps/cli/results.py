@@ -1,4 +1,4 @@
-"""The folder of a run's results: report, data, figures, and the times in ``run.json``."""
+"""Write the folder of a run's results."""
 
 from __future__ import annotations
 

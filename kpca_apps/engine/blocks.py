@@ -108,7 +108,7 @@ class BlockPCA:
 
     @classmethod
     def of_sums(cls, sums: CovarianceSums, block: IntArray) -> BlockPCA:
-        """Fit to sums over rows; sums over parts of a table can be added first."""
+        """Fit to sums over rows."""
         covariance = sums.covariance
         deviation = np.sqrt(np.maximum(np.diag(covariance), SMALLEST_DEVIATION**2))
         with one_blas_thread():

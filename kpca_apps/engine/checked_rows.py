@@ -1,4 +1,4 @@
-"""Check the input of estimators as scikit-learn does; errors name the data frame's column."""
+"""Check the input of estimators as scikit-learn does."""
 
 from __future__ import annotations
 

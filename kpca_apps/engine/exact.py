@@ -45,7 +45,7 @@ def fit_exact(
     options: FitOptions = FitOptions(),  # noqa: B008 (it cannot change)
     plan: ExactPlan | None = None,
 ) -> KernelSubspace:
-    """Fit kernel PCA on the Gram matrix of all rows; the rows become the subspace's points.
+    """Fit kernel PCA on the Gram matrix of all rows.
 
     A ``plan`` from `plan_exact` sets components, solver, precision and storage; the default is a
     float64 plan. Raises MemoryLimitError, before allocating, if the estimate exceeds the budget.

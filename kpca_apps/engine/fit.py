@@ -56,7 +56,7 @@ class LandmarkFit:
 
     @property
     def missed(self) -> float:
-        """Share of squared length outside the landmarks' span; see `KernelPCA.missed_`."""
+        """Share of squared length outside the landmarks' span."""
         sums = self.sums
         return sums.missed / sums.norm if self.outside is None else self.outside.share
 
@@ -227,7 +227,7 @@ def _estimate_missed(source: RowSource, basis: LandmarkBasis, options: FitOption
 
 
 def _absolute_ridge(options: FitOptions, length: float, mean_norm: float) -> float | None:
-    """Return the absolute ridge, given the mean of k(x, x) and the mean's squared length."""
+    """Return the ridge as a variance in feature space; None without a ridge."""
     if options.ridge is None:
         return None
     return variance_share(options.ridge, length - (mean_norm if options.center else 0.0))

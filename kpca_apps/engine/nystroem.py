@@ -1,4 +1,4 @@
-"""Nystrom kernel PCA: rows in the span of a few landmarks, centred on the mean of all rows.
+"""Nystrom kernel PCA: rows in the span of a few landmarks.
 
 Rows become vectors z(x) = B' k_Z(x) in an orthonormal basis of the landmarks' span, with BB' the
 inverse of the landmarks' Gram matrix. Inner products are those of the low-rank approximation
@@ -129,7 +129,7 @@ class LandmarkBasis:
 
 @dataclass(frozen=True, eq=False)
 class CovarianceSums:
-    """Sums over rows of z, z z' and k(x, x); sums of several parts can be added."""
+    """Sums over rows of z, z z' and k(x, x)."""
 
     n: int  # number of rows
     total: Matrix  # (p,), sum of z - shift
@@ -291,7 +291,7 @@ class FeatureSums:
 
 @dataclass(frozen=True)
 class Missed:
-    """Estimate of the part of rows outside the landmarks' span; estimates can be added."""
+    """Estimate of the part of rows outside the landmarks' span."""
 
     n: int  # number of rows
     outside: float  # estimated number of non-zero rows that are not landmarks

@@ -1,4 +1,4 @@
-"""Access to the rows of a fit, and blocked computations on them with reproducible results.
+"""Access to the rows of a fit, and computations on blocks of rows.
 
 A fit needs only a sample held in memory, functions that give one number per row, and sums over
 rows. So any source that supports these can be fitted, with any number of rows.

@@ -1,4 +1,4 @@
-"""Tikhonov filter in the landmarks' span by Cholesky factors: errors without eigenvectors.
+"""Tikhonov filter in the landmarks' span, by Cholesky factors.
 
 A `KernelSubspace` with a soft cut gives the same errors from eigenvectors, which cost ten times as
 much as Cholesky factors and are needed only for projections.

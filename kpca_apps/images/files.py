@@ -126,7 +126,7 @@ def hash_folder(folder: Path) -> str:
 def encode_image(
     file: IO[bytes] | Path, pages: Pages, like: ImageFile, *, format: str = "same"
 ) -> None:
-    """Write pixels in the format, and with the metadata, of the file they came from.
+    """Write pixels as an image file, with the metadata of their source.
 
     `file` is seekable and at its start, or an empty folder for kinds that are folders. Pages must
     have the shapes and types of those of `like` (else ValueError), in stored orientation. JPEG is

@@ -102,7 +102,7 @@ def is_image(head: bytes, name: str) -> bool:
 
 
 def refusal(kind: str | None) -> str:
-    """Return why a kind is not read, with advice (end of a sentence); empty if it is read."""
+    """Return why a kind is not read, with advice; empty if it is read."""
     if kind in FORMATS:
         return ""
     if kind in _REFUSED:

@@ -62,9 +62,10 @@ logging.getLogger("tifffile").addHandler(logging.NullHandler())  # suppress mess
 
 
 def _read_raw(data: Content, label: str) -> ImageFile:
-    """Read a raw file with a Bayer or X-Trans mosaic; its page is the picture LibRaw develops.
+    """Read a raw file with a Bayer or X-Trans mosaic.
 
-    The picture is upright, 16-bit sRGB, with the camera's white balance and without brightening.
+    The page is the picture that LibRaw develops: upright, 16-bit sRGB, with the camera's white
+    balance and without brightening.
     """
     require_library("rawpy", "raw", "raw files of cameras", label)
     with _opened(data, label) as raw:
@@ -260,7 +261,7 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
 
 
 def _exif(data: Content) -> bytes | None:
-    """Return the EXIF block of a TIFF-like raw file, as far as a developed picture keeps it."""
+    """Return the EXIF block for a developed picture, from a TIFF-like raw file."""
     directory = _described(data)
     return None if directory is None else write_exif(directory)
 

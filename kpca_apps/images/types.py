@@ -68,7 +68,7 @@ class Page:
 class Metadata:
     """Metadata that every format can hold; pixels stay in stored orientation."""
 
-    exif: bytes | None = None  # EXIF block from its TIFF header on
+    exif: bytes | None = None  # EXIF block, starting with its TIFF header
     icc: bytes | None = None
     orientation: int = 1  # EXIF orientation for viewing: 1 (as stored) to 8
     density: tuple[float, float] | None = None  # pixels per inch, if stated outside the EXIF block
@@ -93,14 +93,14 @@ class Metadata:
 class Negative:
     """Conversion of `Mosaic.light` to 16-bit counts, and the DNG tags."""
 
-    black: NDArray[np.float32]  # (n, n), black level of each pattern pixel, in refined counts
+    black: NDArray[np.float32]  # (n, n), black level of each pattern pixel, in 16-bit counts
     scale: np.float32  # value of `Mosaic.light` per sensor count
-    finer: int  # number of refined counts per sensor count
-    white: int  # refined count at which pixels saturate
+    finer: int  # 16-bit counts per sensor count
+    white: int  # 16-bit count at which pixels saturate
     tags: Directory = field(repr=False)  # DNG tags except those of levels and pixels
 
     def counts(self, light: NDArray[np.float32]) -> NDArray[np.uint16]:
-        """Convert `light` to refined counts (h, w)."""
+        """Convert `light` to 16-bit counts (h, w)."""
         n, counts = len(self.black), np.empty(light.shape, np.uint16)
         for y, x in np.ndindex(n, n):
             own = self.black[y, x] + self.finer * (light[y::n, x::n] / self.scale)

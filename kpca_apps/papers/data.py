@@ -26,7 +26,7 @@ Labels = NDArray[np.intp]
 
 
 class MissingDataError(InputError):
-    """A data file of an experiment is missing, or its content differs from the expected one."""
+    """A data file of an experiment is missing or wrong."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ FILES: dict[str, tuple[PaperFile, ...]] = {
 
 
 def read_paper_file(folder: Path, file: PaperFile) -> bytes:
-    """Return the content of a data file; raise an error if it is missing or has other content.
+    """Return the content of a data file; raise MissingDataError if it is missing or wrong.
 
     Pipes, devices and files larger than `MOST_BYTES` are not read.
     """

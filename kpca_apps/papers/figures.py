@@ -1,4 +1,4 @@
-"""Figures and tables of an experiment as arrays and text; nothing is drawn here."""
+"""Figures and tables of an experiment as arrays and text."""
 
 from __future__ import annotations
 

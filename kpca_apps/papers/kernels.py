@@ -33,7 +33,7 @@ def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
 
 
 def smoothed(X: Matrix, height: int, width: int, sigma: float) -> Matrix:
-    """Return images whose inner products x.y are sum_uv x_u c(u, v) y_v of the given images.
+    """Return smoothed images: inner products become sum_uv x_u c(u, v) y_v.
 
     ``sigma`` is the standard deviation of c in pixels. Filtering the images with a Gaussian
     of width s is the case sigma = s sqrt(2).

@@ -53,7 +53,7 @@ def chosen_experiments(name: str) -> list[Experiment]:
 
 
 def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
-    """Return the result of an experiment, or a result that says why it did not run."""
+    """Run an experiment and return its result."""
     try:
         for name in experiment.data:
             data.require(name)

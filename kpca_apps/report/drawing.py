@@ -115,7 +115,7 @@ def plain_ticks(*axes: Axis) -> None:
 
 
 def drawable(name: str, length: int = 40) -> str:
-    """Convert text from a table to one short line without control characters, for drawing."""
+    """Convert text from a table to one short line, for drawing."""
     return "".join(c if c.isprintable() else "\ufffd" for c in writable(cut(name, length)))
 
 

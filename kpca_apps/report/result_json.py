@@ -1,4 +1,4 @@
-"""Results as JSON: the content of the report, for programs."""
+"""Results as JSON."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ DOCUMENTS: dict[type, Document] = {
 
 
 def result_to_json(result: Result) -> str:
-    """Format a result as JSON with sorted keys; the same result gives the same bytes.
+    """Format a result as JSON with sorted keys.
 
     Times, the host and resumed images are left out. NaN is ``null``, infinity is ``"inf"``.
     """

@@ -1,4 +1,4 @@
-"""Numbers and words as readers see them."""
+"""Format numbers and words for readers."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ class RunOptions(Checked):
             ) from None
 
     def refuse_contradictions(self, given: Collection[str]) -> None:
-        """Raise OptionError for options that exclude each other; `given` are those the user set."""
+        """Raise OptionError for options that exclude each other."""
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder with --reference")
         for is_set, others, rest in (

@@ -125,7 +125,7 @@ def _hash_of_mask(path: AnyPath | None) -> str:
 
 
 def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:
-    """Return the images and the denoiser of a run; raise for invalid inputs before any work."""
+    """Find the images and choose the denoiser of a run."""
     denoiser = chosen_denoiser(context, options)
     baselines: tuple[str, ...] = ()
     if options.compare:
@@ -304,7 +304,7 @@ def _try_strengths(batch: Batch, place: AnyPath) -> None:
 
 
 def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
-    """Compile the inner loops before workers start; return the numbers of processes and threads.
+    """Compile the inner loops; return the numbers of processes and threads.
 
     If compiled code cannot be cached, use one process, as each process would compile it again.
     """

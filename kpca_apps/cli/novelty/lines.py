@@ -52,7 +52,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     console.say("".join(headline(result)))
     if result.lists.accepted is not None:
         console.say(result.lists.accepted.statement)
-    # Patterns that differ only in hidden values have equal sentences: print each sentence once.
+    # Print equal sentences once: patterns may differ only in hidden values.
     for sentence in dict.fromkeys(one.sentence for one in result.findings.patterns[:MAX_PATTERNS]):
         console.say(sentence)
     if len(result.findings.patterns) > MAX_PATTERNS:

@@ -69,7 +69,7 @@ class Run:
         return one
 
     def read(self, paths: list[str], layout: LayoutName | None = None) -> AnyTable:
-        """Open a table; the `layout` of a model applies unless the user has chosen a layout."""
+        """Open a table, with the model's `layout` unless the user chose one."""
         return self._read(paths, READING, layout)
 
     def read_reference(self, path: str | None) -> AnyTable | None:
@@ -89,7 +89,7 @@ class Run:
             return open_table(paths, **given | {"layout": given["layout"] or layout})
 
     def read_judged(self) -> list[Table | Marks]:
-        """Read the rows that users judged in earlier runs: accepted rows and marked rows."""
+        """Read the rows that users accepted or marked in earlier runs."""
         accept, marks = self.options.accept, self.options.marks
         accepted = [] if accept is None else [read_table(accept)]
         return [*accepted, *([] if marks is None else [read_marks(marks)])]
@@ -144,7 +144,7 @@ def require_inputs(*paths: str | Path | None) -> None:
 def open_folder(
     options: NoveltyOptions, application: str, table: list[str], *inputs: str | None
 ) -> ResultFolder:
-    """Return the folder of a run; raise an error, before any work, if it cannot be written.
+    """Return the folder of a run; raise an error if it cannot be written.
 
     `inputs` are further files that the run reads.
     """
@@ -184,7 +184,7 @@ def refuse_shared_input(*paths: str | None) -> None:
 
 
 def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
-    """Raise ConfigError, before any work, if the flagged rows have too many columns for Excel."""
+    """Raise ConfigError if the flagged rows have too many columns for Excel."""
     if options.flagged == "xlsx":
         from kpca_apps.novelty.written_tables import N_ADDED
         from kpca_apps.tables.write_excel import require_columns

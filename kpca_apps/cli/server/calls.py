@@ -18,7 +18,7 @@ _begin = cache(begin_process)
 
 
 async def in_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process that is reused by later calls and killed by cancelling."""
+    """Call a function in a separate process, which cancelling kills."""
     try:
         return await to_process.run_sync(
             _owned, os.getpid(), function, *arguments, cancellable=True

@@ -1,4 +1,4 @@
-"""The served folders: files inside can be used, and all other files are refused."""
+"""Folders whose files the server may read and write."""
 
 from __future__ import annotations
 

@@ -119,5 +119,5 @@ def make_server(tools: Tools, run: Callable[..., Awaitable[Any]] = in_process) -
 
 
 def serve(tools: Tools) -> None:
-    """Serve until standard input ends; only the protocol writes to standard output."""
+    """Serve until standard input ends."""
     make_server(tools).run("stdio")

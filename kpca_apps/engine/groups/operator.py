@@ -56,7 +56,7 @@ class GroupEstimate:
     patches: Matrix  # (k, N)
     weight: Matrix  # (k,), proportional to 1 / leverage
     leverage: Matrix  # (k,), variance of each estimate divided by the noise variance
-    n_components: int  # all for the Tikhonov filter
+    n_components: int  # all components for the Tikhonov filter
     residual: float  # noise variance estimated from the residual, per degree of freedom
 
 

@@ -30,7 +30,7 @@ WeightedGradient = Callable[[Matrix, Matrix], Matrix]
 
 
 class Exponents(Protocol):
-    """Map rows ``(b, d)`` to values ``(b, m)``, in a new array or in the given array."""
+    """Map rows ``(b, d)`` to values ``(b, m)``, in ``out`` if given."""
 
     def __call__(self, X: Matrix, out: Values | None = None, /) -> Values: ...
 
@@ -75,7 +75,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        """Return the map from X to k(x, z) for fixed Z; do all work that depends on Z once.
+        """Return the map from X to k(x, z) for fixed Z.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Kernel(ABC):
     def gains_from_centring(self) -> bool | None:
         """Whether centring the rows first reduces rounding errors.
 
-        False for functions of x - y, which gain nothing; None if rows must not be moved.
+        False for functions of x - y, which gain nothing; None if rows must not be centred.
         """
         return None
 

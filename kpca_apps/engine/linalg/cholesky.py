@@ -65,7 +65,7 @@ class PartialCholesky:
     def residual_block(self, pivots: Index, rows: Index | slice) -> Matrix:
         """Return K - F F' for some pivots and rows, shape (pivots, rows)."""
         columns = self.rows[: len(self.pivots)]
-        # Fix the few pivots instead of the many rows, which is cheaper.
+        # Compute the transposed block, which is cheaper: there are fewer pivots than rows.
         part: Matrix = np.ascontiguousarray(self.kernel(self.X[rows], self.X[pivots]).T)
         part -= columns[:, pivots].T @ columns[:, rows]
         return part

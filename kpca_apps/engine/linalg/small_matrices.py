@@ -326,7 +326,7 @@ def _orthonormalise(vectors: Matrix, c: int) -> None:
 
 @compiled
 def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
-    """Turn eigenvectors of the tridiagonal form, in rows, into those of the matrix."""
+    """Transform eigenvectors of the tridiagonal form into eigenvectors of the matrix."""
     zero = fill(vectors.dtype.type(0))
     for c in range(0, len(vectors), 4):
         for j in range(2, n):

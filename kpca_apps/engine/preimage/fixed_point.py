@@ -41,7 +41,7 @@ TOLERANCE = 1e-6
 """Step length, in kernel widths, at which an iteration has converged."""
 
 VANISHING = 1e-12
-"""Denominators below this share of their terms' absolute sum are rounding."""
+"""Denominators below this share of their terms' absolute sum are rounding errors."""
 
 FAR_EXPONENT = -300.0
 """A row is far from all points if its largest exponent is below this."""

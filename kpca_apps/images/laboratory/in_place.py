@@ -47,7 +47,7 @@ class Scaling:
         return np.dtype("f4" if steps < _DIGITS else "f8")
 
     def values(self, stored: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of stored numbers."""
+        """Convert stored numbers to values."""
         dtype, native = self.dtype(stored.dtype), stored.astype(stored.dtype.newbyteorder("="))
         if dtype == native.dtype and native.dtype.kind != "f":
             return native

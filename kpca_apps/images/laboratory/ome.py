@@ -1,4 +1,4 @@
-"""Describe the axes of pages in OME's terms, to find stacks and to write OME-TIFF tags.
+"""Describe the axes of pages in OME's terms.
 
 Goldberg et al. (2005), "The Open Microscopy Environment (OME) Data Model and XML file", Genome
 Biology 6:R47.
@@ -92,7 +92,7 @@ def find_groups(series: Sequence[Series]) -> Groups | None:
 
 
 def ome_directories(series: Sequence[Series], *, orientation: int = 1) -> tuple[Directory, ...]:
-    """Return the tags of an OME-TIFF's pages; properties without an OME name are dropped."""
+    """Return the tags of an OME-TIFF's pages."""
     n_bytes = sum(part.n_pages * part.page.n_bytes for part in series)
     layout = LAYOUTS[0] if n_bytes < _MOST_PLAIN else LAYOUTS[2]
     shorts = {PACKING: [ZIP]}

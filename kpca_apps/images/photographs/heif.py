@@ -45,7 +45,7 @@ class Properties:
 
 
 def properties(data: bytes) -> Properties:
-    """Return the properties of a file's pictures from its first bytes; ValueError if absent."""
+    """Return the properties of a file's pictures from its first bytes."""
     height = width = 0
     depth, colours = 8, None
     for name, content in _properties(data):

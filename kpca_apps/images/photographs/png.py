@@ -139,7 +139,7 @@ def _as_chunk(name: bytes, content: bytes) -> bytes:
 
 
 def _chunks(data: bytes, label: str) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the chunks with correct checksums; refuse damaged critical chunks and cut files."""
+    """Yield the chunks with correct checksums; raise InputError for damage."""
     place, name = len(SIGNATURE), b""
     while name != b"IEND":
         length, name = struct.unpack(">I4s", data[place : place + 8].ljust(8))

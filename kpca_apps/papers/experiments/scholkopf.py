@@ -204,7 +204,7 @@ def errors(
 
 
 def scaled(subspace: KernelSubspace, *parts: Matrix) -> list[Matrix]:
-    """Return projections, divided by the root mean square length of rows of the first part.
+    """Return projections, scaled to root mean square length 1 in the first part.
 
     The SVM's C then does not depend on the size of the kernel.
     """

@@ -72,7 +72,7 @@ def two_layer_machine(
 
 
 def component_moments(T: Matrix, order: int) -> Matrix:
-    """Return the moments of order p, from 1 to 8, of projections (n, q): a tensor of q^p values."""
+    """Return the moments of ``order`` 1 to 8 of projections (n, q)."""
     # C^p = 1/M sum_i phi~(x_i) o ... o phi~(x_i) (p factors, o the outer product) is determined by
     # its values on the components, 1/M sum_i prod_k t_{jk}(x_i). Of order 2, these are variances on
     # the diagonal, else zero; those of order 3 and 4 measure deviation from a Gaussian. Scholkopf,

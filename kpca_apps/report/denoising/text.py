@@ -107,7 +107,7 @@ def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Compari
 
 
 def headline(result: DenoisingResult) -> list[str]:
-    """Summarise a batch in one sentence, as parts; `Verbatim` parts are file names."""
+    """Summarise a batch in one sentence, as a list of parts."""
     n_all, done, failed = len(result.images), result.done, result.failed
     if not done:
         who = "The only image" if n_all == 1 else f"None of {plural(n_all, 'image')}"
@@ -482,7 +482,7 @@ def likeness_sentence(comparison: Comparison) -> str:
 
 
 def standing_sentences(result: DenoisingResult) -> list[list[str]]:
-    """Compare the results with each baseline, in parts; `Verbatim` parts are file names."""
+    """Compare the results with each baseline."""
     compared = [(image, image.comparison) for image in result.images if image.comparison]
     mean, sentences = result.mean_comparison, list[list[str]]()
     if mean is None:

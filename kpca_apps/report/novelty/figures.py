@@ -350,7 +350,7 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
 
 
 def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: str) -> None:
-    """Draw the curve of each method, ours last and thick; sort the legend by area.
+    """Draw the curve of each method, ours last.
 
     `x`, `y` and `area` name the fields of the curve's points and of its area.
     """
@@ -411,7 +411,7 @@ class ScreeningDrawings:
 
 
 def evaluation_drawings(evaluations: Sequence[Evaluation]) -> list[list[Drawing]]:
-    """Draw the figures of each evaluation; file names are numbered if there are several."""
+    """Draw the figures of each evaluation."""
     with house_style():
         return [
             [draw(evaluation, f"-{number}" * (len(evaluations) > 1)) for draw in EVALUATION]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
 MAX_ALIKE = 3  # most similar rows named for a row
-N_PLACES = 4  # most other positions named for an odd cell
+N_PLACES = 4  # most other rows named for an odd cell
 N_ODD_CELLS = 5  # number of odd cells shown at first
 MAX_RULES = 50
 MAX_PATTERNS = 8
@@ -130,7 +130,7 @@ def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) ->
 
 
 def render_in_notebook(result: ScreeningResult) -> str:
-    """Render the first screen of a report as a part of another page, without script or figures."""
+    """Render the start of a report for a notebook, without script or figures."""
     top, first = _top_warnings(result), _first_screen(result)
     return make_part(
         "screening.html.j2",
@@ -157,7 +157,7 @@ def render_comparison(result: ComparisonResult) -> str:
 
 
 def render_index(result: ScreenedTables) -> str:
-    """Render the index of several screenings, with links to the reports in folders next to it."""
+    """Render the index of several screenings, with links to their reports."""
     return make_page(
         "index.html.j2",
         parts=("index.css",),

@@ -42,7 +42,7 @@ class Strip(NamedTuple):
 
 
 def strip_of(reason: Reason, profile: ColumnProfile | None) -> Strip | None:
-    """Lay out the figure of a reason's column; None for free text, hidden or missing values."""
+    """Lay out the figure of a reason's column, if there is one."""
     distribution = None if profile is None else profile.distribution
     if distribution is None or (reason.seen_value is None and reason.expected_value is None):
         return None

@@ -101,12 +101,12 @@ def is_missing(text: str) -> bool:
 
 
 def file_of(row: RankedRow, file_column: str | None) -> str:
-    """Return a row's file; ``""`` if there is one file, or the column of files is hidden."""
+    """Return a row's file; empty if there is one file or it is hidden."""
     return dict(row.cells).get(file_column or "", "")
 
 
 def row_name(row: RankedRow, file_column: str | None = None) -> list[str]:
-    """Return the name of a row, as parts: its identifier, if any, and its position."""
+    """Return the identifier and the position of a row, as parts."""
     place, line = f"row {count(row.row)}", f"line {count(row.line or 0)}"
     if file := file_of(row, file_column):
         line += f" of {cut(file, 40)}"
@@ -116,7 +116,7 @@ def row_name(row: RankedRow, file_column: str | None = None) -> list[str]:
 
 
 def expected_text(reason: Reason) -> list[str]:
-    """Return the expected value, as parts; a number is preceded by "about"."""
+    """Return the expected value, as parts."""
     is_number = isinstance(reason.expected_value, float | int)
     about = "about " if is_number and not reason.expected.startswith("about") else ""
     return [about, cut(reason.expected)]
@@ -142,7 +142,7 @@ def share_words(share: float, row: RankedRow) -> str:
 
 
 def headline(result: ScreeningResult) -> list[str]:
-    """State the result in one sentence, as parts; `Verbatim` parts come from the table."""
+    """State the result in one sentence, as a list of parts."""
     n_rows, n_flagged = result.n_rows, result.n_flagged
     found, n_cells = _found(n_rows, n_flagged), result.n_listed - n_flagged
     if n_cells and n_rows > 1:
@@ -286,7 +286,7 @@ def _place(name: str, evaluation: Evaluation, area: str) -> str:
 
 
 def method_sentence(settings: Settings) -> str:
-    """Describe the score, with its references; empty if the settings name no method."""
+    """Describe the score, with its references."""
     if settings.get("method") == "hoffmann":
         return (
             "Method: hoffmann. The score is the reconstruction error of the whole row alone: p(x) "

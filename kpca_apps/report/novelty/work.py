@@ -1,4 +1,4 @@
-"""Data for a page's script: whole rows, unflagged rows for comparison, odd cells and marks."""
+"""Data for the script of a report: rows, odd cells and marks."""
 
 from __future__ import annotations
 

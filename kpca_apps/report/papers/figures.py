@@ -250,7 +250,7 @@ def drawn(n: int, most: int) -> str:
 
 
 def size_of(figure: Figure) -> Size:
-    """Return the size of a figure in inches; a figure of many panels takes the whole width."""
+    """Return the size of a figure in inches."""
     width = FULL_WIDTH if is_wide(figure) else USUAL_WIDTH
     return width, width / _shape(figure)
 

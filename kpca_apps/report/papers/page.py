@@ -76,7 +76,7 @@ def _section(one: Reproduction) -> View:
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Return which columns are numeric, and so aligned to the right."""
+    """Return which columns of a table are numeric."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.heads)
     parted = [[part for text in column for part in JOINED.split(text)] for column in columns]
     return [all(part in NONE or NUMBER.fullmatch(part) for part in parts) for parts in parted]

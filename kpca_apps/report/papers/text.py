@@ -1,4 +1,4 @@
-"""Words of the page of the papers: results in a sentence, and the cells of tables."""
+"""Sentences and table cells of the papers' page."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def work_of(paper: str) -> tuple[str, str]:
 
 
 def cell(value: float | str, tolerance: float | None, *, known: bool = False) -> str:
-    """Format a claim's value with the decimals that its tolerance requires; texts are unchanged.
+    """Format a claim's value with the decimals that its tolerance requires.
 
     A `known` value, quoted from a paper, keeps its own decimals if the tolerance requires more.
 
