@@ -70,7 +70,7 @@ class SubspaceFit:
     scoring_precision: Resolved
     ridge: float | None  # rho, as a variance in feature space
     warnings: tuple[str, ...]
-    landmarks: LandmarkFit | None = None  # for a Nystrom fit
+    landmarks: LandmarkFit | None = None
 
     def lacks_components_in_float32(self, n_components: int | None) -> bool:
         """Return whether float32 found fewer components than requested and possible."""

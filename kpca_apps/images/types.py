@@ -139,7 +139,7 @@ class ImageFile:
     # that is a smaller copy, the page it copies.
     within: tuple[tuple[tuple[Page, Directory], ...], ...] = field(default=(), repr=False)
     copies: Mapping[int, int] = field(default_factory=dict, repr=False)
-    sha256: str = ""  # hash of the file's bytes
+    sha256: str = ""
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
     # Decodes rows and columns of a page; `blocks` has (h, w) of each page's blocks.
     window: Callable[[int, slice, slice], NDArray[Any]] | None = field(

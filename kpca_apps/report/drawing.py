@@ -71,7 +71,7 @@ class Drawing:
 
     name: str  # file name without suffix, and prefix of the ids inside the SVG
     title: str
-    caption: str  # what the figure shows
+    caption: str
     figure: Figure
 
     def __post_init__(self) -> None:

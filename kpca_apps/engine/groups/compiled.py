@@ -244,7 +244,6 @@ def _write_rbf(
 
 @inlined
 def _transpose(z: Matrix, k: int, n: int) -> Matrix:
-    """Transpose the first k rows and n columns of a padded matrix."""
     columns = np.zeros(((n + 3) // 4 * 4 + 1, padded_size(k)), z.dtype)
     for g in range(k):
         for i in range(n):

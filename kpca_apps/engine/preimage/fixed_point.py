@@ -61,7 +61,7 @@ class PreImages:
     """Pre-images and convergence, by row."""
 
     points: Matrix  # (n, d)
-    iterations: NDArray[np.int64]  # number of steps
+    iterations: NDArray[np.int64]
     converged: Mask  # whether the last step was negligible
     # Whether the iteration was restarted at a stored point.
     restarted: Mask

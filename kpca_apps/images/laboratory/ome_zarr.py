@@ -313,7 +313,6 @@ def _written_sides(array: Any) -> tuple[int, ...]:
 
 
 def _explain_no_image(folder: Path, attributes: Mapping[str, Any], n_scales: int) -> str:
-    """Return why a group is not one image, with advice."""
     if n_scales:
         return f"holds {n_scales} images in one group; save each as a folder of its own first"
     inside = next((path.name for path in sorted(folder.iterdir()) if is_zarr(path)), "")

@@ -249,10 +249,8 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
     residual = image.residual
     address = quote(os.fsencode(image.output), safe="/")
     scale = 1.0 if image.is_relative else image.own_range
-    # Mark a level that may not be noise.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
-    # Longest sides of the preview and of the image.
     seen = max(image.previews.before.width, image.previews.before.height) if image.previews else 0
     most = max(image.shape[:2]) if len(image.shape) > 1 else 0
     return {

@@ -50,7 +50,7 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     dots = axes.plot(*inner[usual].T, "o", ms=3.4, mew=0, alpha=0.35, color=PALETTE["band"])
     place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
     named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
-    near = named[~plane.flagged[named]]  # named rows that are not flagged
+    near = named[~plane.flagged[named]]
     order = by_rank(plane.rank)
     flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
     upwards = flagged[::-1]  # draw the oddest row last, so that it is on top
