@@ -37,7 +37,7 @@ class PowerPairs(NamedTuple):
 def power_pairs(
     K: Matrix, q: int, rng: np.random.Generator, *, tolerance: float = 1e-6, max_iter: int = 20_000
 ) -> PowerPairs:
-    """Return the ``q`` leading eigenpairs of a positive semi-definite matrix by the power method.
+    """Return ``q`` leading eigenpairs of a positive semi-definite matrix by the power method.
 
     A pair is accepted if |K v - lambda v| <= tolerance lambda.
     """
