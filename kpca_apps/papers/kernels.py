@@ -60,8 +60,7 @@ def over_regions(
 def iterated(kernel: Kernel, points: Matrix, X: Matrix, Z: Matrix) -> Matrix:
     """Return the mean over points p (m, d) of k(x, p) k(p, z), a kernel if k is symmetric."""
     # sum_ij c_i c_j k2(x_i, x_j) is the integral of (sum_i c_i k(x_i, p))^2, so k2 is positive
-    # semi-definite (the report says positive, which fails if k's integral operator has a null
-    # space). Eq. 73-74.
+    # semi-definite (the report says positive). Eq. 73-74.
     gram: Matrix = kernel(X, points) @ kernel(Z, points).T / len(points)
     return gram
 
@@ -106,8 +105,7 @@ def _smoothing_root(side: int, sigma: float) -> Matrix:
 
 def ordered_products(X: Matrix, degree: int) -> Matrix:
     """Return C_d, the products of d entries in all orders, shape ``(n, N^d)``."""
-    # (x.y)^d = C_d(x).C_d(y) = c_d(x).c_d(y). The kernel avoids these maps: at N = 256 and d = 5
-    # there are C(N + d - 1, d) = 9,525,431,552 monomials. Eq. 19-22 and B.1.
+    # (x.y)^d = C_d(x).C_d(y), so the kernel avoids this map. Eq. 19-22 and B.1.
     chosen = product(range(X.shape[1]), repeat=degree)
     return np.column_stack([np.prod(X[:, factors], axis=1) for factors in map(list, chosen)])
 

@@ -218,8 +218,7 @@ class Polynomial(ProductKernel):
     """The kernel (gamma x.y + coef0)^degree.
 
     Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree (1996
-    report, eq. 22), otherwise those up to this degree (eq. 61). (The Spanish course notes, eq. 3.4,
-    state exactly this degree for both cases.)
+    report, eq. 22), otherwise those up to this degree (eq. 61).
     """
 
     degree: int

@@ -54,8 +54,7 @@ def component_svm(subspace: KernelSubspace, X: Matrix, y: ArrayLike, *, C: float
     Components are divided by the root of the largest variance, so that C does not depend on the
     size of the kernel.
     """
-    # f(x) = w.t(x) + b, w = sum_i lambda_i t_i. As components are expansions over the points, w
-    # could be merged into one coefficient per point. Scholkopf, Smola and Muller (1996), eq. 28-29.
+    # f(x) = w.t(x) + b, w = sum_i lambda_i t_i. Scholkopf, Smola and Muller (1996), eq. 28-29.
     scale = float(np.sqrt(subspace.variances[0]))
     machine = LinearSVC(C=C, random_state=0, max_iter=20_000)
     scaled = FunctionTransformer(lambda rows: subspace.project(rows) / scale)
@@ -66,17 +65,16 @@ def two_layer_machine(
     subspace: KernelSubspace, X: Matrix, y: ArrayLike, kernel: Kernel, *, C: float = 1.0
 ) -> Pipeline:
     """Return a fitted support vector machine on the components."""
-    # f(x) = sgn(sum_i psi_i K2(g(x_i), g(x)) + b), g(x)_j = sum_k alpha_k^j K1(x_k, x): several
-    # machines could share the first layer. Scholkopf, Smola and Muller (1996), eq. 30-31.
+    # f(x) = sgn(sum_i psi_i K2(g(x_i), g(x)) + b), g(x)_j = sum_k alpha_k^j K1(x_k, x). Scholkopf,
+    # Smola and Muller (1996), eq. 30-31.
     return _pipeline_on_components(subspace, SVC(C=C, kernel=kernel)).fit(X, y)
 
 
 def component_moments(T: Matrix, order: int) -> Matrix:
     """Return the moments of ``order`` 1 to 8 of projections (n, q)."""
     # C^p = 1/M sum_i phi~(x_i) o ... o phi~(x_i) (p factors, o the outer product) is determined by
-    # its values on the components, 1/M sum_i prod_k t_{jk}(x_i). Of order 2, these are variances on
-    # the diagonal, else zero; those of order 3 and 4 measure deviation from a Gaussian. Scholkopf,
-    # Smola and Muller (1996), eq. 32-35.
+    # its values on the components, 1/M sum_i prod_k t_{jk}(x_i). Scholkopf, Smola and Muller
+    # (1996), eq. 32-35.
     letters = "abcdefgh"[:order]
     terms = ",".join(f"z{letter}" for letter in letters)
     moments: Matrix = np.einsum(f"{terms}->{letters}", *[T] * order, optimize=True)
@@ -202,9 +200,8 @@ def kernel_neighbour_labels(
     kernel: Kernel, X: Matrix, y: ArrayLike, new: Matrix, *, n_neighbours: int = 5
 ) -> NDArray[np.generic]:
     """Return the most frequent label among the nearest neighbours in feature space."""
-    # If a kernel falls with distance, the neighbours are those in input space: the kernel changes
-    # nothing. Scholkopf, Smola and Muller (1996), 7.3, do not mention this. With polynomial
-    # kernels, lengths matter, too.
+    # If a kernel falls with distance, the neighbours are those in input space, although Scholkopf,
+    # Smola and Muller (1996), 7.3, do not mention this.
     classifier = KNeighborsClassifier(n_neighbours, metric="precomputed")
     classifier.fit(feature_distances(kernel, X, X), y)
     labels: NDArray[np.generic] = classifier.predict(feature_distances(kernel, new, X))

@@ -145,9 +145,9 @@ def mean_components(
     Equal sizes give the unweighted version of the encyclopedia article on kernel PCA.
     """
     # The weighted covariance sum_j w_j (phi(m_j) - mean)(phi(m_j) - mean)', w_j the cluster's share
-    # of rows and mean = sum_j w_j phi(m_j), has the eigenvalues of W^(1/2) K~ W^(1/2): the means
-    # are a quadrature of the rows. Zhang and Kwok (2010), Clustered Nystrom method for large scale
-    # manifold learning and dimension reduction, IEEE Transactions on Neural Networks 21, 1576-1587.
+    # of rows and mean = sum_j w_j phi(m_j), has the eigenvalues of W^(1/2) K~ W^(1/2). Zhang and
+    # Kwok (2010), Clustered Nystrom method for large scale manifold learning and dimension
+    # reduction, IEEE Transactions on Neural Networks 21, 1576-1587.
     counts = np.asarray(sizes, dtype=np.float64)
     share = counts / counts.sum()
     gram = gram_matrix(kernel, means)
@@ -175,9 +175,8 @@ def basic_patterns(K: Matrix, threshold: float) -> Labels:
     # Rows whose columns of K are nearly parallel are redundant: row i becomes a pattern if
     # |K_i'K_p| / (|K_i| |K_p|) < threshold for all earlier patterns p. Fan, Wang, Xu and Tang
     # (2014), An efficient KPCA algorithm based on feature correlation evaluation, Neural Computing
-    # and Applications 24, 1795-1806, of which only the abstract is available (the Spanish course
-    # notes repeat part of it). The cosine, and eigenvectors as combinations of few patterns, are
-    # from the abstract; the order of the rows and the threshold are ours.
+    # and Applications 24, 1795-1806; the order of the rows and the threshold are ours, as only the
+    # abstract is available.
     directions = unit_rows(K)
     nearest = np.zeros(len(K))
     chosen: list[int] = []
