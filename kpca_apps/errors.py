@@ -222,7 +222,10 @@ def _near(path: Path) -> str:
     try:
         if not path.parent.is_dir():
             return f' The folder "{one_line(str(path.parent))}" does not exist.'
-        return suggest(path.name, sorted(item.name for item in path.parent.iterdir()))
+        # Suggest files of the same ending, or of the same name with another ending.
+        alike = re.compile(rf"{re.escape(path.stem)}\..*|.*{re.escape(path.suffix)}", re.IGNORECASE)
+        names = (item.name for item in path.parent.iterdir())
+        return suggest(path.name, sorted(filter(alike.fullmatch, names)))
     except OSError:
         return ""
 

@@ -413,7 +413,7 @@ def _require_within(name: str, value: Any, low: float, high: float) -> None:
     kind: Any = Integral if whole else Real
     if isinstance(value, kind):
         if value < low:
-            what = f"at least {low:g}"
+            what = "above 0" if value <= 0 < low < 1 else f"at least {low:g}"
         elif value > high:
             what = f"at most {high:,}" if whole else f"at most {high:g}"
     raise OptionError(name, f"must be {what}, got {shown(value, whole=whole)}")

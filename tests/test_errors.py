@@ -48,7 +48,7 @@ def test_an_error_that_names_its_place_keeps_it_and_others_pass() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        RefusedError("The scheduler tcp://ada:ROSEBUD@h:1 does not answer."),
+        RefusedError("No Dask scheduler answers at tcp://ada:ROSEBUD@h:1."),
         ConfigError('c.toml: workers is "tcp://ada:ROSEBUD@h:1"; give one of threads, dask.'),
         InputError("no such file.", "postgresql://ada:ROSEBUD@h/shop"),
     ],

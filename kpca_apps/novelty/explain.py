@@ -72,7 +72,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | Line) -> int:
         if rows.sample_table.lines is None:
             raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
         found = _positions(rows, None, "", line)
-        what = bare = f"starts on line {line}; name a row by its number, from 1 to {rows.n_rows}"
+        what = bare = f"starts on line {line}; give another line, or --row from 1 to {rows.n_rows}"
     else:
         found, what, bare = _named_rows(rows, id_column, str(row).strip())
     columns = () if id_column is None else (id_column,)

@@ -120,5 +120,6 @@ def _greet(distributed: Any, scheduler: str) -> None:
 
 def _no_answer(name: str) -> RefusedError:
     return RefusedError(
-        f"The scheduler {name} does not answer: start it (dask scheduler), or correct its address."
+        f"No Dask scheduler answers at {name}: start one with the command dask scheduler, or "
+        "correct the address, such as tcp://10.0.0.1:8786."
     )

@@ -256,7 +256,7 @@ def require_cells(n_rows: int, n_columns: int) -> None:
     """Raise InputError for a table without rows or without columns."""
     if n_rows == 0 or n_columns == 0:
         what = "columns" if n_columns == 0 else "rows"
-        raise InputError(f"the table has no {what}; there is nothing to screen.")
+        raise InputError(f"no {what} were read; there is nothing to screen.")
 
 
 def require_same_columns(

@@ -244,7 +244,7 @@ OF_DATABASES = [
 
 # Parts of messages from libraries, whose wording differs between library versions.
 OF_LIBRARIES = (
-    "Missing ", "No such command", "does not take a value", "is not one of", "not valid TOML",
+    "Missing ", "No such command", "does not take a value", "is not one of", "must be TOML",
     "not a usable", " says: ",
 )  # fmt: skip
 # Options that accept any text.

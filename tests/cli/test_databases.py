@@ -79,7 +79,7 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
     assert query(uri, 'SELECT bird FROM "bird scores" WHERE flagged').height == 9
     for name in ("birds", "main.birds"):
         done = kpca("screen", uri, "--table", "birds", "--write-to", name, "--out", "x", "--force")
-        assert_refused(done, 4, "something other than the scores")
+        assert_refused(done, 4, "exists and holds no scores")
     assert query(uri, "SELECT * FROM birds ORDER BY bird").equals(FRAME)
     assert not Path("x").exists() and not Path("next").exists()
 

@@ -119,7 +119,7 @@ def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -
     before = Path("rules.json").read_bytes()
     check = ("rules", "more.csv", "--rules", "rules.json", "--force")
     assert_refused(
-        kpca(*check, "--junit", "rules.json"), 4, "is not a file of test cases, so it is never"
+        kpca(*check, "--junit", "rules.json"), 4, "replaced; choose another file with --junit"
     )
     taken = "--junit is where other results are written; choose another place"
     assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)

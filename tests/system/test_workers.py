@@ -425,7 +425,7 @@ def test_an_address_without_a_scheduler_is_reported_in_one_line(address, monkeyp
     monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = address.format(silent.getsockname()[1])
-        with pytest.raises(RefusedError, match=f"scheduler {address} does not answer"):
+        with pytest.raises(RefusedError, match=f"No Dask scheduler answers at {address}"):
             Workers("dask", scheduler=address)
 
 

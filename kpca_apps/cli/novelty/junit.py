@@ -41,7 +41,8 @@ def check_junit(options: NoveltyOptions, out: str | Path | None) -> None:
         )
     if is_taken:
         raise OptionError("junit", "is where other results are written; choose another place")
-    check_target(options.junit, force=options.force, holds=TEST_CASES)
+    other = "another file with --junit"
+    check_target(options.junit, force=options.force, holds=TEST_CASES, other=other)
 
 
 def screening_cases(result: ScreeningResult) -> list[RuleCase]:

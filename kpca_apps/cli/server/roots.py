@@ -33,9 +33,8 @@ class Roots:
         """Return the folders of --root; raise ConfigError for a folder that does not exist."""
         for folder in folders:
             if not folder.is_dir():
-                raise ConfigError(
-                    f"--root {one_line(str(folder), 200)} is not a folder; make it, or name another"
-                )
+                what = "is not a folder; name one" if folder.exists() else "does not exist; make it"
+                raise ConfigError(f"--root {one_line(str(folder), 200)} {what}")
         return cls(tuple(folder.resolve() for folder in folders), largest)
 
     def file(self, name: str) -> Path:

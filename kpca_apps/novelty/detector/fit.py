@@ -159,7 +159,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
     if calibration != "auto" and parameters.contaminated:
         raise OptionError(
             "calibration",
-            f"{calibration} needs a clean reference, rows known to be normal: give one, or leave "
+            f"{calibration} needs rows known to be normal: give them with --reference, or leave "
             "--calibration out",
         )
 
@@ -428,8 +428,8 @@ class _Fitting:
         is_share = 0.0 < wanted < 1.0
         spanned = OptionError(
             "components",
-            f"{wanted:g} fits at least half of the {rows.n_rows:,} training rows exactly: choose "
-            "fewer",
+            f"{wanted:g} is too much for {rows.n_rows:,} training rows, at least half of which "
+            "would be fitted exactly: give a smaller number",
         )
         if wanted >= rows.n_rows:
             raise spanned

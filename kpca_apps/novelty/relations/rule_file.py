@@ -118,11 +118,13 @@ def save_rules(rules: HeldRules, path: str | Path) -> None:
         file.write(rules_to_json(rules).encode("utf-8"))
 
 
-def check_target(path: str | Path, *, force: bool = False, holds: str = "rules") -> None:
+def check_target(
+    path: str | Path, *, force: bool = False, holds: str = "rules", other: str = "another file"
+) -> None:
     """Refuse a path at which rules must not be written.
 
     With `force`, rules replace a file of rules in any format, and test cases replace test cases.
-    Links and other files are never replaced.
+    Links and other files are never replaced. Messages ask for `other` instead.
     """
     try:
         require_parent(path)
@@ -142,10 +144,10 @@ def check_target(path: str | Path, *, force: bool = False, holds: str = "rules")
         raise InputError(f"cannot be written ({reason_of(error)}).", path) from None
     if not is_ours:
         raise RefusedError(
-            f"is not a file of {holds}, so it is never replaced; choose another file.", path
+            f"exists and is not a file of {holds}, so it is never replaced; choose {other}.", path
         )
     if not force:
-        raise RefusedError("exists already; replace it with --force, or choose another file.", path)
+        raise RefusedError(f"exists already; replace it with --force, or choose {other}.", path)
 
 
 def read_rules(path: str | Path) -> HeldRules:

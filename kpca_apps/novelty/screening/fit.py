@@ -254,8 +254,8 @@ def _fit_detector(
             )
             why = (
                 f"all rows look equal in the columns used ({used}), so none is odd: texts are "
-                "compared by their length and kinds of characters. Screen a table that also has "
-                "columns of numbers, dates or repeated categories."
+                "compared by their length and kinds of characters. Exclude fewer columns, or "
+                "screen a table that also has numbers, dates or repeated categories."
             )
         raise InputError(f"{rows.source.name}: {why}") from error
     if is_drawn:
@@ -353,7 +353,7 @@ def own_groups(
             f"{where}: none of the {len(keys):,} groups by {listed(by)} has the {enough:,} rows "
             "that a model needs: the largest"
         )
-        size = f" has {sizes[order[0]]:,}; leave --by out, or name a column with fewer values"
+        size = f" has {sizes.max():,}; leave --by out, or name a column with fewer different values"
         largest = f", {quoted(group_text(keys[order[0]]))},"
         raise ConfigError(Note(f"{few}{largest}{size}", f"{few}{size}", tuple(by)))
     return own[:MAX_GROUPS]

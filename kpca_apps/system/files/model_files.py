@@ -129,6 +129,8 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
             raise
         except Exception as error:  # from zip, npy, JSON or the tokenizer that numpy uses
             reason = one_line(str(error).strip("'\""), 100) or type(error).__name__
+            if isinstance(error, zipfile.BadZipFile):
+                reason = "it holds no model, or is damaged"
             raise ModelFileError(
                 f"{label}: not a usable model file ({reason}); name a model, or fit one."
             ) from error

@@ -214,4 +214,6 @@ def _sentence(kind: str, text: str) -> str:
     line = one_line(_OF_ADDRESS.sub(r'\1 "..."', line), 200)
     if any(words in text for words in _OF_PASSWORDS):
         line += "; give the password in PGPASSWORD, ~/.pgpass or pg_service.conf"
+    elif "Connection refused" in text:
+        line += "; start the database server, or correct the address"
     return f"{kind} says: {line}."

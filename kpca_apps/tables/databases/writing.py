@@ -99,7 +99,8 @@ def _refuse(name: TableName, database: Database, waiting: Waiting, force: bool) 
     shown = _shown(name)
     if not set(OF_SCORES) <= set(columns):
         raise RefusedError(
-            f"{shown} holds something other than the scores of an earlier run; name another."
+            f"{shown} exists and holds no scores of an earlier run, so it is never replaced; name "
+            "another with --write-to."
         )
     if not force:
         raise RefusedError(f"{shown} exists already; replace it with --force, or name another.")

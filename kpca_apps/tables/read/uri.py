@@ -46,8 +46,8 @@ def refuse_password(text: str) -> None:
     >>> refuse_password("postgresql://ada:rosebud@db/shop")
     Traceback (most recent call last):
     kpca_apps.errors.ConfigError: an address holds a password, which other users could read in \
-process lists and logs; remove it, and give it in PGPASSWORD, ~/.pgpass or \
-pg_service.conf. Write an @ in a name as %40.
+process lists and logs: remove it, and give it in the environment (PGPASSWORD), ~/.pgpass or \
+pg_service.conf. In a user name, write @ as %40.
     """
     if "://" not in text:
         return
@@ -56,10 +56,10 @@ pg_service.conf. Write an @ in a name as %40.
         with suppress(ValueError):
             is_secret = names_secret(urlsplit(text).query)
     if is_secret:
-        by = "PGPASSWORD, ~/.pgpass or pg_service.conf"
+        by = "the environment (PGPASSWORD), ~/.pgpass or pg_service.conf"
         if scheme_of(text) in STORE_SCHEMES:
             by = "the environment, such as AWS_PROFILE, or the files of the store's own tools"
         raise ConfigError(
             "an address holds a password, which other users could read in process lists and "
-            f"logs; remove it, and give it in {by}. Write an @ in a name as %40."
+            f"logs: remove it, and give it in {by}. In a user name, write @ as %40."
         )

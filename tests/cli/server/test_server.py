@@ -526,7 +526,9 @@ def test_the_command_refuses_what_cannot_be_served(
 ) -> None:
     done = run_kpca("mcp", "--root", tmp_path / "none")
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert "is not a folder" in done.err
+    assert "does not exist; make it" in done.err
+    (tmp_path / "file").touch()
+    assert "file is not a folder; name one" in run_kpca("mcp", "--root", tmp_path / "file").err
     assert run_kpca("mcp").code == 2
     monkeypatch.setattr("kpca_apps.cli.server.command.find_spec", lambda name: None)
     done = run_kpca("mcp", "--root", tmp_path)

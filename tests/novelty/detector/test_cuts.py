@@ -50,7 +50,7 @@ def test_an_isolated_row_is_not_masked_by_a_soft_cut():
 @pytest.mark.parametrize("components", [19, 20, 30])
 def test_components_that_span_every_row_are_refused(components):
     X = np.random.default_rng(8).normal(size=(40, 2))
-    message = f"components= {components} fits at least half of the 20 train"
+    message = f"components= {components} is too much for 20 training rows"
     with pytest.raises(ValueError, match=message):
         hard(RBF(5.0), X, components)
 

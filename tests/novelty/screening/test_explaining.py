@@ -63,7 +63,7 @@ def test_a_row_of_the_list_is_explained_as_on_the_list() -> None:
         ({"row": "0"}, "numbered from 1 to 30"),
         ({"row": "bird"}, '"name" = "bird"; rows are numbered from 1 to 30$'),
         ({"row": "x", "options": HIDDEN}, "from 1 to 30; or name the column of ids with --id$"),
-        ({"row": 1}, "no row starts on line 1; name a row by its number, from 1 to 30"),
+        ({"row": 1}, "no row starts on line 1; give another line, or --row from 1 to 30"),
     ],
 )
 def test_no_such_row(

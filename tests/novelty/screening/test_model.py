@@ -59,13 +59,13 @@ def test_the_same_fit_saves_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("n", "options", "clean", "message"),
     [
-        (40, HARD | {"components": 20}, True, "^--components 20 fits at least half"),
+        (40, HARD | {"components": 20}, True, "^--components 20 is too much for 20 training rows"),
         (40, {"count": 40}, False, "every one of the 40 rows"),
         (
             40,
             {"calibration": "split"},
             False,
-            "--calibration split needs a clean reference, rows known",
+            "--calibration split needs rows known to be normal: give them with --reference",
         ),
         (2, {}, True, "birds: 2 rows"),
     ],

@@ -347,6 +347,7 @@ def test_unexpected_parts(scratch: Path) -> None:
     assert "its parts are not" in refusal(scratch, archive([good, points, points]))
     assert "its parts are not" in refusal(scratch, archive([points]))
     assert "not a usable model file" in refusal(scratch, archive([good]))
+    assert "(it holds no model, or is damaged)" in refusal(scratch, b"a,b\n1,2\n")
 
 
 def test_compressed_parts_are_rejected_so_there_are_no_bombs(scratch: Path) -> None:

@@ -82,7 +82,8 @@ def test_the_server_refuses_a_missing_password(
 
 
 def test_a_server_that_is_not_there(uri: str) -> None:
-    assert "Connection refused" in refused("postgresql://ada@127.0.0.1:1/shop", query="SELECT 1")
+    message = refused("postgresql://ada@127.0.0.1:1/shop", query="SELECT 1")
+    assert "Connection refused; start the database server" in message
     assert 'database "nothing" does not exist' in refused(
         uri.replace("/shop", "/nothing"), query="SELECT 1"
     )
