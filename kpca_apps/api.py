@@ -708,7 +708,7 @@ def score_table(
         if reading.get("layout") is None and _is_path(table):
             reading["layout"] = keywords["layout"] = model.options.layout
         opened = _opened(table, id, _reading(score_table, reading, table))
-        # The column that named the rows of the fitted table takes precedence over an index.
+        # The column that named the training rows takes precedence over an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
         options = inherit_options(
             model,

@@ -314,14 +314,14 @@ KEYWORDS = {  # flag -> keyword of the Python functions
 
 
 _FLAG = re.compile(r"(?<![^ (])--[\w-]+(?=[).,;:]*(?: |\Z))")  # a word that looks like an option
-# A quotation, which may contain quotes inside words.
+# A quotation; quotes inside words do not end it.
 _QUOTED = re.compile(r"""((?<![^\s(\[])".*?"(?=[\s.,;:?!)\]]|$))""", re.DOTALL)
 
 
 def in_keywords(sentence: str, keywords: Mapping[str, str] = KEYWORDS) -> str:
     """Replace flags outside quotations by keywords: ``--landmarks`` by ``n_landmarks=``.
 
-    Sentences name options by their flags, also in model files, and are converted for Python.
+    Messages, also those in model files, name options by flags, which Python users do not know.
     """
     parts = _QUOTED.split(sentence)
     parts[::2] = [_FLAG.sub(lambda flag: keywords.get(flag[0], flag[0]), p) for p in parts[::2]]

@@ -231,7 +231,7 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     given = signature(denoise_kpca).bind(image, **options)
     given.apply_defaults()
     denoised, info = denoise_with_info(*given.args, **given.kwargs)
-    # The result is a plain array, so warn of what only the info tells.
+    # The returned array carries no info, so warn of what only the info tells.
     sigma, strength = (given.arguments[name] for name in ("sigma", "strength"))
     denoises = strength > 0.0 and (sigma is None or np.any(sigma))
     if denoises and info.impulses:

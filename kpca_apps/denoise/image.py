@@ -269,7 +269,7 @@ def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
 def as_stored(
     values: NDArray[Any], dtype: np.dtype[Any], *, dithered: bool = False
 ) -> NDArray[Any]:
-    """Return values in a file's dtype, for integers rounded (or dithered) and clipped.
+    """Return values in a file's dtype; for integer dtypes, round (or dither) and clip them.
 
     Dithering rounds up or down so that local means are kept.
 
@@ -323,6 +323,6 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
 
 
 def used_range(plane: NDArray[np.float32]) -> float:
-    """Return the range of the values of most pixels of a plane."""
+    """Return the range of most values of a plane."""
     low, high = np.quantile(plane, USED)
     return float(high - low)

@@ -76,7 +76,7 @@ def as_mask(values: NDArray[Any]) -> Mask:
 
 
 def both(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return where both masks have data; None is data everywhere."""
+    """Return where both masks have data; None means data everywhere."""
     if one is None or other is None:
         return other if one is None else one
     return one & other

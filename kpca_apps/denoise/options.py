@@ -23,7 +23,7 @@ class NoiseModel(NamedTuple):
     by_white: bool = False  # whether measuring it needs `Inspected.white`
 
 
-# The module of the same name in `kpca_apps/denoise/noise` measures and removes the noise.
+# The module of a model's name in `kpca_apps/denoise/noise` measures and removes its noise.
 NOISE_MODELS = {
     "gaussian": NoiseModel("equally strong everywhere", by_white=True),
     "poisson": NoiseModel(
@@ -50,7 +50,7 @@ Content = Literal["photo", "text"]
 QUALITIES, METHODS, CONTENTS = map(get_args, (Quality, MethodName, Content))
 
 LEAST_BANDWIDTH = 0.1  # patches of noise would have kernel values of e^-10, lost in rounding
-# A far smaller factor makes any image flat; a far larger factor would overflow noise levels.
+# A far smaller factor already makes any image flat; a far larger one would overflow noise levels.
 LARGEST_FACTOR = 1000.0
 LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # limits of a data range, for single precision
 

@@ -30,7 +30,7 @@ def checked_pattern(pattern: str) -> str:
 
 
 def phases_of(pattern: str) -> list[Place]:
-    """Return how many rows and columns inside its first cell a mosaic may start.
+    """Return the positions (row, column) in a pattern's cell at which a mosaic may start.
 
     >>> phases_of("RGGB")
     [(0, 0), (1, 1), (0, 1), (1, 0)]

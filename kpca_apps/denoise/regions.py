@@ -17,7 +17,7 @@ AROUND = 96
 
 
 def checked_region(region: Any) -> Region:
-    """Return a region as four integers, or refuse it.
+    """Return a region as four integers, or raise an error.
 
     >>> checked_region([0, 8, 64, 64])
     (0, 8, 64, 64)

@@ -268,7 +268,7 @@ class OddCell:
 def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:
     """Return the first odd cells to show: at most 50, and 10 for each column.
 
-    The first of each kind come first, then the second of each.
+    The first cell of each kind comes first, then the second cell of each kind.
     """
     by_turn: list[tuple[int, OddCell]] = []
     n_of: Counter[str] = Counter()
@@ -411,7 +411,7 @@ class ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Include the first rank below flagged rows if half, or twice, as many rows were flagged.
+        # Include the rank just below the flagged rows if half, or twice, as many were flagged.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
@@ -641,7 +641,7 @@ class ScreeningResult:
 
     @property
     def kinds_of_reason(self) -> tuple[tuple[RankedRow, ...], ...]:
-        """Group the listed rows by reason; the five oddest rows if fewer than five are listed.
+        """Group the listed rows by reason, or the five oddest rows if fewer than five are listed.
 
         A pattern is a group; a row without a reason is a group of its own. The group of the oddest
         row and the four largest others come first. Both these five and the remaining groups are

@@ -15,7 +15,7 @@ MOST_COLUMNS = 20_000
 MOST_EMPTY_CELLS = 1 << 26
 LONGEST_ROW = 1 << 24  # bytes; a longer row of text is reported as an unclosed quote
 
-# Memory to read a file over its size: raw and decoded bytes, masks and the frame, several times.
+# Memory to read a file, as a multiple of its size: bytes, text, masks and frame, several times.
 COPIES = 8
 _NUMBER = 8
 # Numbers stored for each row, such as score, p-value, rank and line.
@@ -23,7 +23,7 @@ _NUMBERS_PER_ROW = 8
 
 
 def require_memory(n_bytes: int, copies: int = COPIES) -> None:
-    """Raise MemoryLimitError if ``copies`` times ``n_bytes`` unpacked bytes exceed the memory."""
+    """Raise MemoryLimitError if ``copies * n_bytes`` exceeds the available memory."""
     budget = available_memory()
     if n_bytes * copies > budget:
         raise MemoryLimitError(

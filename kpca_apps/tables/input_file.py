@@ -240,7 +240,7 @@ class KnownFile:
 
 @lru_cache(maxsize=1 << 12)
 def _digest_of(path: str, size: int, modified: int) -> str:
-    """Return the SHA-256 of a file, computed again if its size or time of change differs."""
+    """Return the SHA-256 of a file, cached by its size and time of change."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -407,7 +407,7 @@ def damage_refused(kind: str) -> Iterator[None]:
     except KpcaError:
         raise
     except BaseException as error:
-        # Panics of compiled code are not derived from Exception.
+        # Panics of Rust code are not derived from Exception.
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         raise InputError(

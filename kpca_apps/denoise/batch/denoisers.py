@@ -65,7 +65,7 @@ class Denoiser:
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
     ) -> Denoised:
-        """Denoise pixels (h, w) or (h, w, 3); a mask is True at pixels with data."""
+        """Denoise pixels (h, w) or (h, w, 3); `mask` is True at pixels with data."""
         raise NotImplementedError
 
     def of_kind(self, kind: str) -> Denoiser:
@@ -138,7 +138,7 @@ class GroupDenoiser(Denoiser):
     def stacked(
         self, page: Callable[[int], tuple[NDArray[Any], Mask | None]], numbers: Sequence[int]
     ) -> Iterator[Denoised]:
-        """Yield denoised pages of a stack, a block at a time; `page` gives pixels and mask."""
+        """Yield a stack's pages, denoised in blocks; `page` returns a page's pixels and mask."""
 
         def read(chosen: Sequence[int]) -> tuple[NDArray[Any], Mask | None]:
             pages, masks = [], []
@@ -182,7 +182,7 @@ class GroupDenoiser(Denoiser):
                 yield pixels, info
 
     def of_large_page(self) -> GroupDenoiser:
-        """Return this denoiser; refuse options that need a whole page."""
+        """Return this denoiser, or raise an error for options that need a whole page."""
         if self.options.noise not in STACK_NOISES:
             raise ConfigError(
                 f"noise is {self.options.noise!r}, but a page of this size can only be denoised "
@@ -196,7 +196,7 @@ class GroupDenoiser(Denoiser):
     def knowing(
         self, some: NDArray[Any], data: Mask | None = None
     ) -> tuple[GroupDenoiser, DenoiseInfo]:
-        """Measure the noise of some pages; return a denoiser with this noise, and the noise."""
+        """Measure the noise of some pages; return a denoiser that uses it, and the noise."""
         unchanged = replace(self, options=replace(self.options, strength=0.0))
         info = unchanged.clean(some, stack_axis=0, mask=data).info
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
@@ -261,7 +261,7 @@ class GroupDenoiser(Denoiser):
         return replace(self, options=options, sigma=own.get("sigma", self.sigma))
 
     def by_threads(self, n_jobs: int) -> GroupDenoiser:
-        """Return this denoiser with a number of threads."""
+        """Return this denoiser with `n_jobs` threads."""
         return replace(self, options=replace(self.options, n_jobs=n_jobs))
 
     @property

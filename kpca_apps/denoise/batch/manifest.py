@@ -138,7 +138,7 @@ def records_in(content: bytes, label: str) -> Records:
 
 
 def settled(records: Records, keys: Mapping[str, str]) -> bytes:
-    """Return the sorted record; of a result that has a key, keep only the current entry."""
+    """Return the sorted record; keep only the current entry of a result that has one."""
     lines = [_HEADER]
     for output, known in sorted(records.items()):
         current = [one for one in known if one.get("key") == keys.get(output)][-1:]

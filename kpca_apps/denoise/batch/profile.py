@@ -90,7 +90,7 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
 
 
 def _is_sound(one: KindNoise) -> bool:
-    """Return whether just one of levels, laws and curves is given, with plausible values."""
+    """Return whether exactly one of levels, laws, curves is given, with plausible values."""
     sorts = [bool(one.sigma), bool(one.laws), bool(one.curves)]
     terms = [value for law in one.laws for value in (law.constant, *law.interval)]
     terms += [value for law in one.laws for value in (*law.brightness, *law.variances)]

@@ -92,7 +92,7 @@ class FolderResults:
         self.folder, self._manifest = folder, manifest
 
     def require_place(self, image: Planned) -> None:
-        """Refuse an output folder in which links or files prevent folders of results."""
+        """Raise an error if a link leads a result outside the folder, or a file is in its way."""
         place = Path(os.path.realpath((self.folder / image.output).parent))
         if not place.is_relative_to(self.folder):
             raise RefusedError(
@@ -195,7 +195,7 @@ class StoreResults:
         return {}
 
     def require_place(self, image: Planned) -> None:
-        """Refuse an output folder in which an object has the name of a folder of results."""
+        """Raise an error if an object has the name of a folder of results."""
         for parent in PurePosixPath(image.output).parents:
             if str(parent) in self._there:
                 raise RefusedError(

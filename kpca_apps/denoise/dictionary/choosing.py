@@ -23,9 +23,9 @@ Trial = tuple[float, Matrix, Matrix, float]
 TOLERANCE = 1e-3  # length of a pre-image's last step, as a share of the kernel's width
 TRIED_ITER = 50  # largest number of iterations while bandwidths are compared
 LEVELS = (0.125, 0.25, 0.5, 1.0)  # default noise levels, relative to the deviation of the pixels
-# Bandwidths compared first, in mean squared distances between examples. While an end is best at
-# some level, the range grows, at most to NARROWEST (which acts like the nearest example alone) and
-# WIDEST (like linear PCA).
+# Bandwidths compared first, relative to the mean squared distance between examples. While an end
+# of the range is best at some level, the range grows, at most to NARROWEST (which acts like the
+# nearest example alone) and WIDEST (like linear PCA).
 FACTORS, NARROWEST, WIDEST = (1.0, 2.0, 4.0), 2.0**-4, 2.0**6
 LARGEST_FIT, LARGEST_HELD_OUT = 1000, 150
 INDIFFERENT = 0.01  # choose the fewest components whose relative excess of error is at most this

@@ -120,7 +120,7 @@ def over_patches(
 
 
 def require_room(image: Matrix, patch_size: int, name: str) -> None:
-    """Refuse an image smaller than a patch."""
+    """Raise InputError for an image smaller than a patch."""
     if min(image.shape[:2]) < patch_size:
         raise InputError(
             f"{name}: is {size_text(image.shape)}, smaller than a patch of {patch_size} x "
@@ -135,7 +135,7 @@ def size_text(shape: tuple[int, ...]) -> str:
 
 
 def _windows(image: Matrix, patch_size: int) -> Matrix:
-    """Return all patches without copying, shape ``(rows, columns, p, p, channels)``."""
+    """Return all patches as a view, shape ``(rows, columns, p, p, channels)``."""
     windows = sliding_window_view(image, (patch_size, patch_size), axis=(0, 1))
     return np.moveaxis(windows, 2, -1)
 

@@ -325,7 +325,7 @@ def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
     (True, True)
     """
     names = name.split("/")
-    reached = {0}  # how many leading parts of the name the pattern's parts so far can match
+    reached = {0}  # possible numbers of leading name parts matched by the pattern so far
     for part in wanted:
         if part == "**":
             first = min(reached, default=len(names))  # after the end of a name, ** matches nothing

@@ -32,7 +32,7 @@ _OPAQUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-TableName = tuple[str, ...]  # the schema and name of a table, or its name alone
+TableName = tuple[str, ...]  # (schema, name) or (name,)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Cell:
     """The SQL expression that selects a column, and a remark on the column's conversion."""
 
     expression: str
-    remark: str = ""  # "seconds" (intervals), "rounded" (to floats), "finite" (no other dates)
+    remark: str = ""  # "seconds" (intervals), "rounded" (to floats), "finite" (other dates: NULL)
 
 
 @dataclass(frozen=True)

@@ -324,7 +324,7 @@ def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[list[s
 
 
 def _whole(column: pl.Series) -> pl.Series:
-    """Convert floats that are all whole to integers, as workbooks store all numbers as floats."""
+    """Convert floats to integers if all are whole; workbooks store all numbers as floats."""
     if not column.dtype.is_float():
         return column
     known = column.drop_nulls()

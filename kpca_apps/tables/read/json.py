@@ -34,7 +34,7 @@ _NO_TEXT = re.compile("[\udc80-\udcff]")  # characters that stand for bytes that
 _INT64 = range(-(2**63), 2**63)
 # Largest number of rows, cells, bytes of a batch; least number of rows, as small batches are slow.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
-# Records of more brackets are checked for their depth; levels to spare below the recursion limit.
+# Brackets above which a record's depth is checked; levels to spare below the recursion limit.
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MOST_SHOWN = 100  # largest number of characters of the keys in a message

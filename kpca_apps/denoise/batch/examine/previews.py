@@ -19,7 +19,7 @@ _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
 _MAX_PROFILE = 8192  # largest number of bytes of a colour profile in a preview
 _TAILS = (0.1, 99.9)  # percentiles of the values drawn black and white
-# Share of the range below which the median is dark; and brightness at which a dark median is drawn.
+# A median below the share _DARK of the range is drawn at the share _LIFTED of full brightness.
 _DARK, _LIFTED = 0.1, 0.25
 _MARGIN = 0.08  # least distance of a flat crop's mean from black and white, as a share of the range
 
@@ -32,7 +32,7 @@ def make_previews(
     orientation: int = 1,
     icc: bytes | None = None,
 ) -> ImagePreviews:
-    """Return the previews of an image, turned for viewing."""
+    """Return previews of an image, turned by its orientation tag."""
     scale = _Scale.of(denoised)
     icc = icc if icc is not None and len(icc) <= _MAX_PROFILE else None
     before, after = turned(noisy, orientation), turned(denoised, orientation)
@@ -67,7 +67,7 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
     """Turn an image as its orientation tag says."""
     if orientation >= 5:
         pixels = np.swapaxes(pixels, 0, 1)
-    # Choose the axes to reverse after rows and columns are swapped.
+    # After rows and columns are swapped, choose the axes to reverse.
     upside_down = orientation in (3, 4, 7, 8)
     mirrored = orientation in (2, 3, 6, 7)
     return pixels[:: -1 if upside_down else 1, :: -1 if mirrored else 1]
@@ -117,7 +117,7 @@ class _Scale:
 
 
 def encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None) -> Preview:
-    """Encode a picture as JPEG of the given quality, or as PNG."""
+    """Encode a picture as JPEG, or as PNG if `quality` is None."""
     buffer = io.BytesIO()
     if quality is None:
         picture.save(buffer, "PNG", icc_profile=icc)

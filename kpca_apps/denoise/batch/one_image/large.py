@@ -88,7 +88,6 @@ class _LargePage:
         self._has_mask = self.page.alpha and any(rows[..., -1].any() for rows in self.all_rows())
 
     def window(self, window: Window) -> NDArray[Any]:
-        """Return the pixels of the page in a window."""
         return self._read(*(slice(*side) for side in window))
 
     def all_rows(self) -> Iterator[NDArray[Any]]:
@@ -145,7 +144,7 @@ def _range_of(large: _LargePage) -> float:
 
 
 def _cuts(length: int, step: int) -> list[tuple[int, int]]:
-    """Return begin and end of pieces along a side; with margins, all begin at multiples of step.
+    """Return begin and end of pieces along a side; margins begin at multiples of `step`.
 
     >>> _cuts(2000, 840)
     [(0, 936), (936, 1776), (1776, 2000)]

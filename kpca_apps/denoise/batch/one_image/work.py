@@ -181,7 +181,7 @@ def _denoise(task: Task, run: Run) -> Done:
     began = time.perf_counter()
     target = folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
-    # Create the folder first, to find out before denoising whether it can be written to.
+    # Fail before denoising if the folder cannot be written to.
     with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if not as_negative and FORMATS[written].is_folder:
@@ -272,7 +272,7 @@ def _write(partial: Path, write: Callable[[Any], None]) -> None:
 
 
 def _resume(task: Task, earlier: Done, run: Run) -> Done:
-    """Recompute what the record of a finished image does not store: previews, comparisons."""
+    """Recompute previews and comparisons, which the record does not store."""
     name, source, output = task.planned.name, task.planned.source, task.planned.output
     assert isinstance(source, Path)
     assert isinstance(run.folder, Path)

@@ -71,7 +71,7 @@ def is_list_total(cells: Sequence[str]) -> bool:
 class Body:
     """Collects the lines of a file that are not data, and removes them from the rows."""
 
-    # kind -> first and last line of each run of lines, in a flat list
+    # kind -> [first line, last line, first line, last line, ...] of its runs of lines
     left_out: dict[str, list[int]] = field(default_factory=dict)
     title: str = ""
     header: list[str] = field(default_factory=list)  # names of the columns
@@ -100,7 +100,7 @@ class Body:
             self.header = [*compress(rows[head.place], columns)]
 
     def leave_out(self, kind: str, lines: Iterable[int]) -> None:
-        """Record lines, in increasing order, that are not data, under their `kind`."""
+        """Record lines that are not data, in increasing order, under their `kind`."""
         found = np.fromiter(lines, np.int64)
         if not found.size:
             return
@@ -281,8 +281,8 @@ class Body:
     def _find_unusual(self, table: Table | PartedTable, known: set[int]) -> set[int]:
         """Return the lines of remarks that resemble no other cell of the first column.
 
-        If the column has codes, numbers or dates, a remark has words or numbers. If it has words,
-        a remark is a `known` line or has numbers. A short line may continue the row above.
+        In a column of codes, numbers or dates, a remark has words or numbers; in a column of
+        words, it is a `known` line or has numbers. A short line may continue the row above.
         """
         texts = pl.Series(self.remarks.values(), dtype=pl.String)
         starts, forms = texts.str.extract(_FIRST_WORD), shapes_of(texts)
@@ -332,7 +332,7 @@ class Body:
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
-        # Line of a total (`found`) or of another row labelled so -> label's word, filled columns.
+        # Line of a total (`found`), or another with such a label -> label's word, filled columns.
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
         is_bare = False  # whether the last total's label is only the word for a total
@@ -397,7 +397,7 @@ class Body:
             kept.append(pl.DataFrame({"label": labels, "key": others[0]}))
         rows = pl.concat(kept)
         starts, known = rows["label"].is_not_null(), rows["label"].drop_nulls()
-        # Blocks of a single row may instead be empty cells of an ordinary column.
+        # Every block needs two rows; otherwise, an ordinary column may just have empty cells.
         is_plain = starts[0] and not starts[-1] and not (starts & starts.shift(1)).any()
         is_plain = is_plain and len(known) >= _LEAST_BLOCKS and not known.is_duplicated().any()
         is_plain = is_plain and not any(map(is_measure, known))

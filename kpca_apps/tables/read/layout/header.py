@@ -15,7 +15,7 @@ from kpca_apps.tables.values import MISSING_WORDS, is_number_like, shapes_of
 
 # Words that are data, not names. An empty cell may be a name: pandas writes it for the index.
 _NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
-HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # number of rows: in the sample; at most, above a header
+HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # number of rows in the sample; largest number above a header
 _COMMENTS = ("#", "%", "//")
 # A header's least share of filled cells, largest share of numbers, least share of distinct cells.
 _LEAST_FILLED, _MOST_NUMBERS, _LEAST_APART = 0.8, 0.2, 0.8
@@ -182,8 +182,8 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     """Join the names in the first two rows, if the first row names groups of columns; else None.
 
     Within each group of two or more columns, the second row has distinct words or years. Either
-    several groups share them, or in the first column only the second row is empty. If it is empty
-    there, the second row may also have words for the answers to questions.
+    several groups share them, or the first column is empty in the second row only; in that case,
+    the second row may also have words for the answers to questions.
     """
     first, second, *others = rows if len(rows) > 2 else [[""], [""]]
     if len(second) != len(first):
@@ -256,7 +256,7 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
     is_title = True
     for place in full[:_MOST_ABOVE]:
         row, is_short = rows[place], is_sparse(rows[place], width)
-        # Skip remarks, although a row of names may begin with a remark's sign, too.
+        # Skip remarks; a row of names that begins with a comment sign has the table's width.
         if len(row) != width and next(filter(None, row)).startswith(_COMMENTS):
             continue
         is_joined = place > full[0] and _joined_names(rows[place:]) is not None
