@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, about
 from kpca_apps.names import cut_apart, name_key, one_line, shown, suggest
+from kpca_apps.novelty.accepted import Marks, marks_of, read_marks
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.marks import Marks, marks_of, read_marks
 from kpca_apps.novelty.redact import masked
 from kpca_apps.novelty.relations.results import RuleCheck, Rules
 from kpca_apps.novelty.relations.rule_file import read_rules

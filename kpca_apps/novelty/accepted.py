@@ -1,24 +1,38 @@
-"""Find the rows of a table that another table lists as accepted.
+"""Rows that a reader judged before: accepted by a table of such rows, or marked in a report.
 
-A listed row accepts all rows with the same cells in the columns that both tables have.
+A listed row accepts all rows with the same cells in the columns that both tables have. A mark says
+that one row is wrong, fine or known. The *key* of a marked row is a hash of its visible cells and
+the names of their columns, so marks do not depend on hidden values. If columns are hidden,
+different rows may have equal keys. Then a mark applies to the row with its number, or to the only
+row with its key and a visible identifier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import hashlib
+import html
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, get_args
 
+import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, about, opening
 from kpca_apps.names import listed, one_line, suggest
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, each_part
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.result import RowMark
-from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
+from kpca_apps.system.arrays import BoolArray, HashArray, IntArray
+from kpca_apps.system.files.texts import require_file
+from kpca_apps.system.stores.addresses import located
+from kpca_apps.system.stores.buckets import place_of
+from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.tables.write import as_written
@@ -32,6 +46,23 @@ OURS = frozenset(
     "rank row line reason_column seen expected share hint rarity p_value novelty_score flagged "
     "accepted".split()
 )
+Kind = Literal["wrong", "fine", "known"]
+
+KEY = "row_key"  # column of keys in a list of marks
+LARGEST = 64_000_000  # largest size of a page or a list, in bytes
+MOST_MARKS = 100_000
+_HEAD = 4096  # number of first bytes that show whether a remote file is a page
+_LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
+_SIGN = b'<script type="application/json" id="marks">'  # text before the marks in a page
+_SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'
+_PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
+# A key: v (all columns visible) or h (some hidden), hash of the column names; hash of the cells.
+_KEY_FORM = "^[vh][0-9a-f]{8}-[0-9a-f]{16}$"
+_BITS = 40  # number of mantissa bits that other programs keep in their files
+# Larger integers are hashed as texts, as are digits that are codes: 0012 is not 12.
+_LONG = float(1 << _BITS)
+_CODE = r"^(?:-?[1-9][0-9]{12,}|0[0-9]+)$"
+_MISSING = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
@@ -134,7 +165,7 @@ def find_accepted(
     Columns are read by `specs`. A `hidden` column that is empty in `accept`, as in scored tables,
     is ignored. InputError if more than the share `most` of the table is accepted, or all of it.
     """
-    name, where = one_line(accept.source.name, 60), one_line(table.source.name, 60)
+    name, where = accept.source.short_name, table.source.short_name
     written, ignored = _written(accept, table.columns)
     columns = {
         other: own
@@ -192,7 +223,267 @@ def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], li
     return shared, [one for one in columns if one not in used and one not in OURS]
 
 
-def unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
+class _Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    key: Annotated[str, msgspec.Meta(pattern=_KEY_FORM)]
+    mark: Kind
+    row: Annotated[int, msgspec.Meta(ge=1)]
+    line: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    id: Annotated[str, msgspec.Meta(max_length=_LONGEST)] = ""
+    note: Annotated[str, msgspec.Meta(max_length=_LONGEST_NOTE)] = ""
+
+
+class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All marks of a page, and the columns of their keys."""
+
+    format: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+    columns: tuple[str, ...]
+    marks: Annotated[tuple[_Mark, ...], msgspec.Meta(max_length=MOST_MARKS)] = ()
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of a page or a list."""
+
+    name: str  # name of the file
+    marks: tuple[_Mark, ...]
+    columns: tuple[str, ...] | None  # columns that the keys cover, if the file names them
+
+
+def row_keys(table: Table, hidden: Collection[str]) -> list[str]:
+    """Return the key of each row from its visible cells."""
+    names = [name for name in table.frame.columns if name not in hidden]
+    start = _start(names, is_part=len(names) < len(table.frame.columns))
+    return [f"{start}-{value:016x}" for value in _row_hashes(table, names).tolist()]
+
+
+def _start(names: Iterable[str], *, is_part: bool) -> str:
+    of_names = sum(_text_hash(name) for name in names) & 0xFFFFFFFF
+    return f"{'h' if is_part else 'v'}{of_names:08x}"
+
+
+def mixed(values: HashArray) -> HashArray:
+    """Spread bits evenly (the finaliser of splitmix64, Steele, Lea and Flood 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
+    """Hash the cells of each row, independently of the order of columns and the package version."""
+    total = np.zeros(table.frame.height, dtype=np.uint64)
+    for name in names:
+        total += mixed(_cell_hashes(table.column(name)) ^ np.uint64(_text_hash(name)))
+    return mixed(total)
+
+
+def _cell_hashes(column: Column) -> HashArray:
+    """Hash numbers by value, whatever their notation, and other cells as texts."""
+    if column.cells.dtype.is_numeric():
+        numbers = np.asarray(column.cells.to_numpy(), dtype=np.float64)
+        hashes = _number_hashes(numbers)
+        # Long identifiers may differ in their last digits only.
+        is_long = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) >= _LONG))
+        if is_long.size and column.cells.dtype.is_integer():
+            hashes[is_long] = [_text_hash(str(column.cells[row])) for row in is_long.tolist()]
+        elif is_long.size:
+            whole = is_long[numbers[is_long] == np.floor(numbers[is_long])]
+            hashes[whole] = [_text_hash(str(int(value))) for value in numbers[whole].tolist()]
+        return hashes
+    levels = column.levels
+    is_number = ~levels.texts.str.contains(_CODE)
+    bare = pl.select(pl.when(is_number).then(levels.texts)).to_series()
+    values = bare.cast(pl.Float64, strict=False)
+    hashes = _number_hashes(values.fill_null(np.nan).to_numpy())
+    is_text = np.flatnonzero(values.is_null().to_numpy())
+    hashes[is_text] = [_text_hash(levels.texts[place]) for place in is_text.tolist()]
+    return levels.each(hashes, _MISSING)
+
+
+def _number_hashes(values: NDArray[np.float64]) -> HashArray:
+    mantissas, exponents = np.frexp(np.where(np.isfinite(values), values, 0.0))
+    whole = np.round(np.ldexp(mantissas, _BITS)).astype(np.int64)
+    # Normalise a mantissa that was rounded up to 1.
+    is_one = np.abs(whole) == 1 << _BITS
+    whole, exponents = np.where(is_one, whole // 2, whole), exponents + is_one
+    hashes = mixed(whole.astype(np.uint64) + (exponents.astype(np.uint64) << np.uint64(_BITS + 8)))
+    for special, number in ((np.inf, 1), (-np.inf, 2)):
+        hashes[values == special] = number
+    hashes[np.isnan(values)] = _MISSING
+    return hashes
+
+
+def _text_hash(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def read_marks(path: str | Path) -> Marks:
+    """Read the marks of a saved page or list; InputError if there are none."""
+    place = located(path)
+    with about(place), opening(place, place if isinstance(place, Path) else None):
+        if isinstance(place, Path):
+            require_file(place, "a page or list of marks", LARGEST)
+            data = place.read_bytes()
+        else:
+            there = place_of(place)
+            if there.n_bytes() > LARGEST:
+                raise InputError(f"a page or list of marks has at most {LARGEST:,} bytes.")
+            data = there.head(_HEAD)
+        if _PAGE.match(data):
+            whole = data if isinstance(place, Path) else b"".join(there.chunks())
+            return _of_page(place.name, whole)
+    return marks_of(read_table(path), place.name)
+
+
+def _of_page(name: str, data: bytes) -> Marks:
+    if _SIGN_OF_DENOISING in data:
+        raise InputError("this is a report of kpca denoise; give one of kpca novelty.")
+    # A regular expression could take quadratic time.
+    _, sign, rest = data.partition(_SIGN)
+    text, end, _ = rest.partition(b"</script>")
+    if not (sign and end) or _SIGN in rest:
+        raise InputError(
+            'no page of a screening with marks: save one with its button "Save page with marks".'
+        )
+    try:
+        try:
+            block = msgspec.json.decode(text, type=_Block)
+        except msgspec.DecodeError:
+            # Some editors and mail programs escape quotes as entities.
+            if b"&quot;" not in text:
+                raise
+            block = msgspec.json.decode(html.unescape(text.decode("utf-8", "replace")), type=_Block)
+    except msgspec.MsgspecError as error:
+        raise InputError(
+            f"its marks are damaged ({one_line(str(error), _LONGEST)}): save the page again."
+        ) from None
+    if block.format != MARKS_FORMAT:
+        raise InputError(
+            f"its marks have format {block.format}, and this version reads {MARKS_FORMAT}: make "
+            "the report again."
+        )
+    if not block.marks:
+        raise InputError(
+            "it holds no marks; mark rows on the page, save it, and give report-marked.html."
+        )
+    return Marks(name, block.marks, block.columns)
+
+
+def is_list_of_marks(table: Table) -> bool:
+    """Return whether a table has a column of row keys."""
+    return KEY in table.frame.columns
+
+
+def marks_of(table: Table, name: str) -> Marks:
+    """Convert a table to marks (key, row, line, id, mark, note); InputError names a bad row."""
+    if not is_list_of_marks(table):
+        raise InputError(
+            f"{name}: not a list of marks, as it has no column {KEY!r}: give a page saved with "
+            "marks, or the accept.csv that its button writes."
+        )
+    marks = []
+    for row, record in enumerate(_records(table)):
+        try:
+            marks.append(msgspec.convert(record, _Mark, strict=False))
+        except msgspec.MsgspecError as error:
+            why = one_line(str(error), _LONGEST)
+            raise InputError(
+                f"{name}, {table.place_of(row)}: no mark that a page wrote ({why})."
+            ) from None
+    return Marks(name, tuple(marks), None)
+
+
+def _records(table: Table) -> Iterator[dict[str, str | None]]:
+    """Yield the filled fields of each row of a list of marks; the mark is "fine" by default."""
+    names = {KEY: "key", "row": "row", "line": "line", "id": "id", "mark": "mark", "note": "note"}
+    columns = {
+        field: as_written(table.column(name).texts)
+        for name, field in names.items()
+        if name in table.frame.columns
+    }
+    for place in range(table.frame.height):
+        found = {field: cells[place] for field, cells in columns.items()}
+        yield {"mark": "fine", "row": "1"} | {f: text for f, text in found.items() if text}
+
+
+def find_marked(
+    marks: Marks, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
+) -> Accepted:
+    """Find the marked rows; InputError if keys cover other columns than those now visible."""
+    columns = _columns_of(marks, table, hidden)
+    wanted = np.array([int(mark.key[-16:], 16) for mark in marks.marks], dtype=np.uint64)
+    match = partial(_matches, columns=columns, wanted=np.unique(wanted), hidden=hidden)
+    parts, own, n_rows = list[tuple[IntArray, HashArray]](), dict[int, str](), 0
+    found_in = each_part(table, "Looking for marked rows", match, execution)
+    for n_here, places, keys, own_keys in found_in:
+        parts.append((places + n_rows, keys))
+        own |= zip((places + n_rows).tolist(), own_keys, strict=True)
+        n_rows += n_here
+    places, keys = (np.concatenate(of) for of in zip(*parts, strict=True))
+    order = np.argsort(keys, kind="stable")
+    starts, stops = (np.searchsorted(keys[order], wanted, side=s) for s in ("left", "right"))
+    found, idle = dict[int, RowMark](), []
+    # If a row has several marks, use the last.
+    last = {(m.key, m.row * m.key.startswith("h")): n for n, m in enumerate(marks.marks)}
+    for number in sorted(last.values()):
+        mark, start, stop = marks.marks[number], int(starts[number]), int(stops[number])
+        alike = np.sort(places[order[start:stop]])
+        if mark.key.startswith("h") and not (mark.id and len(alike) == 1):
+            alike = alike[alike == mark.row - 1]
+        if not len(alike):
+            idle.append(mark)
+        for place in alike.tolist():
+            row = place + 1
+            found[row] = RowMark(row, mark.mark, own[place], mark.line, mark.id, mark.note)
+    masks = {kind: np.zeros(n_rows, dtype=bool) for kind in get_args(Kind)}
+    for row, one in found.items():
+        masks[one.mark][row - 1] = True
+    notes, where = [], table.source.short_name
+    if idle:
+        places = [
+            f"line {mark.line}" if mark.line else mark.id or f"row {mark.row}"
+            for mark in idle[:MAX_NAMED]
+        ]
+        rows = _unmatched(len(idle), "marked row", where, places)
+        notes.append(f"{marks.name}: {rows}; a row whose cells have changed is judged again.")
+    return Accepted(
+        is_accepted=masks["fine"] | masks["known"],
+        name=marks.name,
+        notes=tuple(notes),
+        is_known=masks["known"],
+        is_wrong=masks["wrong"],
+        marks=tuple(found[row] for row in sorted(found)),
+    )
+
+
+def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[str]:
+    """Return the columns that row keys hash: those that the page names, or all visible ones."""
+    visible = [name for name in table.columns if name not in hidden]
+    # Keys that cover hidden cells would allow guessing the values.
+    if marks.columns is not None and {*marks.columns} <= {*visible}:
+        visible = list(dict.fromkeys(marks.columns))
+    start = _start(visible, is_part=False)[1:]
+    for mark in marks.marks:
+        if mark.key[1:9] != start:
+            where = table.source.short_name
+            raise InputError(
+                f"{marks.name}: the marks were made for other columns than {where} shows: give "
+                "the table of that report with the same --hide, and mark rows of another table "
+                "in its own report."
+            )
+    return visible
+
+
+def _matches(
+    table: Table, columns: list[str], wanted: HashArray, hidden: Collection[str]
+) -> tuple[int, IntArray, HashArray, list[str]]:
+    """Return the number of rows, and positions, hashes and visible keys of the wanted rows."""
+    keys = _row_hashes(table, columns)
+    places = np.flatnonzero(np.isin(keys, wanted))
+    return len(keys), places, keys[places], row_keys(table.take(places), hidden)
+
+
+def _unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
     """State that n rows match no row of a table, and where the first ones are."""
     more = f" and {n - len(places):,} more" if n > len(places) else ""
     rows = f"1 {noun} matches" if n == 1 else f"{n:,} {noun}s match"
@@ -202,12 +493,12 @@ def unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
 def _notes(
     accept: Table, where: str, counts: IntArray, ignored: Sequence[str], table: AnyTable
 ) -> list[str]:
-    name, notes = one_line(accept.source.name, 60), []
+    name, notes = accept.source.short_name, []
     idle = np.flatnonzero(counts == 0)
     if idle.size:
         places = [accept.place_of(row) for row in idle[:MAX_NAMED].tolist()]
         rest = "a row whose cells have changed is no longer accepted and is listed again."
-        notes.append(f"{name}: {unmatched(len(idle), 'row', where, places)}; {rest}")
+        notes.append(f"{name}: {_unmatched(len(idle), 'row', where, places)}; {rest}")
     if ignored:
         hints = (suggest(one, table.columns) for one in ignored)
         notes.append(
@@ -215,3 +506,33 @@ def _notes(
             f"{next(filter(None, hints), '')}"
         )
     return notes
+
+
+def find_judged(
+    accept: Sequence[Table | Marks],
+    table: AnyTable,
+    specs: Sequence[ColumnSpec],
+    execution: Execution,
+    *,
+    most: float = 1.0,
+    hidden: Collection[str] = (),
+) -> Accepted | None:
+    """Find the rows of a table that readers judged before, by cells or by keys."""
+    found: Accepted | None = None
+    for one in accept:
+        if isinstance(one, Table) and is_list_of_marks(one):
+            one = marks_of(one, one.source.name)
+        if isinstance(one, Marks):
+            of_one = find_marked(one, table, execution, hidden)
+        else:
+            of_one = find_accepted(one, table, specs, execution, most=most, hidden=hidden)
+        found = of_one if found is None else found.joined(of_one)
+    if found is None:
+        return None
+    n_rows, n_left = len(found.is_accepted), int((~found.is_accepted).sum())
+    if n_left < (1 - most) * n_rows or not n_left:
+        raise InputError(
+            f"{found.name}: {n_rows - n_left:,} of the {n_rows:,} rows of "
+            f"{table.source.short_name} are fine or known: too many to judge the others by."
+        )
+    return found

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line, quoted
+from kpca_apps.novelty.accepted import Marks, find_judged
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, each_part
 from kpca_apps.novelty.findings.find_all import find_all
 from kpca_apps.novelty.findings.listed_rows import list_rows, put_into_words
-from kpca_apps.novelty.marks import Marks, find_judged
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
 from kpca_apps.novelty.run import hidden_of, inherit_options, rows_to_score

@@ -8,13 +8,12 @@ from typing import Any
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import quoted
-from kpca_apps.novelty.accepted import MOST, Accepted
+from kpca_apps.novelty.accepted import MOST, Accepted, Marks, find_judged
 from kpca_apps.novelty.columns.encoding import MovedDates
 from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample, find_groups
 from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnOptions, ColumnSpec
 from kpca_apps.novelty.findings.find_all import find_all
-from kpca_apps.novelty.marks import Marks, find_judged
 from kpca_apps.novelty.redact import redact, without_values
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode

@@ -6,6 +6,8 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from kpca_apps.names import one_line
+
 LeftOut = tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
 _LISTED = 5  # largest number of runs of lines that a sentence lists
 REPEATED, DRAWN, TOTAL, FOOT = "repeated header", "drawn line", "total", "footer"
@@ -35,6 +37,11 @@ class SourceInfo:
     # Lines of a text or rows of a sheet that are not data: kind, and the first and last line of
     # each run. In a table of several files, a kind reads "FILE: KIND".
     left_out: LeftOut = ()
+
+    @property
+    def short_name(self) -> str:
+        """The name as one line of escaped text, for messages."""
+        return one_line(self.name)
 
     def left_out_text(self, title: str = "") -> str:
         """Return a sentence on the lines or rows that are not data; empty if there are none."""

@@ -120,7 +120,7 @@ class TablePart:
         return f"rows {whole.start + 1:,} to {whole.stop:,}"
 
     def __str__(self) -> str:
-        return f"{self.place} of {one_line(self.source.name)}"
+        return f"{self.place} of {self.source.short_name}"
 
     def read(self) -> Table:
         """Read the rows of the part; errors name the rows."""
@@ -368,7 +368,7 @@ def extended(
         if len(kinds) > 1 and pl.String() in kinds:
             raise InputError(
                 f'column "{one_line(column)}" is {_noun(second[column])}, and in '
-                f"{one_line(table.source.name, 60)} {_noun(first[column])}; rows of one cannot "
+                f"{table.source.short_name} {_noun(first[column])}; rows of one cannot "
                 "join the other: give both in the same file format.",
                 other.source.name,
             )

@@ -274,7 +274,7 @@ def _config(folder: Path) -> list[bytes]:
 
 
 def _accept(folder: Path) -> list[bytes]:
-    from kpca_apps.novelty.marks import row_keys
+    from kpca_apps.novelty.accepted import row_keys
 
     table = sound_table()
     frame = table.frame[:5]
@@ -290,7 +290,7 @@ def _accept(folder: Path) -> list[bytes]:
 
 
 def _marks(folder: Path) -> list[bytes]:
-    from kpca_apps.novelty.marks import row_keys
+    from kpca_apps.novelty.accepted import row_keys
     from kpca_apps.novelty.result import MARKS_FORMAT
 
     table = sound_table()

@@ -36,11 +36,10 @@ from kpca_apps.images.dng import write_dng
 from kpca_apps.images.files import FORMATS, encode_image, read_image
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.names import one_line
-from kpca_apps.novelty.accepted import MOST
+from kpca_apps.novelty.accepted import MOST, find_judged, find_marked, read_marks
 from kpca_apps.novelty.columns.parts import Execution
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.compare.diff import diff_runs
-from kpca_apps.novelty.marks import find_judged, find_marked, read_marks
 from kpca_apps.novelty.relations.rule_file import read_rules
 from kpca_apps.novelty.relations.table_rules import check_table_rules
 from kpca_apps.novelty.run import score

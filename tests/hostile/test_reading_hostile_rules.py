@@ -13,8 +13,8 @@ import pytest
 
 from kpca_apps.denoise.batch.profile import read_profile
 from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.novelty.accepted import read_marks
 from kpca_apps.novelty.compare.diff import diff_runs
-from kpca_apps.novelty.marks import read_marks
 from kpca_apps.novelty.relations import rule_file
 from kpca_apps.novelty.relations.rule_file import check_target, read_rules, rules_to_json
 from tests.novelty.relations.ruled import held, ruled_frame

@@ -13,12 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
 
-import kpca_apps.novelty.marks as of_marks
+import kpca_apps.novelty.accepted as of_marks
 from kpca_apps import screen_table
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.accepted import Accepted
+from kpca_apps.novelty.accepted import (
+    LARGEST,
+    Accepted,
+    Marks,
+    find_marked,
+    marks_of,
+    read_marks,
+    row_keys,
+)
 from kpca_apps.novelty.columns.parts import Execution
-from kpca_apps.novelty.marks import LARGEST, Marks, find_marked, marks_of, read_marks, row_keys
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.system.stores.buckets import Place
 from kpca_apps.tables.frames import table_from_frame

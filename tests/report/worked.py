@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.marks import read_marks
+from kpca_apps.novelty.accepted import read_marks
 from kpca_apps.novelty.result import ScreeningResult
 
 HOSTILE = "</script><script>alert(1)</script>"

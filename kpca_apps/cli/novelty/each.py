@@ -23,9 +23,9 @@ from kpca_apps.cli.novelty.run import (
 from kpca_apps.cli.results import REPORT_FILE, near, write_result
 from kpca_apps.errors import ConfigError, KpcaError, storage_error
 from kpca_apps.names import one_line, safe_stem
+from kpca_apps.novelty.accepted import Marks
 from kpca_apps.novelty.columns.parts import AnyTable
 from kpca_apps.novelty.compare.diff import diff_runs
-from kpca_apps.novelty.marks import Marks
 from kpca_apps.novelty.redact import masked
 from kpca_apps.novelty.result import RunInfo, ScreenedTable, ScreenedTables, ScreeningResult
 from kpca_apps.novelty.run import screen

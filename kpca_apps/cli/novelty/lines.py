@@ -287,7 +287,7 @@ def learned(model: NoveltyModel) -> str:
         n_rows = f"{model.n_learned:,} of {n_rows}"
     what = (
         f"Fitted on {n_rows} rows and {len(model.encoder.plan.used)} columns of "
-        f"{one_line(model.source.name)}."
+        f"{model.source.short_name}."
     )
     if model.groups:
         n_own = len(model.groups)
@@ -317,7 +317,7 @@ def held(model: NoveltyModel) -> str:
     hidden = [spec.name for spec in model.encoder.plan.used if spec.hidden]
     noun = "column" if len(hidden) == 1 else "columns"
     among = f", with values of the hidden {noun} {listed(hidden)}" if hidden else ""
-    name = one_line(model.source.name)
+    name = model.source.short_name
     return f"holds rows of {name}{among}: share it as you would share the data."
 
 

@@ -116,7 +116,7 @@ def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
         with run.working("Finding rules", rows):
             found = find_table_rules(rows, chosen, seed=options.seed, execution=run.execution)
             first = listed_rows(found, rows, FIRST, run.execution)
-    console, name = run.console, one_line(rows.source.name)
+    console, name = run.console, rows.source.short_name
     n = len(found.rules)
     none = f"No rule {'without hidden values ' * bool(found.hidden)}holds"
     noun = "1 rule holds" if n == 1 else f"{n:,} rules hold" if n else none
@@ -140,7 +140,7 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
         shown = ColumnOptions(id=options.id, hide=tuple(options.hide or ()))
         with run.working("Checking rules", rows):
             checked, broken = check_table_rules(known, rows, shown, run.execution)
-    console, name = run.console, one_line(rows.source.name)
+    console, name = run.console, rows.source.short_name
     n_broken, n = sum(held.n_broken > 0 for held in checked.rules), len(checked.rules)
     verb, noun = "is" if n_broken == 1 else "are", "rule" if n == 1 else "rules"
     console.say(f"{n_broken:,} of {n:,} {noun} of {near(path)} {verb} broken in {name}.")

@@ -25,10 +25,10 @@ from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_
 from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError, opening
 from kpca_apps.names import one_line, safe_stem
+from kpca_apps.novelty.accepted import Marks, read_marks
 from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.redact import redact_source, visible_notes
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import OF_FILES, READING, LayoutName, NoveltyOptions, check_limits

@@ -23,12 +23,11 @@ from kpca_apps.errors import ConfigError, InputError, RefusedError, flag_of
 from kpca_apps.names import name_key, one_line, safe_stem
 from kpca_apps.novelty import explain
 from kpca_apps.novelty import run as screening
-from kpca_apps.novelty.accepted import OURS
+from kpca_apps.novelty.accepted import KEY, OURS, row_keys
 from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, row_count, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare import diff as runs
-from kpca_apps.novelty.marks import KEY, row_keys
 from kpca_apps.novelty.relations.rule_file import check_target, read_rules, save_rules
 from kpca_apps.novelty.relations.table_rules import check_table_rules, find_table_rules
 from kpca_apps.novelty.result import ScreeningResult
@@ -390,8 +389,8 @@ class Tools:
         n_rows = row_count(table)
         if not 1 <= len(rows) <= MOST_ACCEPTED or not all(1 <= row <= n_rows for row in rows):
             raise InputError(
-                f"rows must be 1 to {MOST_ACCEPTED:,} numbers from 1 to {n_rows:,}, the rows of "
-                f"{one_line(table.source.name)}"
+                f"rows must be 1 to {MOST_ACCEPTED:,} numbers from 1 to {n_rows:,}, "
+                f"the rows of {table.source.short_name}"
             )
         places = np.array(sorted({*rows}), dtype=np.int64) - 1
         keys = row_keys(take_rows(table, places, Execution()), hidden)

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kpca_apps.names import quoted
+from kpca_apps.novelty.accepted import mixed
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.marks import mixed
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.row_values import blocks_of, release_pages
 from kpca_apps.novelty.screening.encoded import Encoded

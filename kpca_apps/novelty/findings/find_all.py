@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from kpca_apps.names import in_prose, listed, one_line
-from kpca_apps.novelty.accepted import Accepted
+from kpca_apps.names import in_prose, listed
+from kpca_apps.novelty.accepted import Accepted, row_keys
 from kpca_apps.novelty.checks.drift import find_drift
 from kpca_apps.novelty.checks.odd_cells import FILLED
 from kpca_apps.novelty.compare.comparison import judge_by_labels
@@ -20,7 +20,6 @@ from kpca_apps.novelty.findings.duplicates import find_duplicates
 from kpca_apps.novelty.findings.listed_rows import MAX_CELLS, Lists, list_table
 from kpca_apps.novelty.findings.patterns import find_patterns, kinds_of_evidence
 from kpca_apps.novelty.findings.pictures import draw_rows
-from kpca_apps.novelty.marks import row_keys
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.revealed import revealed_notes
 from kpca_apps.novelty.result import (
@@ -92,7 +91,7 @@ def find_all(
     columns = _with_reason_shares(column_profiles(rows), lists.ranked[: lists.n_explained])
     is_new = not is_fitted_on and not rows.is_own
     moved, of_drift = (
-        find_drift(model.encoder, one_line(model.source.name), rows.sample_table, clean=model.clean)
+        find_drift(model.encoder, model.source.short_name, rows.sample_table, clean=model.clean)
         if is_new
         else ((), ())
     )

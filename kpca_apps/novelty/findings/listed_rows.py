@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.names import MISSING, quoted
+from kpca_apps.novelty.accepted import row_keys
 from kpca_apps.novelty.checks.odd_cells import listed_cells
 from kpca_apps.novelty.columns.encoding import RARER, TableEncoder
 from kpca_apps.novelty.columns.kinds import Notation
@@ -21,7 +22,6 @@ from kpca_apps.novelty.columns.parts import Sample
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.findings.hints import MAX_COMPARED, AloneCell, hint_rows
-from kpca_apps.novelty.marks import row_keys
 from kpca_apps.novelty.result import (
     CONTRADICTED,
     NEW,

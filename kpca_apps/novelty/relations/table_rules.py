@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.errors import InputError, about
-from kpca_apps.names import one_line, quoted, suggest
+from kpca_apps.names import quoted, suggest
 from kpca_apps.novelty.columns.lookup import naming_identifier, resolve_columns
 from kpca_apps.novelty.columns.parts import (
     AnyTable,
@@ -55,7 +55,7 @@ def find_table_rules(
     found = find_rules(sample.table, plan, seed=seed)
     id = options.id or naming_identifier(sample.table, sample.index, plan)
     columns = columns_of(found, Cells.of(sample.table, plan))
-    name, notes = one_line(table.source.name), redact_source(table.source, options.hide).notes
+    name, notes = table.source.short_name, redact_source(table.source, options.hide).notes
     rules = HeldRules(name, row_count(table), columns, found, id, notes, options.hide)
     if not isinstance(table, Table):
         rules = count_rows(rules, table, execution)
@@ -103,7 +103,7 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
         *open_orders,
         *(f"This rule applies to no row: {s}." for s in silent),
     )
-    return replace(rules, table=one_line(table.source.name), n_rows=start, rules=held, notes=notes)
+    return replace(rules, table=table.source.short_name, n_rows=start, rules=held, notes=notes)
 
 
 def check_table_rules(

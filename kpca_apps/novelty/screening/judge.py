@@ -12,7 +12,7 @@ import polars as pl
 
 from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import OptionError
-from kpca_apps.names import listed, one_line, quoted
+from kpca_apps.names import listed, quoted
 from kpca_apps.novelty.checks.number_rules import BEYOND, WITHOUT_TAIL
 from kpca_apps.novelty.checks.odd_cells import checked, table_of_evidence
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
@@ -616,7 +616,7 @@ def rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) ->
     most = f", and at most {MAX_GROUPS} groups have one" if len(own) == MAX_GROUPS else ""
     judged = (
         f" {verb} no model of {its} own, which takes "
-        f"{rows_needed(model.rule):,} rows of {one_line(model.source.name)}{most}: their "
+        f"{rows_needed(model.rule):,} rows of {model.source.short_name}{most}: their "
         f"{_rows(int(sizes[others].sum()))} judged by the model of the whole table."
     )
     which = f"{groups} by {listed(by)}"
