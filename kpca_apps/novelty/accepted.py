@@ -440,11 +440,8 @@ def find_marked(
         masks[one.mark][row - 1] = True
     notes, where = [], table.source.short_name
     if idle:
-        places = [
-            f"line {mark.line}" if mark.line else mark.id or f"row {mark.row}"
-            for mark in idle[:MAX_NAMED]
-        ]
-        rows = _unmatched(len(idle), "marked row", where, places)
+        first = [f"line {m.line}" if m.line else m.id or f"row {m.row}" for m in idle[:MAX_NAMED]]
+        rows = _unmatched(len(idle), "marked row", where, first)
         notes.append(f"{marks.name}: {rows}; a row whose cells have changed is judged again.")
     return Accepted(
         is_accepted=masks["fine"] | masks["known"],
