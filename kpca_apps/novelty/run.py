@@ -17,13 +17,12 @@ from kpca_apps.novelty.findings.find_all import find_all
 from kpca_apps.novelty.redact import redact, without_values
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
-from kpca_apps.novelty.screening.fit import fit_planned, plan_fit
+from kpca_apps.novelty.screening.fit import fit_planned, plan_fit, rows_learned_from
 from kpca_apps.novelty.screening.judge import judge
 from kpca_apps.novelty.screening.model import (
     RULES,
     NoveltyModel,
     ScreeningOptions,
-    rows_learned_from,
 )
 from kpca_apps.tables.table import Table, extended, require_formats
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,19 +13,24 @@ from msgspec import Meta
 # A model file names its kernel; this import registers the kernels that reading needs.
 from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.linalg.gram import about_origin
-from kpca_apps.engine.rows import ArrayRows
-from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.engine.tikhonov import leave_landmark_out
+from kpca_apps.engine.rows import ArrayRows, map_row_blocks
+from kpca_apps.engine.subspace import KernelSubspace, Resolved
+from kpca_apps.engine.tikhonov import TikhonovFilter, leave_landmark_out
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.detector.hoffmann import StandardisedColumns
 from kpca_apps.novelty.detector.neighbours import TYPICAL, TYPICAL_ROWS, NeighbourRows, Surroundings
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import Attribution, ColumnDrop
-from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
-from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, Uncached, ViewScales
+from kpca_apps.novelty.detector.views import (
+    SCORED_BLOCK,
+    ColumnRoles,
+    RawColumns,
+    Uncached,
+    ViewScales,
+)
 from kpca_apps.options import CalibrationName, MethodName, check_limits
-from kpca_apps.system.arrays import FloatArray, IntArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 SCORED = 100  # approximate number of reference rows scored to validate a model
 
@@ -68,6 +74,42 @@ class StoredRows:
     rows: Annotated[FloatArray, "s d"]
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns that are indicators
     index: Annotated[IntArray, "s"]  # positions of the rows among the training rows
+
+
+@dataclass(frozen=True, eq=False)
+class NoveltyScores:
+    """Novelty of each row by kernel PCA, combined with that of its cells.
+
+    A Tikhonov filter scores rows of the training subset as if each had been left out.
+    """
+
+    views: ViewScales | RawColumns
+    model: KernelSubspace | TikhonovFilter
+    precision: Resolved = "float64"
+    combined: CombinedScore | None = None  # None: the score is the reconstruction error
+
+    purpose: ClassVar[str] = "Scoring rows"
+
+    def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
+        """Return the function of rows (r, d) and of the mask of those in the training subset."""
+        views, combined, model = self.views, self.combined, self.model
+        if isinstance(model, TikhonovFilter):
+            kernel, of_features = model.basis.kernel, model.errors(self.precision)
+            features = model.basis.features(self.precision)
+
+            def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
+                return of_features(features(seen), kernel.diagonal(seen), in_use)
+        else:
+            of_rows = model.errors(self.precision)
+
+            def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
+                return np.maximum(of_rows(seen), 0.0)
+
+        def scores(rows: FloatArray, in_use: BoolArray) -> FloatArray:
+            found = map_row_blocks(errors, views.transform(rows), in_use, block=SCORED_BLOCK)
+            return found if combined is None else combined(rows, found)
+
+        return scores
 
 
 @dataclass(frozen=True, eq=False)

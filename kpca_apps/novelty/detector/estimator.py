@@ -23,6 +23,7 @@ from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import OwnKernel, fit_detector, half_of, normal_rows
 from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.detector.surprise.combined import LARGEST
+from kpca_apps.novelty.detector.surprise.marked import KnownRows
 from kpca_apps.novelty.detector.threshold import conformal_p_values, smallest_rate
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.options import MOST_JOBS, RIDGES, CalibrationName, MethodName, in_keywords
@@ -277,8 +278,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
                 source,
                 parameters,
                 ColumnRoles.of(source.sample.shape[1], self.as_is, self.groups),
+                KnownRows(None if normal is None else is_normal),
                 kernel=self.kernel,
-                normal=normal,
                 n_jobs=self.n_jobs,
                 random_state=self.random_state,
             )

@@ -30,15 +30,18 @@ from kpca_apps.engine.seeding import Seed, seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.engine.tikhonov import TikhonovFilter, leave_row_out, without_direction
 from kpca_apps.errors import OptionError
-from kpca_apps.novelty.detector.detector import Detector, Parameters, StoredRows
+from kpca_apps.novelty.detector.detector import Detector, NoveltyScores, Parameters, StoredRows
 from kpca_apps.novelty.detector.hoffmann import MOST_EIGENVALUES, MOST_VARIANCE, StandardisedColumns
-from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.neighbours import rows_without_strays
 from kpca_apps.novelty.detector.rarity import Rarity
-from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
-from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
+from kpca_apps.novelty.detector.surprise.marked import (
+    NOTHING_KNOWN,
+    KnownRows,
+    Marked,
+    marked_rows,
+)
 from kpca_apps.novelty.detector.threshold import Rule, rate_threshold, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
@@ -106,42 +109,22 @@ def fit_detector(
     source: RowSource,
     parameters: Parameters,
     columns: ColumnRoles,
+    known: KnownRows = NOTHING_KNOWN,
     *,
     kernel: OwnKernel | None = None,
-    normal: ArrayLike | None = None,
-    wrong: BoolArray | None = None,
-    unsampled: Marked | None = None,
-    large_groups: LargeGroups | None = None,
-    surprise: FloatArray | None = None,
     n_jobs: int | None = None,
     random_state: Seed = None,
 ) -> Fit:
     """Fit a detector to finite rows, n >= 3; arguments as for `KernelPCANovelty`.
 
-    Rows of `large_groups` are too many to be odd, although they lie apart: they are training rows
-    like others, and are ranked within their group. `surprise` (n,) is evidence from relations
-    between columns, -log of a p-value, to add to the scores. Rows known to be `wrong` (n,) and
-    normal rows show in which columns odd cells are wrong; `unsampled` holds the marked rows outside
-    the source's sample.
+    `known` adds evidence from relations between columns to the scores, and its marked rows show in
+    which columns odd cells are wrong; those `beside` are outside the source's sample.
     """
     rng = seeded_generator(random_state)
     _check(source.sample, parameters, kernel)
-    is_normal = normal_rows(normal, source.n_rows, parameters)
-    fitting = _Fitting(
-        source,
-        parameters,
-        columns,
-        kernel,
-        is_normal,
-        wrong,
-        unsampled,
-        large_groups,
-        surprise,
-        n_jobs,
-        rng,
-    )
+    is_normal = normal_rows(known.normal, source.n_rows, parameters)
     with one_blas_thread():
-        return fitting.run()
+        return _Fitting(source, parameters, columns, known, is_normal, kernel, n_jobs, rng).run()
 
 
 def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None) -> None:
@@ -203,12 +186,9 @@ class _Fitting:
     source: RowSource
     parameters: Parameters
     columns: ColumnRoles
+    known: KnownRows
+    is_normal: BoolArray  # (n,)
     kernel: OwnKernel | None
-    is_normal: BoolArray
-    is_wrong: BoolArray | None
-    unsampled: Marked | None
-    large_groups: LargeGroups | None
-    surprise: FloatArray | None
     n_jobs: int | None
     rng: np.random.Generator
 
@@ -260,7 +240,7 @@ class _Fitting:
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
             # To find the dense rows, scale columns by rows without gross values.
-            sample, groups = source.sample[:], self.large_groups
+            sample, groups = source.sample[:], self.known.large_groups
             some = ordinary_rows(sample)
             views = self._fit_views(some[uniform_landmarks(len(some), DRAFT_ROWS, rng)])
             draft = DRAFT_LANDMARKS if n > MANY_ROWS else CONTAMINATED_LANDMARKS
@@ -270,7 +250,7 @@ class _Fitting:
                 n_landmarks=self.parameters.n_landmarks or draft,
                 rng=rng,
                 n_jobs=self.n_jobs,
-                place=None if groups is None else source.map(groups).astype(np.int64),
+                place=None if not groups else source.map(groups).astype(np.int64),
             )
         return dense
 
@@ -369,12 +349,9 @@ class _Fitting:
                 of_rows,
                 self.columns,
                 contaminated=contaminated,
-                normal=self.is_normal[learned],
-                wrong=None if self.is_wrong is None else self.is_wrong[learned],
-                beside=self._marked_beside(learned),
-                large_groups=self.large_groups,
+                known=self._known_of(learned),
             )
-            place = combined.large_groups.places(X)
+            place = self.known.large_groups.places(X)
             of_usual = learned[usual_rows(of_rows, place, contaminated=contaminated)]
             if len(X) < source.n_rows:
                 own = scores
@@ -387,8 +364,8 @@ class _Fitting:
                     )
                 scores[positions] = combined(rows.sample.rows[landmarks[single]], of_landmarks)
                 scores[learned] = own
-            if self.surprise is not None:
-                scores = combined.with_surprise(scores, self.surprise)
+            if self.known.surprise is not None:
+                scores = combined.with_surprise(scores, self.known.surprise)
             usual_scores = scores[of_usual]
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
@@ -488,17 +465,19 @@ class _Fitting:
         everyone = len(learnable) == len(sample)
         return source.sample_index[learnable], sample if everyone else sample[learnable]
 
-    def _marked_beside(self, learned: IntArray) -> Marked | None:
-        """Return the marked rows that the scores of cells are not learned from."""
-        if self.is_wrong is None:
-            return None
+    def _known_of(self, learned: IntArray) -> KnownRows:
+        """Return what is known of the rows from which the scores of cells are learned."""
+        known = self.known._replace(normal=self.is_normal)
+        if known.wrong is None:
+            return known.take(learned)
         index = self.source.sample_index
         is_beside = ~np.isin(index, learned)
-        wrong, fine = self.is_wrong[index], self.is_normal[index]
+        wrong, fine = known.wrong[index], self.is_normal[index]
         places = marked_rows(wrong & is_beside, fine & is_beside)
         of_sample = Marked(self.source.sample[places], wrong[places])
-        both = (of_sample,) if self.unsampled is None else (of_sample, self.unsampled)
-        return Marked(*map(np.concatenate, zip(*both, strict=True)))
+        both = (of_sample,) if known.beside is None else (of_sample, known.beside)
+        beside = Marked(*map(np.concatenate, zip(*both, strict=True)))
+        return known.take(learned)._replace(beside=beside)
 
     def _neighbours(self, views: Views, scores: FloatArray, in_use: IntArray) -> StoredRows:
         """Choose the rows that expected values come from.

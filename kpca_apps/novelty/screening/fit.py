@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -30,12 +29,11 @@ from kpca_apps.novelty.columns.parts import (
 )
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.detector.detector import Detector, Parameters
-from kpca_apps.novelty.detector.fit import Fit, fit_detector
+from kpca_apps.novelty.detector.fit import Fit, fit_detector, half_of
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, find_large_group
-from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
+from kpca_apps.novelty.detector.surprise.marked import KnownRows, Marked, marked_rows
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import ColumnRoles
-from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.relations.revealed import revealed_notes
 from kpca_apps.novelty.row_values import release_pages, row_values
@@ -51,7 +49,6 @@ from kpca_apps.novelty.screening.model import (
     library_versions,
     resolve_rule,
     rows_learned,
-    rows_learned_from,
     rows_needed,
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -110,6 +107,19 @@ def plan_fit(
     learned = rows_learned_from(sample, options, clean)
     plan = infer_plan(learned.table, options.columns)
     return Planned(options, clean, rule, sample, learned, plan)
+
+
+def rows_learned_from(sample: Sample, options: ScreeningOptions, clean: bool) -> Sample:
+    """Return the rows of a sample that a model learns from: all, or half to calibrate a rate.
+
+    The others are judged as new rows: split conformal calibration (Vovk et al. 2005, section 4.1).
+    """
+    by_split = options.calibration == "split"
+    by_split |= options.calibration == "auto" and options.method == "hoffmann"
+    if not (clean and by_split):
+        return sample
+    places = half_of(len(sample.index), options.seed)
+    return Sample(sample.table.take(places), sample.index[places], sample.whole)
 
 
 def fit_planned(
@@ -208,47 +218,37 @@ def _fit_detector(
     is_drawn = len(rows.learned) < len(rows.sample_index)
     is_drawn |= rows_learned(options, rows.n_rows) < rows.n_rows
     source: RowSource = rows
-    surprise, index, accepted = rows.surprise, rows.learned, rows.accepted
-    is_fine, is_wrong = (accepted.is_fine, accepted.is_wrong) if accepted else (None, None)
+    known = KnownRows(beside=_marked_unsampled(rows), surprise=rows.surprise)
+    if (accepted := rows.accepted) is not None:
+        known = known._replace(normal=accepted.is_fine, wrong=accepted.is_wrong)
     if is_drawn:  # drawn rows are in memory
-        places = np.searchsorted(rows.sample_index, index)
+        places = np.searchsorted(rows.sample_index, rows.learned)
         source = ArrayRows(rows.sample[places], n_jobs=rows.n_threads)
-        is_fine, is_wrong = (None if of is None else of[index] for of in (is_fine, is_wrong))
-        surprise = np.asarray(surprise[index])
+        known = known.take(rows.learned)
         release_pages(rows.surprise)
-    encoder, found, notes = rows.encoder, LargeGroups(), list[Note]()
+    encoder, notes = rows.encoder, list[Note]()
     of_columns = [group.columns for group in encoder.groups]
     roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
     columns = [*encoder.state_columns(by)] if parameters.contaminated else []
-    fit = partial(
-        fit_detector,
-        source,
-        parameters,
-        roles,
-        normal=is_fine,
-        wrong=is_wrong,
-        unsampled=_marked_unsampled(rows),
-        surprise=surprise,
-        n_jobs=options.jobs,
-        random_state=options.seed,
-    )
+    jobs, seed = options.jobs, options.seed
     try:
-        fitted = fit()
-        while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
-            scores = fitted.scores[source.sample_index]
-            if is_fine is not None:
-                scores = np.where(is_fine[source.sample_index], -np.inf, scores)
+        while True:
+            fitted = fit_detector(source, parameters, roles, known, n_jobs=jobs, random_state=seed)
+            if fitted.detector.combined is None or len(notes) == MAX_LARGE_GROUPS:
+                break
+            scores, found = fitted.scores[source.sample_index], known.large_groups.groups
+            if known.normal is not None:
+                scores = np.where(known.normal[source.sample_index], -np.inf, scores)
             one = find_large_group(rows.sample, scores, columns, encoder.as_is)
-            if one is None or one in found.groups:
+            if one is None or one in found:
                 break
             notes.append(_large_group_note(rows, one))
-            found = LargeGroups((*found.groups, one))
-            fitted = fit(large_groups=found)
+            known = known._replace(large_groups=LargeGroups((*found, one)))
     except ValueError as error:
         if isinstance(error, KpcaError):
             raise
         why = " ".join(str(error).split())
-        if not varies(rows.sample).any():
+        if (rows.sample == rows.sample[0]).all():
             used = ", ".join(
                 f"{quoted(spec.name)} is {spec.role}" for spec in encoder.plan.used[:5]
             )

@@ -18,9 +18,8 @@ from kpca_apps.novelty.checks.odd_cells import checked, table_of_evidence
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.parts import GroupKey, each_part, some_rows
-from kpca_apps.novelty.detector.detector import Detector
+from kpca_apps.novelty.detector.detector import Detector, NoveltyScores
 from kpca_apps.novelty.detector.rarity import Rarity
-from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     conformal_p_values,

@@ -15,10 +15,9 @@ from msgspec import Meta
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.errors import OptionError, flag_of
-from kpca_apps.novelty.columns.parts import GroupKey, Sample
+from kpca_apps.novelty.columns.parts import GroupKey
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.detector import Detector
-from kpca_apps.novelty.detector.fit import half_of
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import RawColumns
 from kpca_apps.novelty.screening.encoded import LearnedEncoder
@@ -109,19 +108,6 @@ def rows_needed(rule: Rule) -> int:
     # The smallest number n of clean rows with 1 / (n + 1) <= alpha.
     calibrating = math.ceil(1.0 / rule.setting - 1e-9) - 1 if rule.name == "alpha" else 0
     return max(MIN_ROWS, calibrating)
-
-
-def rows_learned_from(sample: Sample, options: ScreeningOptions, clean: bool) -> Sample:
-    """Return the rows of a sample that a model learns from: all, or half to calibrate a rate.
-
-    The others are judged as new rows: split conformal calibration (Vovk et al. 2005, section 4.1).
-    """
-    by_split = options.calibration == "split"
-    by_split |= options.calibration == "auto" and options.method == "hoffmann"
-    if not (clean and by_split):
-        return sample
-    places = half_of(len(sample.index), options.seed)
-    return Sample(sample.table.take(places), sample.index[places], sample.whole)
 
 
 def rows_learned(options: ScreeningOptions, n_rows: int) -> int:

@@ -29,11 +29,11 @@ from msgspec import Meta
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.surprise.cells import CellModel, RowSurprise, sums_of_lines
-from kpca_apps.novelty.detector.surprise.marked import FARTHEST, Marked, log_odds_of_columns
+from kpca_apps.novelty.detector.surprise.marked import FARTHEST, KnownRows, log_odds_of_columns
 from kpca_apps.novelty.detector.surprise.tails import STEEPEST, UpperTail, exponential_tail
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
-from kpca_apps.system.arrays import BoolArray, FloatArray
+from kpca_apps.system.arrays import FloatArray
 
 # Values of e, a, b, o, c, w and f (see the module). Without a clean reference, users mostly look
 # for absurd cells. A reference shows the range of its columns; rows outside it differ only in the
@@ -92,18 +92,15 @@ class CombinedScore:
         columns: ColumnRoles,
         *,
         contaminated: bool,
-        normal: BoolArray,
-        wrong: BoolArray | None = None,
-        beside: Marked | None = None,
-        large_groups: LargeGroups | None = None,
+        known: KnownRows,
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors; also score these rows, each as if left out.
 
-        Rows known to be `normal` (n,) are used whatever their errors. Normal rows, rows known to
-        be `wrong`, and marked rows outside the training rows (`beside`) show in which columns odd
-        cells are more often wrong.
+        Rows `known` to be normal are used whatever their errors. Normal rows, wrong rows, and
+        marked rows outside the training rows show in which columns odd cells are more often wrong.
         """
-        large_groups = large_groups or LargeGroups()
+        wrong, beside, large_groups = known.wrong, known.beside, known.large_groups
+        normal = np.zeros(len(X), dtype=bool) if known.normal is None else known.normal
         place = large_groups.places(X)
         cells, rows = CellModel.fit(
             X,

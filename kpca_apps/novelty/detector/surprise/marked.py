@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kpca_apps.engine.precision import evenly_drawn
+from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 FEWEST = 5  # least number of marked rows to change scores
@@ -31,6 +32,27 @@ class Marked(NamedTuple):
 
     X: FloatArray  # (m, d)
     is_wrong: BoolArray  # (m,)
+
+
+class KnownRows(NamedTuple):
+    """What is known of n rows besides their cells."""
+
+    normal: BoolArray | None = None  # (n,), rows known to be normal
+    wrong: BoolArray | None = None  # (n,), rows known to be wrong
+    beside: Marked | None = None  # marked rows that are not among these rows
+    # Rows of these groups are too many to be odd, although they lie apart: they are training rows
+    # like others, and are ranked within their group.
+    large_groups: LargeGroups = LargeGroups()
+    surprise: FloatArray | None = None  # (n,), -log p by relations between columns
+
+    def take(self, rows: IntArray) -> KnownRows:
+        """Return what is known of some of the rows."""
+        normal, wrong = (None if of is None else of[rows] for of in (self.normal, self.wrong))
+        surprise = None if self.surprise is None else np.asarray(self.surprise[rows])
+        return self._replace(normal=normal, wrong=wrong, surprise=surprise)
+
+
+NOTHING_KNOWN = KnownRows()
 
 
 def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:

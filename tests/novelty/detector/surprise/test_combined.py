@@ -15,6 +15,7 @@ from kpca_apps.novelty.detector.surprise.combined import (
     RARE,
     CombinedScore,
 )
+from kpca_apps.novelty.detector.surprise.marked import KnownRows
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits
 
@@ -36,8 +37,8 @@ def detector_of(X, as_is=None, groups=None, **parameters):
 
 
 def fit_combined(X, errors, contaminated=True):
-    columns, normal = ColumnRoles.of(X.shape[1]), np.zeros(len(X), dtype=bool)
-    return CombinedScore.fit(X, errors, columns, contaminated=contaminated, normal=normal)
+    columns = ColumnRoles.of(X.shape[1])
+    return CombinedScore.fit(X, errors, columns, contaminated=contaminated, known=KnownRows())
 
 
 @pytest.mark.parametrize("contaminated", [True, False])
