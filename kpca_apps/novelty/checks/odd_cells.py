@@ -26,7 +26,7 @@ from kpca_apps.novelty.checks.number_rules import (
     learn_numbers,
 )
 from kpca_apps.novelty.checks.spelling import learn_spelling
-from kpca_apps.novelty.checks.stuck import is_time_series, learn_stuck
+from kpca_apps.novelty.checks.stuck import MIN_ROWS, learn_stuck
 from kpca_apps.novelty.checks.words import learn_words
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
@@ -36,7 +36,7 @@ from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import PART_OF_DATE, WITH_NUMBER, Column
+from kpca_apps.tables.values import PART_OF_DATE, WITH_NUMBER, Column, DateFormat
 
 CellRule = tuple[CellCheck, ...]  # the checks learned from one column
 
@@ -68,6 +68,27 @@ def cell_rules(
         learned = (codes,) if codes else (check(*given) for check in checks)
         rules.append(tuple(rule for rule in learned if rule is not None))
     return tuple(rules)
+
+
+def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
+    """Return whether dates are sorted, in all rows or within the adjacent rows of each sensor.
+
+    Rows sampled from a table of `n_rows` are not consecutive, so they are no time series.
+    """
+    n = len(table.frame)
+    if not MIN_ROWS <= n == n_rows:
+        return False
+    columns = [(of, table.column(of.name)) for of in plan.specs if of.name in table.columns]
+    dates = ((of.format, column) for of, column in columns if isinstance(of.format, DateFormat))
+    steps = [np.diff(column.read(of).values) for of, column in dates]
+    within = [np.ones(n - 1, dtype=bool)]
+    for _, column in columns if steps else ():
+        codes = column.levels.codes
+        same = np.diff(codes) == 0
+        if 0 < (~same).sum() == codes.max() <= n / MIN_ROWS:
+            within.append(same)
+    both = (step[of] for step in steps for of in within)
+    return any((step >= 0).all() or (step <= 0).all() for step in both)
 
 
 def checked(plan: ColumnPlan, table: Table) -> tuple[ColumnSpec, ...]:

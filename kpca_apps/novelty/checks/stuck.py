@@ -17,7 +17,7 @@ from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import Column, DateFormat, NumberFormat
+from kpca_apps.tables.values import Column, NumberFormat
 
 STUCK = "stuck"
 MIN_ROWS = 50
@@ -25,27 +25,6 @@ LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
 # Weight of the prior: four imagined runs, of which one goes on after its second reading.
 PRIOR_RUNS = 4
 CLEARNESS = 5.0  # above that of a lost sign, below that of a code for a missing value
-
-
-def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
-    """Return whether dates are sorted, in all rows or within the adjacent rows of each sensor.
-
-    Rows sampled from a table of `n_rows` are not consecutive, so they are no time series.
-    """
-    n = len(table.frame)
-    if not MIN_ROWS <= n == n_rows:
-        return False
-    columns = [(of, table.column(of.name)) for of in plan.specs if of.name in table.columns]
-    dates = ((of.format, column) for of, column in columns if isinstance(of.format, DateFormat))
-    steps = [np.diff(column.read(of).values) for of, column in dates]
-    within = [np.ones(n - 1, dtype=bool)]
-    for _, column in columns if steps else ():
-        codes = column.levels.codes
-        same = np.diff(codes) == 0
-        if 0 < (~same).sum() == codes.max() <= n / MIN_ROWS:
-            within.append(same)
-    both = (step[of] for step in steps for of in within)
-    return any((step >= 0).all() or (step <= 0).all() for step in both)
 
 
 def learn_stuck(

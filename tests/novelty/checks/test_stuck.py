@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.checks.stuck import StuckRule, is_time_series, learn_stuck
+from kpca_apps.novelty.checks.odd_cells import is_time_series
+from kpca_apps.novelty.checks.stuck import StuckRule, learn_stuck
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.tables.frames import table_from_frame
 
