@@ -22,8 +22,8 @@ from kpca_apps.novelty.columns.parts import AnyTable, Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.redact import masked
 from kpca_apps.novelty.relations.results import RuleCheck, Rules
+from kpca_apps.novelty.relations.rule import HeldRules
 from kpca_apps.novelty.relations.rule_file import read_rules
-from kpca_apps.novelty.relations.rules import HeldRules
 from kpca_apps.novelty.relations.table_rules import check_table_rules, find_table_rules
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.run import inherit_options, score, screen

@@ -253,9 +253,16 @@ def rule_files() -> None:
     names = [text for text in TEXTS if len(text) < 400 and not is_pattern(text)]
     cells = columns(30, names)
     write_csv("names.csv", {name: cells[name] for name in names})
-    from kpca_apps.novelty.relations.rule import Code, EmptyUnless, Equal, HeldRule, Unique
+    from kpca_apps.novelty.relations.rule import (
+        Code,
+        EmptyUnless,
+        Equal,
+        HeldRule,
+        HeldRules,
+        RuleColumn,
+        Unique,
+    )
     from kpca_apps.novelty.relations.rule_file import save_rules
-    from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 
     rules: list[Any] = []
     for place, (first, second) in enumerate(zip(names, [*names[1:], names[0]], strict=True)):

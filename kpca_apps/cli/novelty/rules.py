@@ -19,9 +19,17 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
 from kpca_apps.novelty.relations.exports.sql import rules_as_sql
-from kpca_apps.novelty.relations.rule import Determines, Equal, HeldRule, Linear, Order, Product
+from kpca_apps.novelty.relations.rule import (
+    Determines,
+    Equal,
+    HeldRule,
+    HeldRules,
+    Linear,
+    Order,
+    Product,
+    without_values,
+)
 from kpca_apps.novelty.relations.rule_file import TITLE, check_target, read_rules, rules_to_json
-from kpca_apps.novelty.relations.rules import HeldRules, without_values
 from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.novelty.relations.table_rules import (
     BrokenRow,

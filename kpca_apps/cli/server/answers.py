@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from kpca_apps.names import one_line, quoted_cell
-from kpca_apps.novelty.relations.rules import HeldRules
+from kpca_apps.novelty.relations.rule import HeldRules
 from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.novelty.relations.table_rules import BrokenRow
 from kpca_apps.novelty.result import (

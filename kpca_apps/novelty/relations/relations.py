@@ -22,10 +22,15 @@ from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, holds_with, suppose
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check, code_forms
 from kpca_apps.novelty.relations.conditional.levels import LevelRelations
-from kpca_apps.novelty.relations.finding.discovery import find_rules
-from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRule
+from kpca_apps.novelty.relations.finding.discovery import columns_of, find_rules
+from kpca_apps.novelty.relations.rule import (
+    WHOLE_TABLE,
+    AnyRule,
+    HeldRule,
+    RuleColumn,
+    cites_values,
+)
 from kpca_apps.novelty.relations.rule_file import require_sound
-from kpca_apps.novelty.relations.rules import RuleColumn, cites_values, columns_of
 from kpca_apps.novelty.relations.sentences import either, phrase, sentence
 from kpca_apps.novelty.result import CONTRADICTED, FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray

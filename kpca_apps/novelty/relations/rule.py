@@ -1,8 +1,16 @@
-"""The kinds of rules between columns, as plain data; dates are seconds since 1970 UTC."""
+"""The kinds of rules between columns, as plain data; dates are seconds since 1970 UTC.
+
+The rules of a table come with the formats in which their columns were read.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
+
 import msgspec
+
+from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 
 class Rule(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True, forbid_unknown_fields=True):
@@ -116,3 +124,67 @@ class HeldRule(msgspec.Struct, frozen=True):
     n_rows: int  # number of rows to which the rule applies
     n_broken: int  # number of rows that break the rule
     broken: tuple[int, ...] = ()  # numbers, from 1, of the first 1,000 rows that break the rule
+
+
+class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A column of a rule, with the format of its cells; text if it has no format."""
+
+    name: str
+    numbers: NumberFormat | None = None
+    dates: DateFormat | None = None
+    typed: bool = False  # True for Parquet, Excel and frames, not text
+
+    @property
+    def format(self) -> ValueFormat | None:
+        """The format of the column's cells; None for text."""
+        return self.numbers or self.dates
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all programs read the column's cells alike: typed cells, ISO dates, 1234.5."""
+        if self.typed:
+            return True
+        if self.dates is not None:
+            return not (self.dates.decided_by or self.dates.short_years)
+        if self.numbers is None:
+            return True
+        return (
+            replace(self.numbers, ambiguous=False, clock=False, marks=(), tokens=())
+            == NumberFormat()
+        )
+
+
+@dataclass(frozen=True)
+class HeldRules:
+    """The rules of a table with their counts."""
+
+    table: str  # name of the table
+    n_rows: int
+    columns: tuple[RuleColumn, ...]  # columns that the rules name
+    rules: tuple[HeldRule, ...]
+    id: str | None = None  # column that identifies rows
+    notes: tuple[str, ...] = ()  # notes for readers
+    hidden: tuple[str, ...] = ()  # columns whose values are not shown
+
+    @cached_property
+    def by_name(self) -> dict[str, RuleColumn]:
+        """The columns by their names."""
+        return {column.name: column for column in self.columns}
+
+
+def cites_values(rule: AnyRule) -> tuple[str, ...]:
+    """Return the columns whose values a rule quotes or determines."""
+    if isinstance(rule, EmptyUnless | PositiveOnlyIf):
+        return rule.columns[1:]
+    return rule.columns if isinstance(rule, Formula | Within | Code) else ()
+
+
+def without_values(rules: HeldRules) -> HeldRules:
+    """Remove rules that quote values of hidden columns, and note their number."""
+    kept = tuple(
+        held for held in rules.rules if {*cites_values(held.rule)}.isdisjoint(rules.hidden)
+    )
+    n = len(rules.rules) - len(kept)
+    left_out = "1 rule is" if n == 1 else f"{n:,} rules are"
+    note = f"{left_out} left out for quoting values of hidden columns."
+    return replace(rules, rules=kept, notes=(*rules.notes, *[note] * (n > 0)))

@@ -18,8 +18,7 @@ from kpca_apps.errors import InputError, RefusedError, about, opening
 from kpca_apps.names import one_line, quoted, reason_of, visible_json
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.checking import code_forms
-from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
-from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRule, HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
 from kpca_apps.system.files.output import atomic_write, require_parent
 from kpca_apps.system.files.texts import marked_encoding, read_text

@@ -9,8 +9,7 @@ from typing import assert_never
 from kpca_apps.names import one_line
 from kpca_apps.novelty.redact import HIDDEN
 from kpca_apps.novelty.relations import rule as kinds
-from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
-from kpca_apps.novelty.relations.rules import RuleColumn, cites_values
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRule, RuleColumn, cites_values
 from kpca_apps.tables.values import date_text
 
 _NAME = 40  # largest number of characters shown of a name or value

@@ -23,10 +23,15 @@ from kpca_apps.novelty.columns.parts import (
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.redact import HIDDEN, redact_source
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
-from kpca_apps.novelty.relations.finding.discovery import find_rules
+from kpca_apps.novelty.relations.finding.discovery import columns_of, find_rules
 from kpca_apps.novelty.relations.finding.evidence import NEARLY
-from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRule
-from kpca_apps.novelty.relations.rules import HeldRules, columns_of, without_values
+from kpca_apps.novelty.relations.rule import (
+    WHOLE_TABLE,
+    AnyRule,
+    HeldRule,
+    HeldRules,
+    without_values,
+)
 from kpca_apps.novelty.relations.sentences import phrase
 from kpca_apps.system.limits import require_table
 from kpca_apps.tables.table import Table, require_formats

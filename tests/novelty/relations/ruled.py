@@ -12,12 +12,14 @@ import polars as pl
 
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.relations.checking import Cells, check
+from kpca_apps.novelty.relations.finding.discovery import columns_of
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Code,
     Determines,
     EmptyUnless,
     Equal,
+    HeldRules,
     Linear,
     Order,
     PositiveOnlyIf,
@@ -26,7 +28,6 @@ from kpca_apps.novelty.relations.rule import (
     Unique,
     Within,
 )
-from kpca_apps.novelty.relations.rules import HeldRules, columns_of
 from kpca_apps.tables.frames import table_from_frame
 
 ODD = "we\"ird `na\\me' -- {{x}}"

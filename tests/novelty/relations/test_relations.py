@@ -10,8 +10,8 @@ import pytest
 
 from kpca_apps import Screening, fit_model, load_model, save_model, score_table, screen_table
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.conditional.alike import RowsAlike
-from kpca_apps.novelty.relations.conditional.alike import contradicted as evidence_of
+from kpca_apps.novelty.relations.conditional.counts import RowsAlike
+from kpca_apps.novelty.relations.conditional.counts import contradicted as evidence_of
 from kpca_apps.novelty.relations.relations import Relations
 from kpca_apps.tables.frames import table_from_frame
 

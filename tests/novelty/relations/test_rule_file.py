@@ -10,14 +10,21 @@ import msgspec
 import pytest
 
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.novelty.relations.rule import HeldRule, Linear, Order, Unique
+from kpca_apps.novelty.relations.rule import (
+    HeldRule,
+    HeldRules,
+    Linear,
+    Order,
+    RuleColumn,
+    Unique,
+    without_values,
+)
 from kpca_apps.novelty.relations.rule_file import (
     check_target,
     read_rules,
     rules_to_json,
     save_rules,
 )
-from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn, without_values
 from kpca_apps.tables.values import DateFormat, NumberFormat
 from tests.novelty.relations.ruled import as_texts, held, ruled_frame
 

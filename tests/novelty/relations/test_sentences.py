@@ -13,11 +13,11 @@ from kpca_apps.novelty.relations.rule import (
     Order,
     PositiveOnlyIf,
     Product,
+    RuleColumn,
     Sorted,
     Unique,
     Within,
 )
-from kpca_apps.novelty.relations.rules import RuleColumn
 from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.tables.values import DateFormat, NumberFormat
 

@@ -22,6 +22,7 @@ ICML 2009. Y. W. Teh, A hierarchical Bayesian language model based on Pitman-Yor
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,7 +32,10 @@ import numpy as np
 import polars as pl
 from msgspec import Meta
 
+from kpca_apps.names import in_prose, quoted, quoted_cell
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.evidence import Evidence
+from kpca_apps.novelty.result import CONTRADICTED
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, Levels
@@ -54,6 +58,7 @@ NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available",
 NEW = 0.5  # pseudo-count of an unseen value
 DENSE = 8  # largest number of possible pairs, per row, that are counted in a dense array
 LARGEST_COUNT = 2**53
+FEWEST_TO_SUGGEST = 5  # least number of agreeing rows; with fewer, their value may be wrong instead
 
 
 class Cells(NamedTuple):
@@ -414,3 +419,34 @@ def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
     place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
     found = ordered[place] == wanted
     return np.where(found, place, 0), found
+
+
+class RowsAlike(NamedTuple):
+    """The other rows that share some values with a row."""
+
+    shared: tuple[tuple[str, str], ...]  # pairs of a column and the value shared in it
+    n_agreeing: int  # number of other rows with the expected value
+    n_rows: int  # number of other rows that share the values
+
+
+def contradicted(
+    row: int, column: str, seen: str, expected: str, log_p: float, alike: RowsAlike
+) -> Evidence:
+    """Return evidence against a cell; `expected` is empty if similar rows are empty or disagree."""
+    names = defaultdict[str, list[str]](list)
+    for name, text in alike.shared:
+        names[text].append(quoted(name))
+    given = " and ".join(f"{in_prose(of)} {quoted_cell(text)}" for text, of in names.items())
+    n, others = alike.n_agreeing, alike.n_rows
+    sentence = f"{n:,} of the {others:,} other rows with {given}"
+    if expected:
+        sentence += f" read {quoted_cell(expected)}."
+    elif 2 * n > others:
+        sentence += " have no value there."
+    else:
+        sentence = f"Very few of the {others:,} other rows with {given} read so."
+    suggestion = expected if n >= FEWEST_TO_SUGGEST else ""
+    columns = tuple(name for name, _ in alike.shared)
+    return Evidence(
+        row, column, CONTRADICTED, log_p, seen, suggestion, expected, others, sentence, columns
+    )

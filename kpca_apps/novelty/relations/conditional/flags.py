@@ -17,8 +17,12 @@ from msgspec import Meta
 
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
 from kpca_apps.novelty.evidence import Evidence
-from kpca_apps.novelty.relations.conditional.alike import RowsAlike, contradicted
-from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
+from kpca_apps.novelty.relations.conditional.counts import (
+    Cells,
+    LevelColumn,
+    RowsAlike,
+    contradicted,
+)
 from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 

@@ -35,12 +35,13 @@ from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.detector.threshold import discovery_limit
 from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.magnitudes import eight_digits
-from kpca_apps.novelty.relations.conditional.alike import RowsAlike, contradicted
 from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
     Judgement,
     LevelColumn,
     Relation,
+    RowsAlike,
+    contradicted,
     find_relations,
 )
 from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE

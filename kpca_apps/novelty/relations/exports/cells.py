@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from kpca_apps.names import one_line
 from kpca_apps.novelty.relations import rule as kinds
-from kpca_apps.novelty.relations.rule import AnyRule
-from kpca_apps.novelty.relations.rules import RuleColumn
+from kpca_apps.novelty.relations.rule import AnyRule, RuleColumn
 from kpca_apps.tables.values import DASHES, MISSING_WORDS, UNIT
 
 _SPACE = r"[\t-\r\x{85}\p{Z}]"

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from kpca_apps.novelty.relations import rule as kinds
-from kpca_apps.novelty.relations.rule import AnyRule
-from kpca_apps.novelty.relations.rules import RuleColumn
+from kpca_apps.novelty.relations.rule import AnyRule, RuleColumn
 
 
 @dataclass(frozen=True)

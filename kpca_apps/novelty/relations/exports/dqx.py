@@ -14,8 +14,7 @@ from kpca_apps.names import one_line
 from kpca_apps.novelty.relations.exports.cells import Dialect, why_left_out
 from kpca_apps.novelty.relations.exports.conditions import broken
 from kpca_apps.novelty.relations.exports.sql import code_pattern, sql_language
-from kpca_apps.novelty.relations.rule import AnyRule, Sorted
-from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRules, RuleColumn, Sorted
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 
 _LINE = 1_000  # largest number of characters in a comment

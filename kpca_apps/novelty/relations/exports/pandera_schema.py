@@ -14,8 +14,7 @@ from kpca_apps.names import one_line
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.exports.cells import why_left_out
 from kpca_apps.novelty.relations.exports.conditions import Language, broken
-from kpca_apps.novelty.relations.rule import WHOLE_TABLE
-from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE, HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.tables.values import (
     BRACKETS,

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
+import polars as pl
 
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.relations import rule as kinds
@@ -19,16 +20,15 @@ from kpca_apps.novelty.relations.checking import Cells, check
 from kpca_apps.novelty.relations.finding import (
     arithmetic,
     conditions,
-    equality,
     keys,
     orders,
     single,
 )
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers
 from kpca_apps.novelty.relations.finding.evidence import NEARLY, beyond_chance
-from kpca_apps.novelty.relations.rule import AnyRule, HeldRule, Rule
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRule, Rule, RuleColumn
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import DateFormat
+from kpca_apps.tables.values import DateFormat, NumberFormat
 
 SAMPLE_ROWS = 2_000
 _MIN_ROWS = 20  # least number of rows to which a rule applies
@@ -51,6 +51,22 @@ def find_rules(table: Table, plan: ColumnPlan, *, seed: int = 0) -> tuple[HeldRu
         held
         for held in counted
         if held.n_rows >= _MIN_ROWS and held.n_broken <= (1 - NEARLY) * held.n_rows
+    )
+
+
+def columns_of(rules: tuple[HeldRule, ...], cells: Cells) -> tuple[RuleColumn, ...]:
+    """Return the columns of rules, in the order of the table."""
+    named = {name for held in rules for name in held.rule.columns}
+    dtypes = cells.table.frame.schema
+    formats = {name: cells.formats[name] for name in dtypes if name in named}
+    return tuple(
+        RuleColumn(
+            name,
+            numbers=format if isinstance(format, NumberFormat) else None,
+            dates=format if isinstance(format, DateFormat) else None,
+            typed=dtypes[name] != pl.String,
+        )
+        for name, format in formats.items()
     )
 
 
@@ -80,7 +96,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     sample = _Sample(replace(cells, table=table), rng)
     n_pairs = len(cells.formats) ** 2
     numbers = Numbers.of(sample.cells, [n for n in cells.formats if cells.is_number(n)])
-    equal = sample.proven(equality.equal_columns(numbers, sample.cells), n_pairs)
+    equal = sample.proven(orders.equal_columns(numbers, sample.cells), n_pairs)
     # From here on, use only the first of equal columns.
     repeated = {rule.columns[1] for rule in equal}
     names = [name for name in cells.formats if name not in repeated]

@@ -1,4 +1,4 @@
-"""Pairs of columns, one never below the other: start and end, minimum and maximum.
+"""Pairs of columns: equal ones, or one never below the other (start and end).
 
 Columns on different scales are in order by chance. An order is a rule if names or dates show that
 both columns belong together, or if their differences pile up on one side of 0.
@@ -14,10 +14,10 @@ import numpy as np
 
 from kpca_apps.novelty.columns.plan import name_words
 from kpca_apps.novelty.magnitudes import rank_correlation
-from kpca_apps.novelty.relations.checking import Cells, half_a_day
-from kpca_apps.novelty.relations.finding.arithmetic import Numbers, rounding
-from kpca_apps.novelty.relations.finding.evidence import NEARLY
-from kpca_apps.novelty.relations.rule import Order
+from kpca_apps.novelty.relations.checking import Cells, check, half_a_day
+from kpca_apps.novelty.relations.finding.arithmetic import Numbers, is_fine, rounding
+from kpca_apps.novelty.relations.finding.evidence import NEARLY, holds_elsewhere
+from kpca_apps.novelty.relations.rule import Equal, Order
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
@@ -43,6 +43,7 @@ _FEWEST_NEAR = 10  # least number of differences near 0
 _ACROSS = 0.1  # largest ratio of negative to positive differences near 0
 _TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, as such and in standard errors
 _MIN_ROWS = 20
+_TELLING = 20  # least number of rows without the commonest value of equal columns
 
 
 def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
@@ -161,3 +162,55 @@ def _go_together(both: FloatArray) -> bool:
         return False
     together = rank_correlation(both[:, 0], both[:, 1])
     return bool(together >= max(_TOGETHER, _SIGMAS / np.sqrt(len(both))))
+
+
+def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
+    """Find columns with the same numbers, up to the coarser column's rounding, or the same texts.
+
+    Of several equal columns, each is paired with the first.
+    """
+    place = {name: i for i, name in enumerate(numbers.names)}
+    texts = [name for name in cells.formats if not cells.is_number(name)]
+    first: dict[str, str] = {}
+    found = []
+    for one, other in [*_equal_numbers(numbers), *_equal_texts(texts, cells)]:
+        if one in first or other in first:
+            continue
+        tolerances = [0.0]
+        if one in place:
+            i, j = place[one], place[other]
+            half = float(max(numbers.units[i], numbers.units[j])) / 2
+            tolerances += [half] if is_fine(half, 0.0, numbers.spans[i]) else []
+        rules = (Equal(columns=(one, other), tolerance=tolerance) for tolerance in tolerances)
+        if (rule := next((rule for rule in rules if _says_enough(rule, cells)), None)) is not None:
+            first[other] = one
+            found.append(rule)
+    return found
+
+
+def _equal_numbers(numbers: Numbers) -> Iterator[tuple[str, str]]:
+    for i, one in enumerate(numbers.names):
+        differences = np.abs(numbers.values[:, i + 1 :] - numbers.values[:, [i]])
+        halves = np.maximum(numbers.units[i + 1 :], numbers.units[i]) / 2
+        n_known = (~np.isnan(differences)).sum(axis=0)
+        near = (differences <= halves).sum(axis=0) >= np.maximum(NEARLY * n_known, 1)
+        yield from ((one, numbers.names[i + 1 + j]) for j in np.flatnonzero(near).tolist())
+
+
+def _equal_texts(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str]]:
+    """Yield pairs of columns whose texts have equal hashes in nearly all rows."""
+    hashes = np.zeros((len(names), len(cells)), dtype=np.uint64)
+    for place, name in enumerate(names):
+        texts = cells.texts(name)
+        hashes[place] = (texts.hash().to_numpy() | 1) * texts.is_not_null().to_numpy()  # 0: missing
+    for place, one in enumerate(names):
+        both = (hashes[place] != 0) & (hashes[place + 1 :] != 0)
+        n_both = both.sum(axis=1)
+        n_apart = (both & (hashes[place] != hashes[place + 1 :])).sum(axis=1)
+        alike = (n_both > 0) & (n_apart <= (1 - NEARLY) * n_both + 1)
+        yield from ((one, names[place + 1 + j]) for j in np.flatnonzero(alike).tolist())
+
+
+def _says_enough(rule: Equal, cells: Cells) -> bool:
+    seen = check(rule, cells)
+    return seen.share >= NEARLY and holds_elsewhere(seen, map(cells.codes, rule.columns), _TELLING)

@@ -22,6 +22,7 @@ from kpca_apps.novelty.relations.checking import Cells, check, code_forms
 from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.exports.pandera_schema import _marks, rules_as_pandera
 from kpca_apps.novelty.relations.exports.sql import DUCKDB, rules_as_sql
+from kpca_apps.novelty.relations.finding.discovery import columns_of
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Code,
@@ -29,14 +30,15 @@ from kpca_apps.novelty.relations.rule import (
     EmptyUnless,
     Equal,
     HeldRule,
+    HeldRules,
     Order,
     PositiveOnlyIf,
     Product,
+    RuleColumn,
     Sorted,
     Unique,
     Within,
 )
-from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn, columns_of
 from kpca_apps.novelty.relations.sentences import phrase
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.values import MARKS, Column, DateFormat, NumberFormat
