@@ -62,7 +62,6 @@ UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
 MOST_DISTINCT = 0.9  # largest share of distinct values; with more, too few values repeat
 FALSE_DISCOVERIES = 0.2  # largest rate of false discoveries among cells of a column called wrong
 LEAST_ODD = 0.25  # probability above which cells are not examined
-SEVERAL = 2  # least number of columns that contradict a wrong cell if `Relation.has_exceptions`
 # A cell is examined instead of the odd cells of its row if it has over SUSPECT times the
 # contradictions of each. It is wrong if less probable, given some column, than CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
@@ -232,8 +231,6 @@ class _Rows:
     log_other: FloatArray  # log probability of values other than the expected one
     log_right: FloatArray  # log probability of a correct cell with a value other than expected
     strongest: IntArray  # index of the relation that contradicts the cell most, or -1
-    n_against: IntArray  # number of columns by which similar rows agree on another value
-    n_for: IntArray  # number of columns by which similar rows agree on the cell's own value
 
     @classmethod
     def learned_from(cls, columns: Sequence[LevelColumn], table: Table) -> _Rows:
@@ -253,21 +250,16 @@ class _Rows:
         """Judge the n rows of `cells` by all relations."""
         shape, codes = (len(columns), len(own)), [of.codes for of in cells]
         sums, most, strongest = np.zeros((5, *shape)), np.zeros(shape), np.full(shape, -1)
-        n_against, n_for = np.zeros((2, *shape), np.int64)
         for place, relation in enumerate(relations):
             b, of = relation.target, relation.judge(columns, codes, own)
             _add(sums, relation, of)
-            is_own = of.expected == codes[b]
-            n_against[b] += of.agrees & ~is_own
-            n_for[b] += of.agrees & is_own
             against = -relation.gain * of.log_p
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
         log_p, log_other, log_right, _ = _averages(sums)
         return cls(
-            columns, relations, (), cells, own, log_p.T, log_other.T, log_right.T, strongest.T,
-            n_against.T, n_for.T,
-        )  # fmt: skip
+            columns, relations, (), cells, own, log_p.T, log_other.T, log_right.T, strongest.T
+        )
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
         """Return the rows with probability 1 for cells that are odd as a rule (`exceptions`)."""
@@ -299,10 +291,7 @@ class _Rows:
             n_cells, codes = np.append(column.counts, 1), self.cells[b].codes[row[at]]
             most = np.maximum(RARE_CELLS, n_cells[expected] / TIMES_RARER)
             recurs[at] = (likeness[at] < 0) & (n_cells[codes] > most)
-            # If exceptions to a relation are common, several columns must contradict a wrong cell.
-            n_against, n_for = self.n_against[row[at], b], self.n_for[row[at], b]
-            is_wrong = (rare | (n_against >= SEVERAL)) & (n_for <= np.maximum(n_against, 1))
-            expects[at] &= is_wrong | (likeness[at] < 0) | (codes == column.missing)
+            expects[at] &= rare | (likeness[at] < 0) | (codes == column.missing)
         log_p = np.where(
             likeness < 0, self.log_p[row, target] + likeness, self.log_right[row, target]
         )
