@@ -16,7 +16,7 @@ from kpca_apps.novelty.columns.check_digits import (
     without_marks,
 )
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
@@ -27,9 +27,7 @@ ODD_CODE, CLEARNESS = "code", 6.0  # a wrong code is as clear an error as an unr
 AS_FLOAT = r"^[0-9](?:[.,][0-9]+)?[eE]\+?[0-9]+$"
 
 
-def learn_codes(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
-) -> CodeRule | None:
+def learn_codes(table: Table, spec: ColumnSpec) -> CodeRule | None:
     """Learn the scheme and the usual lengths of a column of codes; ``None`` for other columns."""
     if table.frame.height < MIN_CODES:
         return None

@@ -17,7 +17,7 @@ import polars as pl
 from kpca_apps.names import in_prose, quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.relations.conditional.writing import RARE_CELLS
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
@@ -36,9 +36,7 @@ CLEARNESS = 3.0  # clearness of a text of odd form; below that of a number that 
 FORM, STAND_IN = "form", "placeholder"
 
 
-def learn_forms(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
-) -> FormRule | None:
+def learn_forms(table: Table, spec: ColumnSpec) -> FormRule | None:
     """Learn the common form of a column of texts; ``None`` if it has none."""
     if spec.format is not None or spec.is_truth:
         return None

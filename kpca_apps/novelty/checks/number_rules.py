@@ -26,7 +26,7 @@ from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.tails import EXPONENTIAL, SHAPES, Tail
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import MARKS, Column, DateFormat, NumberFormat, ValueFormat
@@ -74,7 +74,7 @@ NO_UNIT = re.compile(r"[eE][+-]?\d+|[\d\s.,'()+-]")  # characters of a number wi
 
 
 def learn_numbers(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: KnownNumbers | None = None
+    table: Table, spec: ColumnSpec, n_rows: int, known: KnownNumbers | None = None
 ) -> NumberRule | None:
     """Learn which numbers or dates a column allows, with what a reference shows (`known`)."""
     if spec.format is None or spec.has_levels:

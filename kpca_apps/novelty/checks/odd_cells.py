@@ -40,10 +40,10 @@ from kpca_apps.tables.values import PART_OF_DATE, WITH_NUMBER, Column, DateForma
 
 CellRule = tuple[CellCheck, ...]  # the checks learned from one column
 
-# `learn(table, spec, plan, n_rows, known)` learns from a column of a table, or of rows sampled from
-# `n_rows`; `known` is what a reference shows. It returns None if the check does not apply.
-Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
-CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling, learn_words, learn_forms)
+# `learn(table, spec)` learns from a column of a table, or of rows sampled from it. It returns None
+# if the check does not apply.
+Learn = Callable[[Table, ColumnSpec], CellCheck | None]
+CHECKS: tuple[Learn, ...] = (learn_stuck, learn_spelling, learn_words, learn_forms)
 # Fields of an odd cell that are columns of the evidence.
 SHARED = ("column", "kind", "seen", "sentence", "suggestion", "expected", "rule", "n_cells")
 MAX_CELLS = 20_000  # largest number of odd cells kept for a column: the clearest
@@ -61,11 +61,14 @@ def cell_rules(
     """
     is_series = is_time_series(table, plan, n_rows)
     checks = [check for check in CHECKS if is_series or check is not learn_stuck]
-    rules = []
+    rules = list[CellRule]()
     for spec in checked(plan, table):
-        given = table, spec, plan, n_rows, known.get(spec.name)
-        codes = learn_codes(*given)
-        learned = (codes,) if codes else (check(*given) for check in checks)
+        given = table, spec
+        if (codes := learn_codes(*given)) is not None:
+            rules.append((codes,))
+            continue
+        numbers = learn_numbers(*given, n_rows, known.get(spec.name))
+        learned = (numbers, *(check(*given) for check in checks))
         rules.append(tuple(rule for rule in learned if rule is not None))
     return tuple(rules)
 

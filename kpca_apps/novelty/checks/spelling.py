@@ -18,7 +18,7 @@ from kpca_apps.names import in_prose, quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.number_rules import LOOKALIKES
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.relations.conditional.writing import (
     RARE_CELLS,
     TIMES_RARER,
@@ -42,9 +42,7 @@ CLOSE_SHARE = 0.1
 MAX_COMMON = 1_000
 
 
-def learn_spelling(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
-) -> SpellingRule | None:
+def learn_spelling(table: Table, spec: ColumnSpec) -> SpellingRule | None:
     """Learn the common levels of a column of categories; ``None`` for other columns."""
     if not spec.has_levels:
         return None

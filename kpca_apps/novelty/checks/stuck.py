@@ -14,7 +14,7 @@ import numpy as np
 
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, NumberFormat
@@ -27,9 +27,7 @@ PRIOR_RUNS = 4
 CLEARNESS = 5.0  # above that of a lost sign, below that of a code for a missing value
 
 
-def learn_stuck(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
-) -> StuckRule | None:
+def learn_stuck(table: Table, spec: ColumnSpec) -> StuckRule | None:
     """Learn the usual run length of a column of numbers, from rows in order of time."""
     format, n = spec.format, len(table.frame)
     if not isinstance(format, NumberFormat) or spec.has_levels:

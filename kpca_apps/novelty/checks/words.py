@@ -18,7 +18,7 @@ import numpy as np
 from kpca_apps.names import in_prose, quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -42,9 +42,7 @@ CLEARNESS = 3.5  # clearness of a misspelt word; above that of a text of odd for
 WORD = re.compile(r"(?<![^\s(\[\"“,;:!?])[^\W\d_]{3,}(?![^\s)\]\"”,;:!?])")
 
 
-def learn_words(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
-) -> WordRule | None:
+def learn_words(table: Table, spec: ColumnSpec) -> WordRule | None:
     """Learn the language and the frequent words of a column of texts; ``None`` if it has none."""
     if spec.format is not None or spec.is_truth or not find_spec("wordfreq"):
         return None

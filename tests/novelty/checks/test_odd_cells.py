@@ -232,9 +232,7 @@ class FullStop:
         return "Ends with a full stop.", value.seen.removesuffix(".")
 
 
-def learn_full_stops(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object
-) -> FullStop | None:
+def learn_full_stops(table: Table, spec: ColumnSpec) -> FullStop | None:
     return FullStop() if spec.has_levels else None
 
 

@@ -35,7 +35,7 @@ def learned_from(columns: pl.DataFrame, n_rows: int) -> StuckRule | None:
     plan = infer_plan(table)
     (spec,) = (spec for spec in plan.specs if spec.name == "x")
     is_series = is_time_series(table, plan, n_rows)
-    return learn_stuck(table, spec, plan, n_rows) if is_series else None
+    return learn_stuck(table, spec) if is_series else None
 
 
 def learned(values: NDArray[np.float64], times: object = HOURS) -> StuckRule | None:
