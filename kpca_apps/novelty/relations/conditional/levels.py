@@ -13,10 +13,14 @@ wrong cells. Rarity counts for misspellings only, because new values are rare wh
 wrong. If cells contradict each other, the one with most contradictions is wrong, and its own
 evidence is discarded. Cells that are odd in most rows with a level of another column are no errors.
 
+The probability that the next cell of a column has a new level is the share of cells whose level
+occurs once (Good 1953); a new level spelt like a known one is a misspelling.
+
 References
 ----------
 Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, JRSS B 57, 1995. V. Vovk, R. Wang,
-Combining p-values via averaging, Biometrika 107, 2020 (geometric means).
+Combining p-values via averaging, Biometrika 107, 2020 (geometric means). I. J. Good, The population
+frequencies of species and the estimation of population parameters, Biometrika 40, 1953.
 """
 
 from __future__ import annotations
@@ -30,10 +34,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from kpca_apps.names import quoted_cell
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.detector.threshold import discovery_limit
-from kpca_apps.novelty.evidence import Evidence
+from kpca_apps.novelty.evidence import MAX_EVIDENCE, Evidence
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
@@ -46,7 +51,6 @@ from kpca_apps.novelty.relations.conditional.counts import (
 )
 from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.novelty.relations.conditional.flags import Flags
-from kpca_apps.novelty.relations.conditional.new_levels import find_new_levels
 from kpca_apps.novelty.relations.conditional.numbers import NumberRelations
 from kpca_apps.novelty.relations.conditional.pairs import Paired
 from kpca_apps.novelty.relations.conditional.writing import (
@@ -55,6 +59,7 @@ from kpca_apps.novelty.relations.conditional.writing import (
     TIMES_RARER,
     Writing,
 )
+from kpca_apps.novelty.result import NEW
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
@@ -72,6 +77,7 @@ LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another col
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Cells tie if their contradictions differ by at most this (nats) and none is e times less likely.
 TIE = 1e-3
+ODD_LEVEL = 0.01  # new levels are odd in a column where their probability is below this
 LEVEL = 0.1  # largest p-value of a filled cell called wrong
 MOST_AT_ONCE = 2_000_000  # largest product of rows and pairs of columns judged at once
 SMALLEST = 1e-12  # smaller probabilities are raised to this before taking logarithms
@@ -501,3 +507,35 @@ def _surprise(log_p: FloatArray, n_tried: int) -> FloatArray:
         log_none = n_tried * np.log1p(-np.exp(log_p))
     surprise: FloatArray = np.maximum(-np.log(-np.expm1(log_none)), 0.0)
     return surprise
+
+
+def find_new_levels(
+    columns: Sequence[LevelColumn], cells: Sequence[Cells], own: BoolArray
+) -> tuple[FloatArray, tuple[Evidence, ...]]:
+    """Return -log of the probability of each row's least likely new level, (n,), and evidence.
+
+    A level of a training row (`own`, (n,)) is new if no other row has it.
+    """
+    pairs = [pair for pair in zip(columns, cells, strict=True) if pair[0].spec.has_levels]
+    least, found = np.zeros(len(own)), list[Evidence]()
+    for column, of in pairs:
+        log_p = np.minimum(column.log_p_new(of.codes, own) + np.log(len(pairs)), 0.0)
+        least = np.minimum(least, log_p)
+        rows = np.flatnonzero((log_p < np.log(ODD_LEVEL)) & ~own)[:MAX_EVIDENCE]
+        if not len(rows):
+            continue
+        texts, counts = column.texts, column.counts[:-1]
+        writing, codes = Writing(texts, counts), of.levels.codes[rows]
+        n_once, n_cells = np.count_nonzero(counts == 1), int(counts.sum())
+        once = f", {n_once:,} of which have a value of their own," if n_once else ""
+        for code in np.unique(codes):
+            alike = rows[codes == code]
+            place = writing.nearest(seen := of.text(alike[0]))
+            meant = texts[place] if place >= 0 else ""
+            says = f"None of the {n_cells:,} cells learned from{once} reads so."
+            if meant:
+                says += f" {quoted_cell(meant)} is written like it."
+            p = float(log_p[alike[0]])
+            one = Evidence(0, column.name, NEW, p, seen, meant, meant, n_cells, says)
+            found += (one._replace(row=row) for row in alike.tolist())
+    return -least, tuple(found)

@@ -8,9 +8,9 @@ import pytest
 
 from kpca_apps import fit_model, score_table
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.relations.conditional import new_levels
+from kpca_apps.novelty.relations.conditional import levels
 from kpca_apps.novelty.relations.conditional.counts import LevelColumn
-from kpca_apps.novelty.relations.conditional.new_levels import find_new_levels
+from kpca_apps.novelty.relations.conditional.levels import find_new_levels
 from kpca_apps.novelty.relations.conditional.writing import Writing
 from kpca_apps.tables.frames import table_from_frame
 
@@ -62,7 +62,7 @@ def test_equal_new_levels_are_described_once_and_no_more_than_are_kept(
     wanted = [(row, texts[row], meant[texts[row]]) for row in (0, 2, 3, 4, 5)]
     assert sorted((cell.row, cell.seen, cell.suggestion) for cell in found) == wanted
     assert sorted(looked_up) == [*meant]
-    monkeypatch.setattr(new_levels, "MAX_EVIDENCE", 3)
+    monkeypatch.setattr(levels, "MAX_EVIDENCE", 3)
     _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
     assert sorted(cell.row for cell in found) == [0, 2, 3]
 
