@@ -75,7 +75,7 @@ from kpca_apps.tables.write import Added
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 
-# Parameters of functions that are passed on unchanged as options, unlike tables and workers.
+# Options that the functions below take as parameters of the same name and pass on unchanged.
 OPTION_NAMES = {one.name for one in fields(NoveltyOptions)} - {
     *("accept", "marks", "workers", "scheduler", "work_dir")
 }
@@ -85,7 +85,7 @@ REASONS = {
     "share": pl.Float64,
     **dict.fromkeys(("together", "hints"), pl.String),
 }
-# Largest number of rows that `repr` shows, and of characters in a row.
+# Maximum number of rows that `repr` shows, and of characters in a row.
 SHOWN, WIDTH = 4, 79
 
 
@@ -180,7 +180,7 @@ class Screening(ScreeningResult):
         return self._beside(places, keep_hidden, added)
 
     def odd_cells_frame(self) -> Any:
-        """Return all cells that are odd by themselves, a cell in each row, the clearest first.
+        """Return a frame with one row for each cell that is odd by itself, clearest first.
 
         Returns
         -------

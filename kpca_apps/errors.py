@@ -33,7 +33,7 @@ from typing import Any
 
 from kpca_apps.names import one_line, reason_of, suggest, without_passwords
 
-_MAX_PLACE = 300  # largest number of characters of a path, and of a name in an archive
+_MAX_PLACE = 300  # maximum number of characters of a path, and of a name in an archive
 # Errors of polars contain the system's error number only as text.
 _RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -92,7 +92,7 @@ class OptionError(ConfigError):
 
 
 class ParameterError(OptionError):
-    """A parameter is invalid; commands convert this error to an `OptionError`.
+    """A Python parameter is invalid; commands raise a plain `OptionError` with the flag instead.
 
     >>> str(ParameterError("n_components", "is 0; give a whole number >= 1"))
     'n_components is 0; give a whole number >= 1'

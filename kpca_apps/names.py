@@ -16,11 +16,11 @@ TABLE_SUFFIXES = (
 )  # fmt: skip
 _MAX_STEM = 50
 _MAX_NOTES = 20
-_LISTED = 5  # largest number of names quoted in one sentence
+_LISTED = 5  # maximum number of names quoted in one sentence
 MISSING = "(missing)"  # text shown for an empty cell
-_CELL, _BEFORE = 40, 6  # characters shown of a cell, at most, and before its first difference
+_CELL, _BEFORE = 40, 6  # maximum length of a shown cell; characters shown before two texts differ
 _WORDS = re.compile(r'[^\W\d_]|"')
-_SHOWN, _REASON = 40, 120  # largest numbers of characters of an invalid value, and of a reason
+_SHOWN, _REASON = 40, 120  # maximum numbers of characters of an invalid value, and of a reason
 _OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
 
 # Categories of characters that break, reorder or vanish in a one-line message: controls,

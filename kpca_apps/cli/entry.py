@@ -48,7 +48,7 @@ def _handle_signals(codes: list[int]) -> None:
         return
     # The parent may have blocked these signals in this process.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-    # An interrupted ``kpca papers`` first writes its finished experiments, which takes longer.
+    # ``kpca papers`` gets no deadline, as writing finished experiments may exceed `PATIENCE`.
     if sys.argv[1:2] != ["papers"]:
         receiver, sender = os.pipe()
         os.set_blocking(sender, False)

@@ -23,17 +23,17 @@ Flags = NDArray[np.bool_]
 _DISTANCE = np.abs(np.arange(5) - 2)
 _BESIDE = np.add.outer(_DISTANCE, _DISTANCE) == 1
 _RING = np.maximum.outer(_DISTANCE, _DISTANCE) == 2
-# A lone pixel differs from its surroundings by FAR times the variation in a window of width WINDOW,
-# and the median of its four neighbours by less than SHARED of that difference. Measured on two
-# million pixels of nine photographs: at most 66 false finds with noise of 3 of 255, and 25 with
-# noise of 10. None of 1,200 stars at least 1.2 pixels wide is found.
+# A lone pixel differs from its surroundings by over FAR times the variation in a window of width
+# WINDOW, while the median of its four neighbours differs from them by less than SHARED times as
+# much. Measured on two million pixels of nine photographs: at most 66 false finds with noise of 3
+# of 255, and 25 with noise of 10. None of 1,200 stars at least 1.2 pixels wide is found.
 FAR, WINDOW, SHARED = 8.0, 33, 0.125
-ROUNDS = 8  # largest number of rounds, as filling lone pixels reveals others
-# Least difference of a dead line from its neighbours, relative to that of other lines. With noise
+ROUNDS = 8  # maximum number of rounds, as filling lone pixels reveals others
+# Minimum difference of a dead line from its neighbours, relative to that of other lines. With noise
 # of 5 of 255, lines of 17 pictures of scikit-image reached 26.
 DEAD = 30.0
 WHOLE = 0.02  # share of a dead line's pixels that may differ by less than the limit
-SHORTEST = 64  # least side in pixels of a plane in which dead lines are sought
+SHORTEST = 64  # minimum side in pixels of a plane in which dead lines are sought
 # Number of rows processed at a time, to save memory, and number of rows above and below that affect
 # them.
 STRIP, BEYOND = 128, WINDOW // 2 + 2

@@ -231,7 +231,7 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     given = signature(denoise_kpca).bind(image, **options)
     given.apply_defaults()
     denoised, info = denoise_with_info(*given.args, **given.kwargs)
-    # The returned array carries no info, so warn of what only the info tells.
+    # Callers do not get `info`, so warn of impulses and of unestablished noise here.
     sigma, strength = (given.arguments[name] for name in ("sigma", "strength"))
     denoises = strength > 0.0 and (sigma is None or np.any(sigma))
     if denoises and info.impulses:
@@ -320,7 +320,10 @@ def clean_image(
     stack_axis: int | None = None,
     mask: ArrayLike | None = None,
 ) -> Cleaned:
-    """Denoise an image for mixing at a strength chosen later; at strength 0, only measure noise."""
+    """Denoise an image, to be mixed with it at a strength chosen later.
+
+    If the strength in `options` is 0, only measure the noise.
+    """
     planes, axes, data = _opened(image, channel_axis, stack_axis, mask)
     return _clean(read_picture(planes, axes, given.data_range, data), options, given)
 

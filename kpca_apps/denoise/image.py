@@ -24,8 +24,8 @@ NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or i
 EVEN = 1e-6
 # Largest span or magnitude of an image, in data ranges: above it, single precision fails.
 MOST_BEYOND = 1e6
-# LOST is the largest share of the light that rounding may change (root mean square in windows of
-# width AROUND). In smooth pictures with a mean below 3 counts, rounding changes more.
+# LOST limits how much rounding may change local means (root mean square over windows of width
+# AROUND), as a share of the mean light. Smooth pictures with a mean below 3 counts exceed LOST.
 LOST, AROUND = 0.1, 8
 # Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
 # neighbourhood. They are powers of the inverse of the plastic number (Roberts 2018, "The
@@ -71,7 +71,7 @@ class Axes:
         return np.expand_dims(np.moveaxis(image, own, range(len(own))), absent)
 
     def back(self, planes: NDArray[Any]) -> NDArray[Any]:
-        """Return the image from the planes of `first`, contiguous in memory."""
+        """Return the image, contiguous in memory, from its planes (channels, pages, h, w)."""
         own = [axis for axis in (self.channel, self.stack) if axis is not None]
         absent = [k for k, axis in enumerate((self.channel, self.stack)) if axis is None]
         return np.ascontiguousarray(

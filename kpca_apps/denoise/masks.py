@@ -33,14 +33,14 @@ from kpca_apps.errors import InputError
 
 Mask = NDArray[np.bool_]  # True where there are data
 
-# Deviation in pixels of the Gaussian that continues the data; and least share of its weight on
-# data, below which the image at half the scale is used.
+# Holes are filled by Gaussian means of the data around, of deviation REACH in pixels. Where data
+# have less than the share ENOUGH of the Gaussian's weight, the image at half the scale is used.
 REACH, ENOUGH = 1.0, 0.1
-MIRRORINGS = 8  # largest number of mirrorings to fill a hole; sparse data would need hundreds
-# Largest distance in pixels from which a residual is drawn. On simulated images that lack half of
-# the pixels, or every other row, the noise level found is .95 to 1.06 times the true level. It is
-# .87 to 1.03 times if 70 % of the pixels are lacking. A distance of 8 gives as little as .85; 24
-# gives up to 1.33 in texture.
+MIRRORINGS = 8  # maximum number of mirrorings to fill a hole; sparse data would need hundreds
+# A filled pixel gets the noise of a random pixel at most NEARBY rows and columns away. On simulated
+# images that lack half of the pixels, or every other row, the noise level found is .95 to 1.06 of
+# the true level. It is .87 to 1.03 times if 70 % of the pixels are lacking. If NEARBY is 8, it is
+# down to .85 times; if NEARBY is 24, up to 1.33 times in texture.
 NEARBY = 12
 # Side of the squares that make up padding; clipped noise has no constant squares of this side.
 SOLID = 5
@@ -48,7 +48,7 @@ SOLID = 5
 # Measured: .1 to .6 for clipped noise of 5 and 20 on four photographs made darker and brighter; at
 # most .02 for the padding of a rotated photograph that is clipped at the padding's value.
 BLURRED = 0.05
-MOST_PADDINGS = 2  # largest number of padding values in a page
+MOST_PADDINGS = 2  # maximum number of padding values in a page
 
 
 def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
@@ -161,7 +161,7 @@ def padding_in(planes: NDArray[Any]) -> Mask:
 
 
 def numbers_in(pixels: NDArray[Any], data: Mask | None, has_colours: bool) -> Mask | None:
-    """Return where pixels are data and not NaN in any colour (last axis); None for all.
+    """Return which pixels are data without NaN in any colour (last axis); None means all pixels.
 
     >>> numbers_in(np.array([[1.0, np.nan, 3.0]]), np.array([[True, True, False]]), False)
     array([[ True, False, False]])

@@ -62,7 +62,7 @@ PHASES = {"draft": (1, 1), "fast": (2, 2), "balanced": (2, 3), "high": (4, 5)}
 # frequencies, except the mean, show texture.
 FINEST = np.minimum(*np.indices((WIDTH, WIDTH))).ravel() >= WIDTH // 2
 OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
-# Number of brightness classes in each plane; share and least number of quietest patches used in
+# Number of brightness classes in each plane; share and minimum number of quietest patches used in
 # each class. These values and ABOVE gave the best deviations on mosaics made from photographs of
 # BSDS500/train (100 to 1,600 photons at white), where too low deviations counted twice.
 CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
@@ -251,7 +251,7 @@ def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> 
 def _denoised_phase(
     stable: Mosaic, pattern: str, phase: tuple[int, int], unit: float, options: Options
 ) -> Mosaic:
-    """Denoise a mosaic of uniform noise, split into planes by cells that begin at `phase`."""
+    """Denoise a mosaic with equal noise everywhere, split into planes by cells from `phase` on."""
     planes = split(stable, pattern, phase)
     # The first component holds what the colours share; an orthonormal map keeps noise white.
     centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)

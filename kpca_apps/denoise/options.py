@@ -19,11 +19,11 @@ class NoiseModel(NamedTuple):
     about: str = ""  # description in the help of --noise
     from_black: bool = False  # whether its variance depends on light above black
     relative: bool = False  # whether its level is a share of the intensity
-    beside: bool = False  # whether the given level is that of white noise besides this noise
+    beside: bool = False  # whether a given level describes added white noise, not this noise
     by_white: bool = False  # whether measuring it needs `Inspected.white`
 
 
-# The module of a model's name in `kpca_apps/denoise/noise` measures and removes its noise.
+# For each name, the module `kpca_apps/denoise/noise/<name>.py` measures and removes the noise.
 NOISE_MODELS = {
     "gaussian": NoiseModel("equally strong everywhere", by_white=True),
     "poisson": NoiseModel(

@@ -30,7 +30,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def share_of_work(done: float, share: float) -> Iterator[None]:
-    """Report progress within the `with` block as `share` of the work, after the share `done`."""
+    """Map progress within the `with` block, 0 to 1, to progress from `done` to `done + share`."""
     if (outer := LISTENER.get()) is None:
         yield
         return

@@ -13,10 +13,10 @@ from typing import Any
 
 from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relative
 
-# Factor of the strength for the weaker result, which keeps some grain (a lower noise level would
-# leave blotches where noise looks like detail), and of the noise level for the stronger result.
+# WEAKER multiplies the strength of the weaker result, which keeps some grain: a lower noise level
+# would leave blotches where noise looks like detail. STRONGER multiplies the noise level.
 WEAKER, STRONGER = 0.6, 1.3
-BEATS = 5.0  # log odds against equal noise everywhere from which noise rises with brightness
+BEATS = 5.0  # noise rises with brightness if the log odds against even noise are above this limit
 SHARED_BLUR = 0.4  # blur in pixels above which neighbours share noise; less is barely visible
 
 
@@ -193,7 +193,7 @@ class ImageOutcome:
     page_ranges: tuple[float, ...] = ()  # range of values of each page
     estimated: bool = False  # whether the noise level was estimated
     correlated: bool = False  # whether neighbouring pixels share their noise
-    data_range: float | None = None  # widest range of values assumed for pages of the first's type
+    data_range: float | None = None  # widest range assumed for pages of the first page's type
     used_range: float | None = None  # range of most values of the denoised first page
     established: bool = True  # whether noise was established; if not, the image is unchanged
     impulses: bool = False  # whether single pixels stand out, but another noise model was used

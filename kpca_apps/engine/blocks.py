@@ -73,8 +73,9 @@ class BlockErrors(NamedTuple):
 class BlockPCA:
     """Tikhonov-filtered kernel PCA of a sum of kernels, each given by explicit features."""
 
-    # With the factor U = diag(sqrt(s / (s + rho))) V', the residual is y = z - U'U z = rho P z, and
-    # (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.
+    # Let U be `factor` and z the standardised features of a row. The residual is y = z - U'U z, and
+    # the part of block b that other blocks do not explain is (I - U_b'U_b)^-1 y_b, where U_b are
+    # the columns and y_b the entries of block b.
 
     n: Annotated[int, Meta(ge=2)]  # number of fitted rows
     mean: Annotated[FloatArray, "p", SQUARABLE]

@@ -146,9 +146,8 @@ class DrawnBasis(NamedTuple):
     basis: LandmarkBasis
     landmarks: IntArray | None  # row numbers in the sample; None if landmarks are not rows
     plan: NystroemPlan
-    # Sample rows that are not landmarks, and a function that returns their features (r, p).
-    probe: Matrix
-    of_probe: Callable[[Resolved], Matrix]
+    probe: Matrix  # rows of the sample that are not landmarks
+    of_probe: Callable[[Resolved], Matrix]  # returns the features (r, p) of `probe`
 
 
 def draw_basis(

@@ -392,7 +392,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def missed_(self) -> float:
-        """Share of squared length outside the landmarks' span."""
+        """Share of the rows' squared length in feature space that lies outside landmarks' span."""
         return self._landmark_fit.missed
 
     @property
@@ -518,7 +518,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             nested = {name[8:]: value for name, value in params.items() if name not in own}
             self.kernel = self.kernel.with_params(**nested)
         elif len(own) < len(params):
-            super().set_params(**params)  # raises and names the unknown parameter
+            super().set_params(**params)  # raises a ValueError that names the unknown parameter
         return self
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:

@@ -129,7 +129,7 @@ class LandmarkBasis:
 
 @dataclass(frozen=True, eq=False)
 class CovarianceSums:
-    """Sums over rows of z, z z' and k(x, x)."""
+    """Sums over rows x, with features z, that determine the mean and covariance of z."""
 
     n: int  # number of rows
     total: Matrix  # (p,), sum of z - shift
@@ -240,7 +240,7 @@ class CovarianceSums:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Picklable function from rows to sums of z or of k_Z."""
+    """Picklable function that sums rows' features z, or their kernel values with landmarks."""
 
     # Summing z z' instead of k k' keeps rounding errors small relative to each direction's
     # variance. In float32, if B is not triangular, kernel values are summed instead, in half the
@@ -260,7 +260,7 @@ class FeatureSums:
 
     @property
     def is_of_features(self) -> bool:
-        """Whether the sums are over z instead of k_Z."""
+        """Whether features z are summed, instead of kernel values with the landmarks."""
         return self.precision == "float64" or self.basis.triangular
 
     @property
@@ -291,7 +291,7 @@ class FeatureSums:
 
 @dataclass(frozen=True)
 class Missed:
-    """Estimate of the part of rows outside the landmarks' span."""
+    """Estimate of how much of the rows' length in feature space is outside the landmarks' span."""
 
     n: int  # number of rows
     outside: float  # estimated number of non-zero rows that are not landmarks
@@ -308,7 +308,7 @@ class Missed:
         n_rows: int | None = None,
         with_variance: bool = True,
     ) -> Missed:
-        """Estimate the part outside the span for ``n_rows`` rows, from at most ``rows`` rows of X.
+        """Estimate how much of ``n_rows`` rows is outside the span, by at most ``rows`` rows of X.
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """

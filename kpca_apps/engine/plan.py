@@ -47,7 +47,7 @@ class ExactPlan:
     """Solver, precision, storage and memory of an exact fit."""
 
     n: int  # number of rows
-    q: int  # largest number of components
+    q: int  # maximum number of components
     solver: Solver
     precision: Resolved
     stored: bool  # whether to store the Gram matrix
@@ -117,7 +117,7 @@ def choose_regime(
     q = n if options.n_components is None else min(options.n_components, n)
     has_few_components = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
     must_be_exact = method == "exact" or not kernel.is_psd
-    # The effect of float32 on a fit of all directions is measured after landmarks are drawn.
+    # For a fit that keeps the landmarks' whole span, float32 is tested once landmarks are drawn.
     is_decided_later = options.keeps_span and options.precision == "auto"
     precision: Precision = "float64" if is_decided_later else options.precision
     if len(X) < n and method != "nystroem" and must_be_exact:

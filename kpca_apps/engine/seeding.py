@@ -11,7 +11,7 @@ Seed = int | np.random.RandomState | np.random.Generator | None
 
 
 def seeded_generator(random_state: Seed) -> np.random.Generator:
-    """Return the generator for all draws of one fit; None is a fixed seed."""
+    """Return the generator for all draws of one fit; `None` means the fixed seed 0."""
     if random_state is None:
         return np.random.default_rng(0)
     if isinstance(random_state, np.random.Generator):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ROWS = 256  # least number of rows of a band
+ROWS = 256  # minimum number of rows of a band
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def encode_image(
     format other than "same" cannot hold the pixels.
     """
     checked = _check_pages([pages] if isinstance(pages, np.ndarray) else pages, like)
-    written: Any = checked  # pages as bands go only to kinds that accept bands
+    written: Any = checked  # Any, as pages may be bands, which only some kinds accept
     KINDS[target_format(like, format)].write(file, written, like)
 
 

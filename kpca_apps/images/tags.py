@@ -28,7 +28,7 @@ _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 1
 _SIZES = {kind: struct.calcsize(code) for kind, code in _INTEGERS.items()}
 _SIZES |= {2: 1, 5: 8, 7: 1, 10: 8, 11: 4, 12: 8}
 _MAX_TAGS, _MAX_PAGES, _MAX_INTEGERS = 4096, 100_000, 1 << 22
-# Largest number of bytes of tags: per byte of the file, and in total.
+# Maximum number of bytes of tags: per byte of the file, and in total.
 _MAX_OVERLAP, _MAX_TAG_BYTES = 4, 1 << 29
 
 
@@ -136,7 +136,7 @@ def directories_at(data: Content, directory: Directory, tag: int) -> list[Direct
 def _read_directory(
     data: Content, place: int, layout: Layout, depth: int, allowance: list[int]
 ) -> tuple[Directory, int]:
-    """Return a directory and the offset of the next; subtract bytes read from `allowance`."""
+    """Return a directory and the offset of the next; reduce `allowance` by the bytes read."""
     n_tags = _read_number(data, place, layout.number)
     if n_tags > _MAX_TAGS:
         raise TiffError(f"a directory of {n_tags} tags")

@@ -19,9 +19,9 @@ from kpca_apps.system.quiet import warnings_ignored
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each part
 Groups = tuple[tuple[int, ...], ...]  # page numbers of each stack
 MAX_PIXELS = 178_000_000
-MAX_IN_BANDS = 20_000_000_000  # most pixels of a page that is read and written in bands
+MAX_IN_BANDS = 20_000_000_000  # maximum number of pixels of a page read in bands
 DEFLATE_RATIO = 1100  # Deflate packs at most 1032 bytes into a byte
-# Largest number of bytes before or after an image, and of packed bytes per pixel.
+# Maximum number of bytes before or after an image, and of packed bytes per pixel.
 FRONT, _MOST_PER_PIXEL = 1 << 25, 32
 # libpng's warnings are harmless, and Pillow's failures are reported elsewhere. Without a handler,
 # both would be printed.

@@ -57,7 +57,7 @@ def visible_window(corners: NDArray[np.integer], size: tuple[int, int]) -> Windo
 def preview(
     plane: NDArray[Any], window: Window, request: DenoiseRequest, report: Callable[[float], None]
 ) -> tuple[NDArray[Any], DenoiseInfo]:
-    """Denoise a part of a plane as in the whole plane; also return the noise estimate.
+    """Return the part of the denoised plane inside `window`, and the noise estimate.
 
     `report` is called with the share of work done, and may raise an exception to end the work.
     """

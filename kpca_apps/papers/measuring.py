@@ -72,7 +72,7 @@ def nearest_mean_accuracy(T: Matrix, labels: Labels) -> float:
 
 
 def line_accuracy(T: Matrix, labels: Labels) -> float:
-    """Return the share of rows on the correct side, 0 or 1, of a least-squares line."""
+    """Return the share of rows whose label, 0 or 1, a least-squares fit predicts."""
     fitted = LinearRegression().fit(T, labels).predict(T)
     return float(np.mean((fitted > 0.5) == labels))
 

@@ -25,7 +25,7 @@ class Claim:
     tolerance: float | None  # largest difference that counts as equal; None for a statement
     verdict: Verdict
     why: str = ""  # the condition, or the reason why the claim does not hold
-    source: str = ""  # the publication, if not the experiment's
+    source: str = ""  # the publication, if it differs from the experiment's publication
 
     def __post_init__(self) -> None:
         if self.verdict == "reproduced with a condition" and not self.why:

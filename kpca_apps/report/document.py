@@ -36,7 +36,7 @@ class Document:
     """
 
     kind: str  # as written in the header
-    what: str  # one sentence on the content and the command
+    what: str  # one sentence on the content, and on the command that writes it
     of: Fields = ()
     added: Mapping[str, Any] = field(default_factory=dict)  # types of added keys
     optional: Collection[str] = ()

@@ -238,7 +238,7 @@ def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[Fini
             # If removal fails now, a later run removes the copies.
             with suppress(InputError):
                 copies.remove_folder()
-    # Remove old files first: if the clock was changed, this run's files may look old, too.
+    # Remove old files only now: if the clock was changed, this run's files may look old, too.
     for remove in (finished.remove_old, finished.remove):
         with suppress(InputError):
             remove()

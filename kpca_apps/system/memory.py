@@ -15,7 +15,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from mmap import mmap
 
-# Largest number of rows held in memory; of a larger table, a sample is held.
+# Maximum number of rows held in memory; of a larger table, a sample is held.
 ROWS_IN_MEMORY = 100_000
 
 _MEMINFO = "/proc/meminfo"

@@ -380,12 +380,12 @@ class Kept:
         self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
         self._futures: list[Any] = [None] * len(parts)
         self._sent: tuple[Any, ...] | None = None
-        self._carried = set[int]()  # numbers of parts sent with their data, not only its place
+        self._carried = set[int]()  # indices of parts sent with their data, not its address
 
     def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
         """Return the future of a part's value; submit the part if the future is missing or lost."""
         future, part = self._futures[number], self._parts[number]
-        # With `carried`, workers cannot read the data: resubmit a pending part sent without them.
+        # With `carried`, workers cannot read the data, so send a pending part again with its data.
         good = (
             {"finished", "pending"} if carried is None or number in self._carried else {"finished"}
         )
@@ -423,7 +423,7 @@ class _Flight(Generic[Part, Result]):
         self.waiting: deque[tuple[int, Part, Any]] = deque()
         # parts that were running when a worker was lost
         self.suspects: deque[tuple[int, Part, Any]] = deque()
-        self.sent_carried = set[int]()  # numbers of parts sent with their data, not only its place
+        self.sent_carried = set[int]()  # indices of parts sent with their data, not its address
         self.distributed: Any = None
         self.given_up: tuple[type[BaseException], ...] = ()
         if self.workers.executor == "dask":

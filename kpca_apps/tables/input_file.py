@@ -51,7 +51,7 @@ LZMA = 1 << 28  # memory limit of xz in bytes; its strongest preset needs 65 MB
 CHANGED = "the file was changed while it was being read; run again once it is complete."
 HEAD = 4096  # number of first bytes, which identify a format
 CHUNK = 1 << 20  # bytes read at once
-_MOST_LISTED = 20  # largest number of an archive's files that a message lists
+_MOST_LISTED = 20  # maximum number of an archive's files that a message lists
 _PATIENCE = 5.0  # seconds to wait for the writer of a pipe before a message says so
 
 
@@ -84,7 +84,7 @@ class ReadOptions:
     query: str | None = None  # SELECT whose rows are read from a database
     table_name: str | None = None  # table of a database to read, if no query is given
     timeout: float | None = None  # time limit in seconds for reading from a database
-    in_memory_rows: float = inf  # largest number of rows in memory; a larger table is read in parts
+    in_memory_rows: float = inf  # maximum number of rows in memory; a larger table is read in parts
     part_rows: int | None = None  # number of rows in a part; default: set by the number of columns
 
     def __post_init__(self) -> None:

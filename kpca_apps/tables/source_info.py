@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kpca_apps.names import one_line
 
 LeftOut = tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
-_LISTED = 5  # largest number of runs of lines that a sentence lists
+_LISTED = 5  # maximum number of runs of lines that a sentence lists
 REPEATED, DRAWN, TOTAL, FOOT = "repeated header", "drawn line", "total", "footer"
 UNMATCHED, BLANK, REMARK = "unmatched total", "blank line", "remark"
 COUNTED = (REPEATED, DRAWN, TOTAL, UNMATCHED, BLANK, REMARK)

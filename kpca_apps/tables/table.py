@@ -46,7 +46,7 @@ from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import DECISIVE, LAST_SECOND, Column, ValueFormat
 
-_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16  # least and largest number of rows of a part
+_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16  # minimum and maximum number of rows of a part
 _CELLS = 1 << 21  # number of cells of a part
 _PART_BYTES = 1000  # bytes of memory that a part needs even before it is read
 _LARGEST_BATCH = 1 << 30  # in bytes: Arrow stores the size of a column in 31 bits
@@ -111,7 +111,7 @@ class TablePart:
     stop: int  # number of the first row after the part
     source: SourceInfo  # source of the whole table
     load: Load = field(repr=False)
-    whole: TablePart | None = field(default=None, repr=False)  # the part containing these rows
+    whole: TablePart | None = field(default=None, repr=False)  # the part from which this was cut
 
     @property
     def place(self) -> str:

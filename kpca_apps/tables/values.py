@@ -89,11 +89,11 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|\(\d\))?$"
 _MIN_NUMBERS = 10  # a column of fewer distinct numbers is a scale, with "don't know" as a level
 WITH_NUMBER = r"^[^#]*\d"  # a cell that matches cannot mean a missing value; "#REF!1" can
-MOST_TOKENS = 5  # largest number of different texts for missing values in a column of numbers
+MOST_TOKENS = 5  # maximum number of different texts for missing values in a column of numbers
 _MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # largest number/share of cells with the same mistake
 _LONGEST_UNIT = 40
-READS_AS = 0.9  # least share of readable cells in a column of numbers or of dates
-DECISIVE = 2  # least number of cells that decide a format; a single cell may be a typing error
+READS_AS = 0.9  # minimum share of readable cells in a column of numbers or of dates
+DECISIVE = 2  # minimum number of cells that decide a format; a single cell may be a typing error
 DAY = 86_400.0  # seconds
 # A day of clock times may begin later than at midnight, at the end of the widest gap between times.
 # That gap is at least this long, and this many times as long as the gap at midnight.
@@ -286,7 +286,7 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
         return ()
     # Letters after amounts are flags if there are several different letters that are not units, or
     # a letter known from other columns. "12.4 g" and "3.1 l" have units; "12 b" is a house number.
-    # Whole numbers are amounts if their lengths vary: "1204 b" and "1318 e" are article numbers.
+    # Whole numbers of equal length are not amounts: "1204 b" and "1318 e" are article numbers.
     letters = short.filter(hits["a letter"]).str.extract(f"([beinopqruxz]|{_QUALIFIER})$")
     varies = numbers.str.count_matches(r"\d").n_unique() > 1
     n_amounts = int(numbers.str.contains(r"\d[.,]\d" + r"|\d{4}" * varies).sum())
@@ -817,7 +817,7 @@ class Column:
         return self._dates[day_first]
 
     def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
-        """Return the order of digits that reads most cells as dates within the shortest period.
+        """Return the order of digits that reads the cells as dates of the shortest period.
 
         The period of an order covers `READS_AS` of the cells, as the rest may be typing errors.
         Returns None if most cells may be months (YYYYMM), which can also be read as days.
@@ -890,9 +890,9 @@ class Column:
         return texts.zip_with(is_same, self.cells).alias(self.name)
 
     def leaves_open(self, known: ValueFormat) -> int | None:
-        """Count cells readable only with the decimal mark or date order that `known` lacks.
+        """Count cells that `known` cannot read but the other decimal mark or date order can.
 
-        None if some cell is readable only with those of `known`, or if both give the same values.
+        None if only `known` can read some cell, or if both give the same values.
         """
         (own, like), (_, other) = map(self._own_and_like, (known, known.swapped))
         if own is None or like is None or other is None:
@@ -1044,7 +1044,7 @@ def _stripped(cells: pl.Series) -> pl.Series:
 
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
-    """Return the levels of texts, or of cells that `codes` gives as positions in these texts."""
+    """Return the levels of texts or, with `codes`, of cells given as positions in the texts."""
     texts, places = _encoded(cells)
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 

@@ -22,8 +22,8 @@ from kpca_apps.tables.values import LAST_SECOND, Column, DateFormat, ValueFormat
 
 Cell = str | int | float | bool | datetime | None
 
-MAX_COLUMNS = 16_384  # largest number of columns of a sheet
-_MAX_DIGITS = 15  # largest number of digits of a number; Excel replaces all further digits by zeros
+MAX_COLUMNS = 16_384  # maximum number of columns of a sheet
+_MAX_DIGITS = 15  # maximum number of digits of a number; Excel replaces all further digits by zeros
 # Numbers that a cell can represent as they are: no unit, leading zero or plus sign.
 _PLAIN = re.compile(r"\s*-?(?!0[0-9])[0-9.,'\u2019\s]*[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?\s*")
 _ZONED = re.compile(r":[0-9.,]+\s*(?:[AaPp]\.?[Mm]\.?)?\s*(?:Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{0,2})$")

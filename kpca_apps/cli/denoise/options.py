@@ -30,7 +30,7 @@ FormatName = Literal["same", "png", "tiff"]
 ImageWorkers = Literal["processes", "dask"]
 RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "method", "bandwidth", "content", "luma", "chroma", "strength")
-# Besides METHOD, the options that do not apply to a dictionary model.
+# Options that do not apply to a dictionary model, in addition to those in METHOD.
 WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")

@@ -51,10 +51,10 @@ _EXPORTS: dict[str, Callable[[HeldRules], str]] = {
     "pandera": rules_as_pandera,
     "dqx": rules_as_dqx,
 }
-FIRST = 3  # breaking rows listed with a rule
-ROWS = 10  # breaking rows that a check prints for a rule
+FIRST = 3  # maximum number of rows listed for a rule, and of rules listed as unchecked in some rows
+ROWS = 10  # maximum number of rows printed for a rule that they break
 _OF_VALUES = (Equal, Order, Linear, Product, Determines)  # rules that missing values cannot break
-_CELL = 24  # in characters
+_CELL = 24  # maximum number of characters of a cell
 _HANGING = "    "
 # Options that do not affect a check of rules.
 _OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")

@@ -1,4 +1,4 @@
-"""Short answers to assistants."""
+"""Shorten results to answers for AI assistants that call the server's tools."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from kpca_apps.novelty.result import (
 from kpca_apps.report.novelty.text import diff_headline, headline
 from kpca_apps.report.text import Verbatim
 
-CELL, SENTENCE = 120, 600  # in characters
-REASONS, FEW = 3, 5  # most reasons of a row, and most items of other lists
+CELL, SENTENCE = 120, 600  # maximum numbers of characters of a cell, and of a sentence
+REASONS, FEW = 3, 5  # maximum numbers of reasons of a row, and of items of other lists
 MOST_RULES = 50
 # Fields that contain names or cells rather than sentences.
 CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
@@ -51,7 +51,7 @@ Answer = dict[str, Any]
 
 
 def brief(value: Any, most: int = FEW, name: str = "") -> Any:
-    """Return the value of a field `name` for an answer, with the first `most` items of lists."""
+    """Shorten a value: cut texts as the field `name` requires, and lists to `most` items."""
     if isinstance(value, str):
         return one_line(value, CELL if name in CELLS else SENTENCE)
     if is_dataclass(value):

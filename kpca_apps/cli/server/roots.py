@@ -13,7 +13,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import TABLE_SUFFIXES, one_line, suggest
 
 MEGABYTE = 1_000_000
-MOST_LISTED = 200  # most files listed for a folder
+MOST_LISTED = 200  # maximum number of files listed for a folder
 _RESULT = "result.json"
 
 
@@ -52,7 +52,7 @@ class Roots:
         return path
 
     def run(self, name: str) -> Path:
-        """Return the folder of a finished run if its files are inside and small enough."""
+        """Return a finished run's folder, if its files are in served folders and small enough."""
         path = self.existing(name)
         if not path.is_dir():
             raise InputError(f"{_quoted(name)}: is not a folder; name that of an earlier run.")

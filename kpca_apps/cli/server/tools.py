@@ -49,8 +49,8 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.write import csv_bytes
 
 MODEL = "model.kpca"
-MOST_ROWS = 50  # most rows in an answer
-MOST_ACCEPTED = 1_000  # most rows accepted in one call
+MOST_ROWS = 50  # maximum number of rows in an answer
+MOST_ACCEPTED = 1_000  # maximum number of rows accepted in one call
 LARGEST_IMAGE = 50_000_000  # pixels
 # Time grows with the square of the number of columns: 19 s for 60 rows on one core.
 MOST_COLUMNS = 1_000

@@ -34,7 +34,7 @@ _NO_PATH = (
     "has a name that a file here cannot have (an empty part, . or .., or a folder that is "
     "another object); copy it to another name."
 )
-_MAX_METADATA = 1 << 20  # largest number of bytes of a Zarr array's metadata
+_MAX_METADATA = 1 << 20  # maximum number of bytes of a Zarr array's metadata
 
 
 class Planned(NamedTuple):

@@ -60,7 +60,7 @@ def results_in(folder: AnyPath) -> Iterator[FolderResults | StoreResults]:
 
 
 def make_folder(out: AnyPath) -> AnyPath:
-    """Create the folder of a run if missing; a folder in a store must only be writable."""
+    """Create the folder of a run if missing; in a store, only check that it is writable."""
     if isinstance(out, StorePath):
         place = place_of(out)
         if place.kind() == "file":
@@ -151,7 +151,7 @@ class FolderResults:
         return outcome
 
     def clear(self, planned: Iterable[Planned]) -> None:
-        """Remove temporary files, and empty folders of results that failed."""
+        """Remove temporary files, and remove folders that are empty because their images failed."""
         # The folder is locked, so all temporary files belong to stopped workers.
         remove_partial(self.folder)
         parents = {parent for image in planned for parent in PurePosixPath(image.output).parents}

@@ -47,7 +47,7 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     cleaned: Cleaned | CleanedMosaic | None = None
     like = None
     for strength, option, options in strengths_of(denoiser.options, colour=axis is not None):
-        # The weaker result mixes the image and the middle result.
+        # The weaker and the middle result differ only in strength, so denoise once for both.
         whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
         if cleaned is None or whole != like:
             own, like = replace(denoiser, options=whole), whole

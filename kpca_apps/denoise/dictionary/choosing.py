@@ -21,7 +21,7 @@ from kpca_apps.system.arrays import Matrix
 Trial = tuple[float, Matrix, Matrix, float]
 
 TOLERANCE = 1e-3  # length of a pre-image's last step, as a share of the kernel's width
-TRIED_ITER = 50  # largest number of iterations while bandwidths are compared
+TRIED_ITER = 50  # maximum number of iterations while bandwidths are compared
 LEVELS = (0.125, 0.25, 0.5, 1.0)  # default noise levels, relative to the deviation of the pixels
 # Bandwidths compared first, relative to the mean squared distance between examples. While an end
 # of the range is best at some level, the range grows, at most to NARROWEST (which acts like the

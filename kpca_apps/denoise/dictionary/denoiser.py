@@ -268,7 +268,7 @@ class DictionaryDenoiser:
         data_range: float | None = None,
         noise: str = "gaussian",
     ) -> NDArray[np.floating[Any]]:
-        """Denoise many whole images of one noise level at once, with the results of `denoise`.
+        """Denoise many whole images of one noise level at once; results equal those of `denoise`.
 
         Parameters
         ----------
@@ -499,7 +499,7 @@ class DictionaryState:
 
 
 def _usable(subspace: KernelSubspace) -> bool:
-    """Return whether a fit can give this subspace, and no square in it overflows."""
+    """Return whether a fit could yield this subspace, with numbers small enough to be squared."""
     kernel = subspace.kernel
     arrays = (subspace.points, subspace.weights, subspace.offset, subspace.mean_weights)
     return (

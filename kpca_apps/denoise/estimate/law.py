@@ -60,8 +60,8 @@ from kpca_apps.denoise.result import NoiseLaw
 Array = NDArray[np.float64]
 PATCHES = 60_000
 # Patches are divided into levels of brightness at LEVELS quantiles, and at LEVELS / 2 values up to
-# the quantile HIGHEST, closer in the dark, so that even a few bright patches get a level. A level
-# has at least FEWEST patches; its classes end at the shares CLASSES of these.
+# the quantile HIGHEST, which lie closer together where it is dark; so even a few bright patches get
+# a level. A level has at least FEWEST patches, and is divided into classes at the shares CLASSES.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
@@ -78,16 +78,17 @@ DEPTH, STEPS, NEAR, NEAR_STEPS = 9.2, 40, 1.0, 41
 AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 11)]) ** 2
 DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
-# The relative variance of a mean energy is at least BELIEVED in the first search, BELIEVED_LAST in
-# the last. A class with more energy than a law gives costs at most OUTLIER in log likelihood, and a
-# class with less energy at most MOST_BELOW.
+# The relative variance of a mean energy is at least BELIEVED in the first search, and at least
+# BELIEVED_LAST in the last. A class whose energy is above that of a law lowers the log likelihood
+# by at most OUTLIER; a class whose energy is below that of a law, by at most MOST_BELOW.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is certain if a quarter of the levels pass two tests in their quietest class. The energy
-# varies between patches by at most AS_NOISE times the variance for white noise. The log ratio of
-# energies along rows and columns is at most MOST_ORIENTED. For blurs after entry HARDLY_BLURRED,
-# the first limit is 1 + MOST_UNEVEN s^2, with s the mean share (at least LEAST_ABOVE) of a
-# coefficient's energy above that of the finest band. Chosen on BSDS500.
+# Noise is certain if two numbers, measured in the quietest class of each level, are low for a
+# quarter of levels. One is v, the variance of the energy between patches divided by that of white
+# noise: v is at most AS_NOISE or, for blurs after entry HARDLY_BLURRED of BLURS, v - 1 is at most
+# MOST_UNEVEN s^2, where s (at least LEAST_ABOVE) is the mean share of a coefficient's energy above
+# that of the finest band. The other is the log ratio of the energies along rows and columns, which
+# is at most MOST_ORIENTED. Chosen on BSDS500.
 AS_NOISE, HARDLY_BLURRED, MOST_UNEVEN, MOST_ORIENTED, LEAST_ABOVE = 1.25**2, 1, 2.0, 0.2, 0.01
 # Noise plainly rises with brightness if its variance in bright areas is this many times that in
 # dark areas. Clipped white noise appears to rise by a factor of up to 2.
@@ -345,8 +346,8 @@ class _Fit:
             above = 1.0 - (energies[:, -1:] / energies) @ COEFFICIENTS / N_COEFFICIENTS
             uneven, most = (scatter - 1.0) / np.maximum(above, LEAST_ABOVE) ** 2, MOST_UNEVEN
         oriented = np.quantile(classes.oriented[quiet], 0.25)
-        # Levels whose energies scatter as little as white noise show noise alone; others may be
-        # edges. Widen the interval to contain the variance measured at nine in ten such pixels.
+        # If energies scatter no more than in white noise, a level shows noise alone; otherwise, it
+        # may show edges. Widen the interval to hold for nine in ten of the pixels of noise alone.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
         weights = np.where(scatter <= AS_NOISE, classes.pixels[quiet], 0.0)
         order = np.argsort(misfit)

@@ -51,11 +51,11 @@ DOMINANT = 0.6
 # class of patches has at most this many times the energy of the quietest class.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.15
-SHARED_LEVEL = 2.0  # correlated noise is above this level (of 255), which grain can reach
+SHARED_LEVEL = 2.0  # correlated noise is above this level (of 255), which film grain may reach
 FEWEST_SHARED = 192 * 192  # fewer pixels may show one texture instead of correlated noise
 
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
-LEAST_VARIANCE = 0.02**2  # least relative variance of a mean energy, even over many pixels
+LEAST_VARIANCE = 0.02**2  # minimum relative variance of a mean energy, even over many pixels
 # Number of noise levels in a grid, and ratio of the highest to the lowest. The first grid ends at
 # the highest level possible, the next grids cover likely levels.
 LEVELS, REACH = 40, 100.0
@@ -123,7 +123,7 @@ def estimate_noise(
 
 
 def diagonal_deviation(pixels: NDArray[np.float32]) -> float:
-    """Return the deviation of white noise from the median absolute diagonal difference."""
+    """Return the deviation of white noise, estimated by the median absolute diagonal difference."""
     if min(pixels.shape) > 1:
         details = np.diff(np.diff(pixels, axis=0), axis=1) / 2.0
     else:

@@ -25,19 +25,20 @@ from kpca_apps.denoise.estimate.patches import (
 Array = NDArray[np.float64]
 
 TILES = 8  # number of tiles along a side
-SMALLEST = 16 * TILES  # least side in pixels of an image that gets a map
+SMALLEST = 16 * TILES  # minimum side in pixels of an image that gets a map
 MOST_AT_ENDS = 0.05  # no map is made with a larger share of extreme pixels: clipping weakens noise
 PATCHES = 40_000
 QUIETEST = 0.25  # share of a tile's patches in which noise is measured
 # To predict a tile's level, other tiles are weighted by a Gaussian of their distance (deviation in
 # tiles), or of their difference in brightness rank (deviation as a share of all ranks).
 AROUND, ALIKE = 1.0, 0.08
-# A map is made if the prediction from tiles around has a log likelihood BEATS above the other
-# predictions, and its log levels range by RANGE between a tenth and nine tenths of tiles. On 36
-# photographs of BSDS500/train, no even noise and no noise that grows with brightness passed both
-# limits, but nearly all noise that varies over the image did (deviations 4 to 24).
+# A map is made if two numbers pass their limits. The log likelihood of the prediction from nearby
+# tiles exceeds that of any other prediction by more than BEATS. The predicted log level rises by at
+# least RANGE from the first to the ninth decile of tiles. On 36 photographs of BSDS500/train, no
+# even noise and no noise that grows with brightness passed both limits, but nearly all noise that
+# varies over the image did (deviations 4 to 24).
 BEATS, RANGE = 5.0, 0.42
-LEAST_SHARE = 0.02  # least share of noise in the energy of the quietest patches
+LEAST_SHARE = 0.02  # minimum share of noise in the energy of the quietest patches
 TEXTURE = texture_spectra(np.zeros(1), np.zeros(1))[0][0]
 
 
@@ -58,8 +59,8 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
     by_place, *others = (
         _predicted(logs, np.exp(-apart / 2) * weights) for apart in (near, alike, 0 * near)
     )
-    # If brightness varies slowly over the image, tiles around also predict noise that depends on
-    # brightness, but a line over brightness, fitted to all tiles, predicts such noise better.
+    # Nearby tiles often have similar brightness, so they also predict noise that depends only on
+    # brightness. A line over brightness, fitted to all tiles, predicts such noise better.
     others.append(_by_light(levels.ravel(), brightness.ravel(), weights))
     around, *elsewhere = (weights @ np.square(logs - one) for one in (by_place, *others))
     is_likelier = len(logs) / 2 * np.log(min(elsewhere) / around) > BEATS
@@ -82,7 +83,7 @@ def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
     """Return log levels, predicted by a straight line of squared levels over brightness."""
     design = np.stack([np.ones(len(levels)), brightness], axis=1)
     variance = expected = np.square(levels)
-    for _ in range(4):  # relative errors are equal: weight least squares by the previous line
+    for _ in range(4):  # errors are relative: divide by the variance that the last fit expects
         scale = np.sqrt(weights) / expected
         line = np.linalg.lstsq(design * scale[:, None], variance * scale)[0]
         expected = np.maximum(design @ line, LEAST_SHARE * variance.mean())

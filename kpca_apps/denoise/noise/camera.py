@@ -48,15 +48,15 @@ from kpca_apps.denoise.passes.scales import halve
 Array = NDArray[np.float64]
 
 # One entry for each deviation to measure: number of halvings of the scale; first and last frequency
-# index measured; share of patches used. The patches used are the weakest ones in the other half of
-# the frequencies (1 to 3, or 4 to 7).
+# index measured; share of patches used. Indices 1 to 3 are measured in the patches with the least
+# energy at indices 4 to 7, and the other way round.
 QUIET = (
     *((halvings, 4, 7, share) for share in (0.1, 0.5) for halvings in range(4)),
     *((0, index, index, 0.1) for index in range(1, 8)),
 )
-FEWEST_QUIET = 40  # least number of patches in which a deviation is measured
+FEWEST_QUIET = 40  # minimum number of patches in which a deviation is measured
 ENOUGH_PATCHES = 40_000
-SMALLEST = 128  # least side in pixels: smaller images are repeated before they are scaled down
+SMALLEST = 128  # minimum side in pixels, as the scale is halved: smaller images are tiled to it
 # Noise levels, of 255. Noise well above the first level survives JPEG almost unchanged; noise well
 # above the second is seldom hidden by texture.
 STRONG = (2.0, 8.0)
@@ -67,7 +67,7 @@ FAINT_LOG = 0.1  # added to deviations (of 255) so that their logarithms are fin
 # of noise.
 LEAN = 1.25
 
-# Least number by which whitening divides a frequency, relative to the strongest frequency. A lower
+# Minimum by which whitening divides a frequency, relative to the strongest frequency. A lower
 # number would amplify the finest image detail and rounding errors.
 LEAST_GAIN = 0.25
 # Luminance and colours are divided by this power of their noise spectrum: 1 whitens fully.
@@ -76,22 +76,23 @@ WHITENED = (0.5, 1.0, 1.0)
 # level is too low for the frequencies that matter, and after JPEG even the strongest level measured
 # in colours is too low.
 LEVEL = (1.0, 1.25, 1.25)
-# The test for camera noise uses these instead of WHITENED and LEVEL; `PROBABILITY` was fitted so.
+# Values of WHITENED and LEVEL in the test for camera noise, for which `PROBABILITY` was fitted.
 LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
 # FINE is the deviation in pixels of the Gaussian that separates detail. PLACE is the side in pixels
 # of the windows in which detail is correlated.
 FINE, PLACE = 1.4, 96
-# If removed detail correlates with the picture by more than CHANCE, BACK times the excess is the
-# share put back. Detail in the picture below LEFT times the energy of noise may be remaining noise.
+# If removed detail correlates with the picture by more than CHANCE, a share of it is put back: BACK
+# times the excess. The share is smaller where the picture's own detail has less than about LEFT
+# times the energy of the removed noise, as such faint detail may be noise, too.
 CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
-# Options of a draft (a fast denoising) that removes all noise, and share of the patches, the
-# quietest, in which the removed noise is measured.
+# Options of a draft, a fast denoising that removes all noise. The removed noise is measured in the
+# share QUIET_PLACES of the patches that have the least detail.
 DRAFT = Options(quality="draft", luma=2.0, chroma=2.0)
 QUIET_PLACES = 0.1
 # A spectral line exceeds the median of the frequencies around (a square of side NEAR_FREQUENCIES)
-# so far that a tile of noise has a line with probability LINE_BY_CHANCE. MOST_IN_LINES is the
-# largest share of lines in what a draft removes. Measured: nearly 0 for noise, .05 for repeated
-# structure, .15 or more for print screens.
+# so far that a tile of noise has a line with probability LINE_BY_CHANCE. What a draft removes is no
+# noise if lines hold more than the share MOST_IN_LINES of its energy. Shares measured: nearly 0 for
+# noise, .05 for repeated structure, .15 or more for print screens.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
 LEAST_ENERGY = 1e-3  # energy (of 255 squared) added to keep logarithms finite
@@ -338,7 +339,7 @@ def with_texture_back(
     )
     likeness = shared / np.sqrt(np.maximum(of_kept * of_taken, LEAST_ENERGY**2))
     back = np.clip(BACK * (likeness - CHANCE), 0.0, 1.0)
-    # Put less back where the picture is much fainter than the noise, as it may be remaining noise.
+    # Put less back where the picture's detail is faint, as such detail may be remaining noise.
     back *= of_kept / (of_kept + LEFT * np.median(of_taken) + LEAST_ENERGY)
     return np.asarray(cleaned + back * taken)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# One row for each frequency index from 1 to 7: the intercept, then the weights of quiet deviations.
+# A row for each frequency index 1 to 7: intercept, then weights of what `quiet_deviations` returns.
 GREY = np.array(
     [
         [1.539, 0.093, 0.28, -0.349, -0.261, 0.195, -0.218, 0.065, 0.159, -0.32, 0.309, 0.601,
@@ -64,8 +64,8 @@ COLOUR = np.array(
          -0.352, 0.017, 0.239, 0.651, 0.031, 0.341],
     ]
 )  # fmt: skip
-# Coefficients of the log odds that there is camera noise: the intercept, then the weights of the
-# features of method noise, then those of quiet deviations of luminance and of colour.
+# Coefficients of the log odds that there is camera noise: the intercept, then the weights of
+# `method_noise_features`, then those of `quiet_deviations` in luminance and in colour.
 PROBABILITY = np.array(
     [
         -1.064, 0.979, 0.145, -5.391, -0.92, -0.369, 1.063, -3.149, -0.34, -0.913, 1.132, 0.262,

@@ -36,10 +36,10 @@ MODELS: dict[str, Model] = {
 
 MEASURED_PAGES = 5  # number of pages of a stack in which noise is measured
 GOLDEN = (5**0.5 - 1) / 2
-# Noise level below which estimated noise is barely visible, as a share of twice the range that most
-# of an image uses. The grain of clean photographs is as strong.
+# Estimated noise up to this level is barely visible, and may be grain of a clean photograph. The
+# level is relative to twice the range that most of the image uses (at most the whole range).
 FAINT = 2.0 / 255.0
-# Lower limit for noise with a fitted law, which is certainly not texture, as a share of that range.
+# The same for noise with a fitted law, which is no texture; relative to the used range itself.
 FAINT_LAW = 0.7 / 255.0
 FARTHEST_BLACK = 1e6 * SCALE  # largest black level at which single precision distinguishes values
 # Stands for white noise that is not measured, as neither noise level nor kind depends on it.
@@ -90,7 +90,7 @@ def inspect(
         place = place_map(to_opponent(planes)[0])
         if place is not None:
             white, laws, lights = measure_white(planes / place), [], None
-    # In colours, prefer camera noise to photon noise, as its spectra are not limited to a blur.
+    # In colours, keep camera noise: photon noise is modelled only with the spectrum of a blur.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"

@@ -25,12 +25,13 @@ from kpca_apps.denoise.estimate.law import AWAY, CLIPPED_LOG_VARIANCE, CLIPPED_M
 
 Array = NDArray[np.float64]
 
-FEWEST = 20  # least number of pixels at an end of the range where noise was clipped
+FEWEST = 20  # minimum number of pixels at an end of the range where noise was clipped
 # Number of points near an end, width of their range (in noise levels), number of quadrature nodes.
 KNOTS, FAR, NODES = 256, 12.0, 80
 CLASSES = 64  # number of classes of similar brightness, in which the removed noise is measured
-# INSIDE is the brightness above a clipped end and LEFT the deviation after clipping, in deviations
-# before clipping. RATIO is the mean after clipping divided by the deviation after clipping.
+# Noise clipped at an end of the range, in units of its deviation before clipping. INSIDE: distance
+# of the brightness from that end. LEFT: deviation after clipping. RATIO: mean distance from the end
+# after clipping, divided by LEFT.
 INSIDE = AWAY[AWAY >= 0]
 LEFT = np.exp(CLIPPED_LOG_VARIANCE[AWAY >= 0] / 2)
 RATIO = CLIPPED_MEAN[AWAY >= 0] / LEFT
@@ -69,7 +70,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     digits = np.spacing(np.float32(max(-low, high, key=abs)))
     if not any(cut) or not low < high or sigma <= abs(digits):
         return None
-    # Put an end without clipping far beyond the image's own values.
+    # If noise is not clipped at an end, put this end far beyond the image's own values.
     ends = low - (0 if cut[0] else FAR * sigma), high + (0 if cut[1] else FAR * sigma)
     # The points are dense near a clipped end; far from both ends the transform is a line.
     near = np.linspace(0.0, min(FAR * sigma, high - low), KNOTS)

@@ -10,8 +10,8 @@ from kpca_apps.denoise.noise.model import Planes
 
 TILE = 8
 ROUNDS = 4  # number of fits, each weighted by the previous fit
-# Number of brightness classes of tiles; share of pixels that may lie further below 0 than the
-# result; largest result, relative to the largest value: beyond, noise does not depend on light.
+# Number of brightness classes of tiles; share of pixels that may lie further below 0 than the light
+# that `dark_light` returns; maximum of this light, relative to the largest value.
 DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0
 
 
@@ -19,7 +19,7 @@ def dark_light(plane: Planes, power: int) -> float:
     """Return the light whose noise, with variance ~ light^power, equals the noise in the dark."""
     if plane.min() >= 0:
         return 0.0
-    # The result is at least the depth below 0 of all values except the lowest (share LOWEST).
+    # Values plus the result must be at least 0, except for the share LOWEST of the pixels.
     least = max(-float(np.quantile(plane, LOWEST)), 0.0)
     variance, mean = tiled_noise(plane)
     if len(mean) < DARK_CLASSES:
@@ -29,7 +29,7 @@ def dark_light(plane: Planes, power: int) -> float:
     unit, fitted = float(np.abs(plane).max()), found
     light = np.array([((np.maximum(mean[m], 0.0) / unit) ** power).mean() for m in classes])
     for _ in range(ROUNDS):
-        # Errors are proportional to the variance, so texture, found in bright areas, weighs little.
+        # Divide by the variance, as errors grow with it; texture in bright areas then counts less.
         weights = 1.0 / np.maximum(fitted, 1e-6 * found.max() + np.finfo(np.float64).tiny)
         design = np.stack([np.ones(DARK_CLASSES), light], axis=1)
         scaled = design * weights[:, np.newaxis]

@@ -128,7 +128,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
             correlated=False,
             channel_sigma=tuple(share * sigma for sigma in channels),
         )
-        # If white noise is weaker, JPEG may have removed it, and left noise of low frequency.
+        # Below NOT_WHITE, JPEG may have removed white noise and left noise of low frequency.
         if max(luma.channel_sigma) > NOT_WHITE:
             return luma
     elif luma.established:
@@ -147,5 +147,5 @@ def denoise_stabilised(
     planes: Planes, transform: VarianceStabilisation, options: Options
 ) -> Planes:
     """Denoise planes whose noise a transform makes white; the planes may be overwritten."""
-    # Planes have no names here, so that each is freed as soon as the next step has used it.
+    # Intermediate planes get no variables, so that each is freed once the next step has used it.
     return transform.inverse(denoise_planes(transform.forward(planes), transform.levels, options))

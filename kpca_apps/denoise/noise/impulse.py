@@ -24,12 +24,12 @@ from kpca_apps.denoise.progress import part
 
 GUESSES = (30.0, 15.0, 8.0)  # noise levels assumed in turn to restore replaced pixels
 REACHES = (1, 2, 3, 5, 8)  # half widths in pixels of the windows searched for good neighbours
-FEWEST_GOOD = 3  # least number of good neighbours of which to take the median
+FEWEST_GOOD = 3  # minimum number of good neighbours of which to take the median
 CHUNK = 50_000
 STANDS_OUT = 12.0  # extreme pixels that differ more (of 255) from good neighbours are impulses
 SALT_AND_PEPPER = 0.005  # share of extreme impulses above which no other impulses are sought
 CROWD, CROWDED = 5, 0.59  # window side; share of extreme pixels in a window that shows a highlight
-LONELY = 20.0  # least difference (of 255) of an isolated pixel from its 2 most similar neighbours
+LONELY = 20.0  # minimum difference (of 255) of an isolated pixel from its 2 most similar neighbours
 LONELY_IN_NOISE = 1.2  # the same limit as a multiple of the Gaussian noise level
 # Impulses differ from their neighbours by more than FAR_EXTREME (if extreme) or FAR_ALONE (if
 # isolated). Each pair gives a difference (of 255) and a multiple of the noise level; the larger is

@@ -50,7 +50,7 @@ GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has 
 BEND = -0.5
 MANY_COUNTS = 10  # mean count above which transformed noise has deviation 1 in nearly all pixels
 LEAST_GAIN = 1e-30
-WHOLLY = (1.0,) * 3  # power of its noise spectrum by which to divide each plane: 1 whitens fully
+WHOLLY = (1.0,) * 3  # each plane is divided by its noise spectrum to this power: 1 whitens fully
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)  # Anscombe transform of a count that is always 0
 
 
@@ -75,7 +75,7 @@ def _share_in_lines(planes: Planes, lights: Lights) -> float:
 
 
 def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, NDArray[Any]]:
-    """Return the transform to equally strong noise, and spectra (c, 8, 8) of that noise."""
+    """Return the transform that makes noise equal everywhere, and the new spectra (c, 8, 8)."""
     transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
     return transform, transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
 

@@ -115,7 +115,7 @@ def speckle_from_log(
     """Return intensities from denoised logarithms, without the bias of the logarithm."""
     logs, bias = np.asarray(values, np.float64), speckle_log_moments(sigma)[0]
     if dark > 0:
-        # The bias is half the variance times the curvature, which tends to 0 with the intensity.
+        # Near intensity 0, the transform becomes a straight line, so its bias tends to 0 (tanh).
         logs = logs - np.log(dark / 2)
         return np.asarray(dark * np.sinh(logs - bias * np.tanh(logs)))
     return np.asarray(np.exp(logs - bias))

@@ -41,10 +41,10 @@ class Room(NamedTuple):
     one_bits: NDArray[np.int32]  # the bits of `one`
 
 
-RADIUS = 18  # largest number of rows and columns between a patch and its reference
+RADIUS = 18  # maximum number of rows and columns between a patch and its reference
 LANES = 40  # number of columns compared at once: 2 RADIUS + 1, rounded up to registers
-# Up to PAGES pages on either side are searched in turn, each within NEAR pixels of the place where
-# the page searched before has the patch most similar to the reference.
+# Up to PAGES pages on either side are searched one after the other, each page within NEAR pixels of
+# the most similar patch that was found on the previous page.
 NEAR, PAGES = 5, 3
 
 # The largest finite distance, and its bits; NaN distances count as this distance.
@@ -103,9 +103,10 @@ def _mixed(a: int, b: int, c: int) -> np.uint32:
 
 @inlined
 def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie: Scalar) -> None:
-    """Replace distances below `tie` by random ones from tie / 2 to tie, by seed and column.
+    """Replace distances below `tie` by pseudorandom numbers from tie / 2 to tie.
 
-    The first column is x. Distances become infinite outside `valid`, and finite inside.
+    Each number follows from `seed` and its column; the first column is x. Distances become infinite
+    outside `valid`, and finite inside.
     """
     tie = np.float32(tie)
     for t in range(LANES):
@@ -123,7 +124,7 @@ def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie
 
 @inlined
 def _count_up_to(distances: Vector, n: int, level: Scalar) -> int:
-    """Count the numbers up to a level among the first n, a multiple of 8."""
+    """Count how many of the first n numbers are at most `level`; n is a multiple of 8."""
     most, one = fill(np.float32(level)), fill(np.float32(1))
     count = fill(np.float32(0))
     for t in range(0, n, 8):

@@ -88,7 +88,7 @@ def run_pass(
     origin = piece.window[0][0], piece.window[1][0]
 
     def denoise_band(page: int, rows: Rows, reached: tuple[int, int, int, int]) -> Planes:
-        """Return the sums of the groups of a band of references, (c, 3, pages, rows, w + 8)."""
+        """Return a band's sums of estimates, weights and leverages, (c, 3, pages, rows, w + 8)."""
         found = find_groups(padded, (page, rows, columns), shape, origin, settings.group, tie)
         first, top, pages, high = reached
         sums = np.zeros((len(planes), 3, pages, high, planes.shape[3] + WIDTH), np.float32)

@@ -54,7 +54,7 @@ class Pass:
     soft: bool = False  # whether to use the Tikhonov filter instead of truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
     excess: float = 1.0  # largest ratio of actual to given noise variance to assume
-    back: float = 0.3  # share of what earlier passes removed that is added back before this pass
+    back: float = 0.3  # before this pass, this share of what earlier passes removed is added back
     deep: int = 1  # number of pages that a patch spans
     band: int = 6  # number of rows of references processed together
     n_jobs: int | None = None  # number of threads, as in joblib

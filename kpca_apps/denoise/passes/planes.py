@@ -54,18 +54,19 @@ Planes = NDArray[np.float32]
 Side = tuple[int, int]  # begin and end of a window along an axis
 Estimates = list[tuple[Planes, Planes]]  # estimate and leverage of each pass
 
-# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). The gains over a
-# weight of .6 are .006 dB at noise of 15, .013 at 25 and .022 at 50.
-SMOOTH_IN_PILOT = np.float32(0.8)  # weight of estimate B in A: see step 4 above
+# Weight of the Tikhonov filter's estimate in its mean with the truncation's (step 4 of the module's
+# docstring). Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). The
+# gains over a weight of .6 are .006 dB at noise of 15, .013 at 25 and .022 at 50.
+SMOOTH_IN_PILOT = np.float32(0.8)
 
-STRIP_SAMPLES = 4_000_000  # largest number of pixels times channels of a strip: 270 MB
+STRIP_SAMPLES = 4_000_000  # maximum number of pixels times channels of a strip: 270 MB
 BLOCK_SAMPLES = 6_000_000  # the same for a block of pages: 500 MB
 AROUND = 4  # number of pages on each side of a block that are denoised with the block
-FEWEST_PAGES = 4  # least number of pages in a block
+FEWEST_PAGES = 4  # minimum number of pages in a block
 
 # Number of groups that test whether a given noise level is too low, and that number for a draft.
 SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
-QUIET = 0.05  # share of groups that show almost only noise, except in the busiest images
+QUIET = 0.05  # in all but the busiest images, at least this share of groups shows mere noise
 # Ratio of residual to given noise variance in quiet groups, if the given sigma is right: below 1,
 # as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
 # photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.
@@ -76,7 +77,7 @@ MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance that is as
 
 BLURRED = 6  # number of pixels on each side, at half the scale, that affect low frequencies
 AT_HALF = 0.25  # share of the work done at half the scale and below
-SMALLEST = 16  # least side in pixels of an image at the smallest scale: two patches
+SMALLEST = 16  # minimum side in pixels of an image at the smallest scale: two patches
 
 FAINTEST = 0.02  # least noise level assumed in a plane, as a share of the noisiest plane's
 NEGLIGIBLE = 1e-3  # noise level, of 255, below which planes stay unchanged
@@ -212,7 +213,7 @@ def _denoise_strip(
     noisy = np.ascontiguousarray(planes[:, :, first:last, before:after])
     s2, one = variances[:, None, None, None], np.float32(1)
     pilot, leverage = noisy, np.ones_like(noisy)
-    smooth, left_over, share = noisy, leverage, np.float32(0)  # no B yet, so its share in A is 0
+    smooth, left_over, share = noisy, leverage, np.float32(0)  # no Tikhonov estimate yet: share 0
     kept = Estimates()
 
     def join(made: tuple[Planes, Planes], number: int, margin: int) -> None:

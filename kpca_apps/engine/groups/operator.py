@@ -42,8 +42,8 @@ from kpca_apps.system.compiling import inlined
 
 EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping noise
 RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by the noise energy N v
-ROUNDS = 5  # largest number of updates of the edge
-STEPS = 2  # fixed-point steps: on print and rings at sigma 12, a third step gains .001 dB
+ROUNDS = 5  # maximum number of updates of the edge
+STEPS = 2  # fixed-point steps; a third gains .001 dB (test pictures print and rings, sigma 12)
 # A kernel counts as linear if c exceeds this multiple of the mean squared distance between patches.
 # At 2, photographs lose up to .06 dB at sigma 12, at 1.5 at most .02.
 WIDEST = 1.5
@@ -122,7 +122,7 @@ def is_narrow(c: Scalar, spread: Scalar) -> bool:
 
 @inlined
 def noise_in_kernel(bandwidth: Scalar, c: Scalar) -> tuple[Scalar, Scalar]:
-    """Return slope and offset of noise eigenvalues under the RBF kernel."""
+    """Return slope and offset that map noise eigenvalues of the linear kernel to the RBF kernel."""
     t = 1.0 / bandwidth
     return np.exp(-t), -0.5 * c * (np.expm1(-t) + t * np.exp(-t))
 

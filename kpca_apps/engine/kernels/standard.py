@@ -412,7 +412,7 @@ class MeanRBF(DistanceKernel):
         )
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Return the map from X to k'(s) for fixed Z and one view."""
+        """Return the map from X, of one view's columns, to derivatives k'(s), s = |x - z|^2."""
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
         n = len(self.powers)
 

@@ -79,7 +79,7 @@ class GramPanels:
         return np.ascontiguousarray(W[:, :-1])
 
     def sketch(self, V: Values) -> Values:
-        """Return an approximation of K V, scaled to the column lengths of V."""
+        """Return an approximation of K V, its columns scaled to the lengths of V's columns."""
         # Multiply K's columns of a sample by the sample's rows of V. ELSEWHERE times V adds
         # directions that the sample misses.
         n = len(self)

@@ -197,7 +197,7 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
         terms *= g
         sums = terms @ stacked
         denominator = sums[:, -1]
-        # size exp(highest) bounds the sum of absolute terms; compute that sum only where needed.
+        # `size * exp(highest)` bounds the sum of absolute terms; compute that sum only if needed.
         vanished: Mask = np.abs(denominator) <= VANISHING * size * np.exp(highest)
         if vanished.any():
             exact = np.abs(terms[vanished]).sum(axis=1)

@@ -79,7 +79,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
             )
         stored = np.dtype(float_type or f"{'i' if signed else 'u'}{_INTEGERS[bits]}")
         scalings = _scalings(dataset, frames, grey=samples == 1)
-        # In MONOCHROME1, the largest number of the stored bits is black.
+        # In MONOCHROME1, the largest value that the stored bits can hold is black.
         is_inverted = meaning == "MONOCHROME1" and not float_type
         used = min(int(dataset.get("BitsStored", 8 * stored.itemsize)), 8 * stored.itemsize)
         top = np.array((1 << used) - 1 if stored.kind == "u" else -1, stored)

@@ -26,7 +26,7 @@ _BESIDE = frozenset(
     "DQ MASK BPM BADPIX OBJMASK FLG FLAG FLAGS ERR ERROR UNCERT RMS VAR VARIANCE IVAR INVVAR WHT "
     "WEIGHT CON CTX SAMP TIME AREA".split()
 )
-_DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")  # cards of noisy pixels
+_DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")  # cards that are wrong after denoising
 _SPECTRAL = tuple("FREQ WAVE WAVN AWAV ENER VRAD VOPT ZOPT BETA VELO STOKES".split())
 _UPSIDE_DOWN = 4  # EXIF orientation if the first row is at the bottom
 
@@ -83,7 +83,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
         series,
         lambda number: planes[number].read(data),
         orientation=_UPSIDE_DOWN,
-        # Few headers state whether a cube is a stack, so only several images are kept apart.
+        # Group pages only if there are several images: few headers state that a cube is a stack.
         has_groups=len(series) > 1,
         metadata=Metadata(orientation=_UPSIDE_DOWN),
         notes=tuple(notes),

@@ -24,7 +24,7 @@ from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 
 _LOOPS = frozenset("TZP")  # axes of frames: time, slice, stage position
-_MOST_TIMED = 10_000  # most frames whose times are read
+_MOST_TIMED = 10_000  # maximum number of frames whose times are read
 
 
 def read_nd2(data: Content, label: str) -> ImageFile:

@@ -65,7 +65,7 @@ _LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000
 _SLAB = 1 << 26  # bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
-# Pixels of a copy along an axis of the larger copy: start of the first, width of each.
+# A copy's pixels along an axis, in pixels of the larger copy: start of the first, width of each.
 Line = tuple[float, float]
 
 
@@ -76,7 +76,7 @@ class _Pyramid:
     folder: Path
     paths: tuple[str, ...]
     dtype: np.dtype[Any]
-    lines: tuple[tuple[Line, ...], ...]  # per smaller copy and axis: pixels in the next larger copy
+    lines: tuple[tuple[Line, ...], ...]  # of each smaller copy, along each axis
 
 
 def is_zarr(folder: Path) -> bool:

@@ -29,17 +29,17 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.system.limits import require_memory
 
-# Ratio of unpacked to packed bytes for formats without a bound (one colour takes few bytes).
+# Maximum ratio of unpacked to packed bytes, for formats that pack a constant image to few bytes.
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Names by which Pillow reads headers; it would allocate all pixels of WebP.
+# Names by which Pillow reads headers, except of WebP, for which it would allocate all pixels.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
-_BITS = b"bits"  # key of the bits per sample among the carried boxes
+_BITS = b"bits"  # key in `carried` of the number of bits per sample
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
 _CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})  # boxes that stay valid after denoising
 _TYPES = frozenset({"uint8", "uint16", "float32"})
-# JPEG XL: bits of a side by selector, and ratios of width to height.
+# JPEG XL headers: number of bits of a side, by a 2-bit code; width : height, by a 3-bit code.
 _JXL_BITS = (9, 13, 18, 30)
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
 

@@ -180,7 +180,7 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
 
 
 def _captions() -> tuple[Claim, ...]:
-    # Judge captions by parities in x and y, and by correlations with y and with the disc.
+    # Check Fig. 3's captions: are components odd in x or y, or correlated with y or with the disc?
     rng, draws = np.random.default_rng(1), []
     for _ in range(DRAWS):
         X, labels = cassini(rng)

@@ -1,6 +1,8 @@
-"""Cost of kernel PCA: time and memory of a fit, time of a projection (VII; 1996 report 4.4).
+"""Cost of kernel PCA: time and memory of a fit, time of a projection.
 
-The exponent of a cost is the slope of its curve on logarithmic axes between the last two points.
+The claims are from section VII of Aguilera and Antonanzas (2019), and section 4.4 of the 1996
+report. The exponent of a cost is the slope of its curve on logarithmic axes between the last two
+points.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ def _landmarks(X: Matrix) -> Job:
 
 
 def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
-    """Return projections to time, with the sizes to try."""
+    """Return the projections whose time is measured, with the sizes to try."""
     fits = {n: components(RBF(GAMMA), X[:n], 50) for n in TRAINED}
     middle, few = fits[1000], X[:2000]
     full, linear = components(RBF(GAMMA), X[:1000]), components(Linear(), X[:1000])

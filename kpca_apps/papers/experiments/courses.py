@@ -189,9 +189,9 @@ class _Accuracies:
 
     radii: tuple[float, ...]
     linear: float
-    # Threshold on component 1, threshold on the best component, nearest mean on three.
+    # By a threshold on component 1 or on the best component; by nearest means in three components.
     square: tuple[float, float, float]
-    gaussian: Matrix  # threshold on component 1, for each of `WIDTHS`
+    gaussian: Matrix  # by a threshold on component 1, for each of `WIDTHS`
 
     @classmethod
     def of(cls, radii: tuple[float, ...], noise: float) -> _Accuracies:

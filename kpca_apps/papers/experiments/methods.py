@@ -37,7 +37,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 N, Q = 2000, 5  # number of rows near the curved surface, and of components to compare
 LANDMARKS, FEATURES = 60, 1000
-ALIKE = 0.936  # cosine threshold for about LANDMARKS basic patterns
+ALIKE = 0.936  # cosine limit with which `basic_patterns` keeps about LANDMARKS rows
 COUNTS = (15, 30, 60, 120)
 PASSES = (10, 30, 100, 300)
 NEIGHBOURS = 30
@@ -173,7 +173,7 @@ def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
 
 
 def _iterations() -> Outcome:
-    """Measure errors and products with K of the power method and the kernel Hebbian algorithm."""
+    """Compare the power method and the kernel Hebbian algorithm: errors, and products with K."""
     X, kernel = _curved()
     few = X[:300]
     pairs = fits.power_pairs(centred(gram_matrix(kernel, X)), 10, Rng(0))
@@ -352,7 +352,7 @@ def _diabetes() -> tuple[float, float]:
 
 
 def _preimages() -> Outcome:
-    """Show pre-images of components of digits, and find positions of signals."""
+    """Show pre-images of digits' components, and recover the positions of bumps in curves."""
     X = _digits()[0]
     subspace = components(_median_kernel(X), X, 8)
     learned, sides = learn_preimage(subspace, 1e-3), (-2.0, 2.0)

@@ -109,7 +109,7 @@ def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
-# The paper's best numbers of components for linear and kernel PCA, and its factors.
+# From the paper: best numbers of components (linear, kernel PCA); linear error / kernel error.
 BEST = {"Gaussian": (32, 512), "Speckle": (32, 256)}
 FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 
@@ -118,7 +118,7 @@ SHAPE = 4, 10, 16, 16  # 4 rows of 10 pictures of 16 x 16 pixels
 SHOWN = 150  # index of the digit shown: the first 3 among the test digits
 WITHIN = 0.05
 C = 0.5
-WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # our factors on digits without smoothing
+WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # our linear / kernel error, digits not smoothed
 
 
 def run_denoising_digits(data: PaperData) -> Outcome:

@@ -121,7 +121,7 @@ class _Split:
 
 
 def run_segmentation(data: PaperData) -> Outcome:
-    """Run the table as published and without repeated rows, then the curves."""
+    """Compute Table I as published and without repeated rows, then the curves of Fig. 5."""
     small, small_names, large, large_names = data.segmentation()
     published = _Split(large, large_names, small, small_names)
     known = {row.tobytes() for row in small}

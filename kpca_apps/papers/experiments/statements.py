@@ -104,7 +104,7 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
     right = float(N * subspace.variances[0])
     about_mean = centred(K)
     smallest = float(np.abs(np.linalg.eigvalsh(about_mean)).min() / np.trace(about_mean))
-    # Eq. (20) of Aguilera and Antonanzas fits only as many new rows as fitted rows (wrong indices).
+    # Eq. (20) of Aguilera and Antonanzas has swapped indices: it needs as many new as fitted rows.
     new = RBF(0.1)(X + 0.5, X)
     rows, columns, mean = new.mean(axis=1), K.mean(axis=0), K.mean()
     swapped = new - columns[:, None] - rows + mean
@@ -125,7 +125,7 @@ def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -
     centred, plain = components(narrow, scattered), np.linalg.matrix_rank(narrow(scattered))
     count, largest_error = centred.n_components, float(subspace.reconstruction_error(X).max())
     rows = rng.normal(size=(N, 2))
-    # Feature vectors and eigenvectors have length 1, so an exact pre-image has inner product 1.
+    # A point is an exact pre-image of component 1 if their inner product is 1: both have length 1.
     _, _, places = plane_grid(X)
     nearest = float(np.abs(subspace.kernel(places, X) @ subspace.weights[:, 0]).max())
     ranks = [int(np.linalg.matrix_rank(Polynomial(3, 1.0, c)(rows))) for c in (0.0, 1.0)]

@@ -30,7 +30,7 @@ from kpca_apps.report.drawing import (
 )
 from kpca_apps.report.text import count, in_prose
 
-MOST_NAMED = 40  # largest number of images whose names fit beside their lines
+MOST_NAMED = 40  # maximum number of images whose names fit beside their lines
 LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
 MARKS = {
     "noisy": ("o", "muted", "none"),
@@ -39,7 +39,7 @@ MARKS = {
     "wavelet": ("s", "purple", "purple"),
 }
 OTHER = ("D", "green", "green")
-MOST_LAWS = 12  # largest number of images whose noise laws are drawn
+MOST_LAWS = 12  # maximum number of images whose noise laws are drawn
 CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
 HEADROOM = 2.0  # upper limit of the variance axis, relative to the highest law
 

@@ -48,7 +48,7 @@ from kpca_apps.report.text import count, cut, in_prose, percent, plural
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_TOGETHER = 12  # largest number of images shown in one page
+MAX_TOGETHER = 12  # maximum number of images shown in one page
 MAX_BYTES = 4_500_000  # bytes of the pictures in one page
 MAX_FAILURES_ON_TOP = 8
 MAX_FAILURES = 500
@@ -63,7 +63,7 @@ UNSET = {
     "bandwidth": "by the noise level",
 }
 PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")
-View = dict[str, Any]  # texts of one object, for a template
+View = dict[str, Any]  # what a page's template shows of one image
 MAX_NAME = 200
 MAX_IMAGE_NOTES = 20
 SMALL, THUMB = 256, 80  # widths of a crop and of a thumbnail, in CSS pixels

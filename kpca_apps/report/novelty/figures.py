@@ -385,7 +385,7 @@ SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | Non
     ("Contours", "the score over the two columns", (score_contours,)),
     ("Map of the rows", "on the first two kernel components", (component_map, scree)),
 )
-# Functions that draw figures of an evaluation; the second argument ends file names.
+# Functions that draw figures of an evaluation; the second argument is appended to file names.
 EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_recall)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.report.drawing import settle
 
-MAX_POINTS = 500  # most drawn rows that are not flagged
+MAX_POINTS = 500  # maximum number of drawn rows that are not flagged
 MAX_FLAGGED = 400
 N_LABELLED = 5  # number of rows labelled with their ranks
 MARK = 5  # points

@@ -50,21 +50,21 @@ from kpca_apps.report.text import count, cut, in_prose, number, plural
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_ALIKE = 3  # most similar rows named for a row
-N_PLACES = 4  # most other rows named for an odd cell
+MAX_ALIKE = 3  # maximum number of similar rows named for a row
+N_PLACES = 4  # maximum number of other rows named for an odd cell
 N_ODD_CELLS = 5  # number of odd cells shown at first
 MAX_RULES = 50
 MAX_PATTERNS = 8
 N_WARNINGS_ON_TOP = 2
-MAX_NOTES = 50  # most warnings listed
-MAX_COLUMNS = 200  # most rows in the table of columns
-MAX_GROUPS = 101  # most groups listed
-MAX_GROUP = 60  # in characters
-MAX_CELL = 200  # in characters
-MAX_REASONS, MAX_FULL = 3, 300  # most reasons of a row, and most rows with more than one reason
+MAX_NOTES = 50  # maximum number of warnings listed
+MAX_COLUMNS = 200  # maximum number of rows in the table of columns
+MAX_GROUPS = 101  # maximum number of groups listed
+MAX_GROUP = 60  # maximum number of characters of a group's name
+MAX_CELL = 200  # maximum number of characters of a cell
+MAX_REASONS, MAX_FULL = 3, 300  # maximum numbers: reasons of a row, rows with several reasons
 TAGS, TAGS_OF_REASON = 270, 120  # bytes of markup and numbers per row, and per reason
 MAX_HINTS = 2
-MAX_HINT = 240  # in characters
+MAX_HINT = 240  # maximum number of characters of a hint
 
 
 def render_screening(

@@ -42,7 +42,7 @@ class Strip(NamedTuple):
 
 
 def strip_of(reason: Reason, profile: ColumnProfile | None) -> Strip | None:
-    """Lay out the figure of a reason's column, if there is one."""
+    """Lay out a reason's figure; None without values, or without the column's distribution."""
     distribution = None if profile is None else profile.distribution
     if distribution is None or (reason.seen_value is None and reason.expected_value is None):
         return None

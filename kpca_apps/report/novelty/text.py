@@ -32,10 +32,10 @@ from kpca_apps.report.text import (
     plural,
 )
 
-MAX_DIGITS = 12  # most digits shown of the largest score
-MAX_ROWS = 100  # most rows with distinct scores, and most rows in a diff of screenings
-MAX_LISTED = 2_000  # most ranked rows on a page
-MAX_NAMED = 3  # most tables named in a sentence
+MAX_DIGITS = 12  # maximum number of digits shown of the largest score
+MAX_ROWS = 100  # maximum number of rows with distinct scores, and of rows in a diff of screenings
+MAX_LISTED = 2_000  # maximum number of ranked rows on a page
+MAX_NAMED = 3  # maximum number of tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"
 REST = "(all other groups)"  # name for groups without a separate model
 LEAST_SHARE = 0.001  # smallest share of a row's score that is written as a number
@@ -101,7 +101,7 @@ def is_missing(text: str) -> bool:
 
 
 def file_of(row: RankedRow, file_column: str | None) -> str:
-    """Return a row's file; empty if there is one file or it is hidden."""
+    """Return the file that a row came from; empty if the file column is absent or hidden."""
     return dict(row.cells).get(file_column or "", "")
 
 
@@ -263,7 +263,7 @@ def verdict(evaluation: Evaluation) -> str:
 
 
 def _baselines(evaluation: Evaluation, area: str) -> list[list[Curves]]:
-    """Return the baselines with a larger, an equal (to .001) and a smaller area, best first."""
+    """Return the baselines whose area is above, equal to (to .001) and below ours, best first."""
     ours, *baselines = evaluation.methods
     of = attrgetter(area)
     baselines.sort(key=lambda baseline: (-of(baseline), baseline.name))

@@ -11,9 +11,9 @@ from kpca_apps.novelty.result import MARKS_FORMAT, OddCell, RankedRow, Screening
 from kpca_apps.report.novelty.text import expected_text, is_missing
 from kpca_apps.report.text import cut, in_prose
 
-MAX_CELL = 200  # in characters
-MAJOR = 0.1  # least share of the score of a major reason
-MAX_WHOLE = 300  # most rows that can be opened to show all cells
+MAX_CELL = 200  # maximum number of characters of a cell
+MAJOR = 0.1  # minimum share of a row's score for a reason to be major
+MAX_WHOLE = 300  # maximum number of rows that can be opened to show all cells
 # Largest sizes in bytes: cells of one row, cells of all rows, and ranked rows.
 ROW_BUDGET, CELLS_BUDGET, BUDGET = 2_500, 250_000, 1_230_000
 SIDES = {"above": " too high", "below": " too low", "": ""}
@@ -144,7 +144,7 @@ def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
         "row": cell.row,
         "fix": [cut(text, MAX_CELL) for text in (cell.column, cell.seen, cell.suggestion)],
     }
-    # Only a cell of a single row gets a key: other cells are marked in the list of rows.
+    # An odd cell that several rows share gets no key: it is marked in the list of rows instead.
     key = result.lists.keys.get(cell.row)
     if key and not cell.more_rows:
         found["key"] = key

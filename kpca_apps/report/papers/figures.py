@@ -22,7 +22,7 @@ from kpca_apps.report.text import count, number
 from kpca_apps.system.arrays import Matrix
 
 Size = tuple[float, float]
-MAX_POINTS = 500  # most rows in a scatter plot
+MAX_POINTS = 500  # maximum number of rows in a scatter plot
 MOST_TICKS = 10
 LEAST_GAP = 0.08  # smallest gap between ticks of a logarithmic axis, as a share of the axis
 LEGEND_WIDTH, HANDLE = 60, 8  # widths of a row of the legend, and of a sample line, in characters
@@ -31,14 +31,14 @@ MARKS = ("o", "^", "s", "D", "v", "x", "P")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)), (0, (6, 2)))
 GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 N_LEVELS = 10
-MAX_DOTS = 150  # most rows in a panel of contours
+MAX_DOTS = 150  # maximum number of rows in a panel of contours
 COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
 # Marks that distinguish groups without colour: cap style, and length as a share of the panel's
 # width.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
 FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # widths of the page and of a figure, in inches
 SQUARISH = 1.18
-FEWEST_PANELS = 3  # smallest number of panels that take the whole width
+FEWEST_PANELS = 3  # minimum number of panels that take the whole width
 FLATTEST, TALLEST = 0.35, 1.5  # limits of height / width of a contour panel
 
 

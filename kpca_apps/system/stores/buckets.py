@@ -29,7 +29,7 @@ from kpca_apps.system.stores.addresses import CREDENTIALS, STORES, AnyPath, Stor
 T = TypeVar("T")
 
 CHUNK = 1 << 23  # bytes per request
-CONCURRENT = 16  # largest number of simultaneous requests
+CONCURRENT = 16  # maximum number of simultaneous requests
 PROBE = ".kpca-writable"  # name of an object that is written and removed to test permissions
 # By default, pyarrow would compress or decompress objects with names like "x.gz".
 _AS_IT_IS: dict[str, Any] = {"compression": None}
@@ -328,7 +328,7 @@ def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
     reached = {0}  # possible numbers of leading name parts matched by the pattern so far
     for part in wanted:
         if part == "**":
-            first = min(reached, default=len(names))  # after the end of a name, ** matches nothing
+            first = min(reached, default=len(names))  # if no name part is left, ** does not match
             reached = {*range(first, len(names) + 1)} if first < len(names) else set()
         else:
             reached = {n + 1 for n in reached if n < len(names) and fnmatchcase(names[n], part)}
@@ -432,7 +432,7 @@ def _az(_bucket: str, account: str) -> Any:
     key = key or settings.get("AccountKey")
     scheme = place.scheme or settings.get("DefaultEndpointsProtocol", "https")
     suffix = settings.get("EndpointSuffix", "core.windows.net")
-    # The host names the account as a prefix, or the account is the first part of the path.
+    # The account is either the prefix of the host's name or the first part of the path.
     host = place.netloc or f"{account}.blob.{suffix}"
     host = host.removeprefix(account) if host.startswith(f"{account}.") else host
     return fs.AzureFileSystem(

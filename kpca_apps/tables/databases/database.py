@@ -46,7 +46,9 @@ class Cell:
     """The SQL expression that selects a column, and a remark on the column's conversion."""
 
     expression: str
-    remark: str = ""  # "seconds" (intervals), "rounded" (to floats), "finite" (other dates: NULL)
+    # "seconds": intervals become seconds. "rounded": integers become floats. "finite": dates become
+    # NULL outside the calendar.
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> st
 def checked(
     selected: Selected, batches: Iterable[pa.RecordBatch], notes: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches without the column that counts dates; at the end, add notes on conversions."""
+    """Yield batches without the column that counts dates outside the calendar, then add notes."""
     names, cells = selected.names, selected.cells
     n_far, is_rounded = 0, [False] * len(cells)
     rounded = [k for k, cell in enumerate(cells) if cell.remark == "rounded"]
@@ -177,7 +179,7 @@ def checked(
 
 
 def named_schema(selected: Selected) -> pa.Schema:
-    """Return the schema without the unnamed column that counts dates; names may repeat."""
+    """Return the schema without the unnamed last column (see `Selected`); names may repeat."""
     types = selected.schema.types[: len(selected.names)]
     return pa.schema([pa.field(*one) for one in zip(selected.names, types, strict=True)])
 

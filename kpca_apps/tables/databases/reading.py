@@ -32,7 +32,7 @@ from kpca_apps.tables.table import PartedTable, Table
 
 T = TypeVar("T")
 _PATIENCE = 5.0  # seconds to wait for the end of a cancelled query
-_LISTED = 20  # largest number of tables that a message lists
+_LISTED = 20  # maximum number of tables that a message lists
 _MODULES = {"SQLite": "sqlite", "DuckDB": "duck", "PostgreSQL": "postgresql"}
 _STORED = (
     "The table has no primary key: its rows are read in the order in which the server stores "

@@ -125,7 +125,7 @@ def _clean(column: pa.Array) -> pa.Array:
 
 
 def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
-    """Yield the decompressed bytes of each batch, plus those of all dictionaries before it."""
+    """Yield each batch's decompressed size in bytes, with the dictionaries since the last batch."""
     n_bytes = 0
     for offset, n_metadata, n_body in blocks:
         message = _FlatTable(_metadata(handle, offset, n_metadata))

@@ -42,7 +42,7 @@ _IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 _WAIT = 1 << 23  # if no row ends within this many bytes, rows are read one by one
 _MOST_LINES = 100  # if bad lines are skipped, a row of more lines counts as an unclosed quote
 _PIECE_CELLS = 1 << 18  # number of cells in each piece when rows are read one by one
-_MOST_TITLE = 50  # largest number of lines, of one cell each, that may be a title
+_MOST_TITLE = 50  # maximum number of lines, of one cell each, that may be a title
 _OPEN_QUOTE = "opens a quote that is never closed"
 
 ByteArray = NDArray[np.uint8]

@@ -52,9 +52,9 @@ ROW = "\0row"  # name of the column of row numbers
 # the decompressed bytes over BYTES_A_SECOND.
 LEAST_BYTES, TIMES = 1 << 30, 24
 LEAST_SECONDS, BYTES_A_SECOND = 60.0, 1e6
-MAX_CELL = 32_767  # largest number of characters of a cell in Excel
+MAX_CELL = 32_767  # maximum number of characters of a cell in Excel
 _OLE = b"\xd0\xcf\x11\xe0"
-MOST_LISTED = 20  # largest number of sheets that a message lists
+MOST_LISTED = 20  # maximum number of sheets that a message lists
 # A first sheet of at most 30 rows is a cover if another sheet has 5 times as many rows.
 MOST_OF_COVER, TIMES_COVER = 30, 5
 LARGEST_WHOLE = 2.0**53  # larger floats are all whole numbers
@@ -214,7 +214,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         named = None if skip_rows else find_header(bare)
         named = first_row(bare).place if named is None else named
         head = first_row(rows) if layout == "off" else find_head(rows, named)
-        # Load only the rows below units and names, which would turn columns of numbers into text.
+        # Load only the rows below names and units: words above numbers would turn them into text.
         found, above = head.place, skip_rows + max(head.place, *head.below, 0)
         # Do not use `header_row`, which drops empty columns and shifts others.
         body = workbook.load_sheet(

@@ -32,12 +32,12 @@ _LINES = (".jsonl", ".ndjson")
 _BEGINNING = re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])')
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # characters that stand for bytes that are not UTF-8
 _INT64 = range(-(2**63), 2**63)
-# Largest number of rows, cells, bytes of a batch; least number of rows, as small batches are slow.
+# Maximum number of rows, cells, bytes of a batch; minimum number of rows (small batches are slow).
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
 # Brackets above which a record's depth is checked; levels to spare below the recursion limit.
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 _SPACE = re.compile(r"[ \t\r\n]*")
-_MOST_SHOWN = 100  # largest number of characters of the keys in a message
+_MOST_SHOWN = 100  # maximum number of characters of the keys in a message
 _ADVICE = 'write one list of objects (pandas: to_json(orient="records"))'
 _scan = json.JSONDecoder().raw_decode
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 PARQUET_SUFFIXES = (".parquet", ".pq")
 # Files with longer row groups are copied, as reading a row decodes all rows before it in its group.
 _LONGEST_GROUP = 1 << 18
-# Rows decoded at once: largest number, least number (if rows are long), largest number of bytes.
+# Rows decoded at once: maximum number, minimum number (if rows are long), maximum bytes.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 _LEAF = 8  # bytes assumed for each nested value that becomes text, besides its own text
 _MOST_TEXT = 1 << 30  # bytes; a dictionary of two long texts may expand to gigabytes

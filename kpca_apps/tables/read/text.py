@@ -16,7 +16,7 @@ from kpca_apps.tables.input_file import InputFile
 
 _HEAD_BYTES = 1 << 20  # number of bytes at the start from which the layout is detected
 _MARK = codecs.BOM_UTF8
-_LISTED = 10  # largest number of bad lines that a note lists
+_LISTED = 10  # maximum number of bad lines that a note lists
 
 
 class Text:

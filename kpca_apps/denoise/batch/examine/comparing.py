@@ -28,7 +28,7 @@ _WINDOW = 11  # side in pixels of the window for structural similarity
 _BLOCK = 16  # side in pixels of the blocks in which detail is measured
 _SHARE = 0.1  # share of the blocks that count as edges, and of those that count as flat
 _MORE_CORRELATED = 0.1  # excess of correlation at edges over flat blocks that shows removed detail
-_CLIPPED = 0.1  # least share of extreme pixels in a block that counts as clipped
+_CLIPPED = 0.1  # minimum share of extreme pixels in a block that counts as clipped
 
 
 def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality:

@@ -79,7 +79,7 @@ def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
         faint = info.sigma <= FAINT * info.data_range
         return f"{'is too faint to distinguish from' if faint else 'may be'} fine texture"
     if requested != "auto":
-        # A dictionary has no choice of noise models to explain.
+        # A dictionary (with `n_components`) offers no choice of noise models, so give no reason.
         return "it was requested" if info.n_components is None else ""
     if info.noise == "camera":
         return "neighbouring pixels share it, as in photographs that a camera saved"
@@ -113,5 +113,5 @@ def _option(info: DenoiseInfo, laws: tuple[NoiseLaw, ...]) -> str:
         return "--noise poisson"
     if info.sigma < ROUNDING * info.data_range:
         return ""
-    # Write the number without an exponent.
+    # Write three digits, as 1230 rather than 1.23e+03.
     return f"--sigma {float(f'{info.sigma:.3g}'):g}"

@@ -17,7 +17,7 @@ VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # sides in pixels; see `ImageP
 # Most bytes of these files are noise, which higher quality would not make more visible.
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
-_MAX_PROFILE = 8192  # largest number of bytes of a colour profile in a preview
+_MAX_PROFILE = 8192  # maximum number of bytes of a colour profile in a preview
 _TAILS = (0.1, 99.9)  # percentiles of the values drawn black and white
 # A median below the share _DARK of the range is drawn at the share _LIFTED of full brightness.
 _DARK, _LIFTED = 0.1, 0.25

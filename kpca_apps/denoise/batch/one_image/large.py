@@ -32,7 +32,7 @@ from kpca_apps.images.types import ImageFile, Page
 from kpca_apps.system.files.windowed import WindowedArray
 
 SQUARE = 1024  # side in pixels of the squares in which noise is measured
-MOST_PLACES = 128  # largest number of squares read if the first squares have no data
+MOST_PLACES = 128  # maximum number of squares read if the first squares have no data
 ROWS, COLUMNS = 840, 2520  # numbers of rows and columns of a piece
 SCANNED_ROWS = 256  # number of rows read at a time when the whole page is scanned
 
@@ -144,7 +144,7 @@ def _range_of(large: _LargePage) -> float:
 
 
 def _cuts(length: int, step: int) -> list[tuple[int, int]]:
-    """Return begin and end of pieces along a side; margins begin at multiples of `step`.
+    """Return begin and end of pieces, cut along a side AROUND pixels after multiples of `step`.
 
     >>> _cuts(2000, 840)
     [(0, 936), (936, 1776), (1776, 2000)]

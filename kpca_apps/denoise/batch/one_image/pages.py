@@ -35,7 +35,7 @@ from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
 MIDDLE = 1024  # number of pixels shown in each direction from the centre of a large page
-_MOST_NAMED = 5  # largest number of pages that a note names
+_MOST_NAMED = 5  # maximum number of pages that a note names
 Denoised = tuple[Any, DenoiseInfo]  # pixels or bands of pixels, and noise
 
 

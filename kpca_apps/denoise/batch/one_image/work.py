@@ -68,7 +68,7 @@ IN_BANDS = (
 NOT_COMPARED = "Not compared: "
 PROFILED = "The noise is that of images of its kind, by --profile."
 NEGATIVE = ("Denoised as the sensor saw it, and written as a mosaic, to be developed as before.",)
-_MAX_NAME = 255  # largest number of bytes of a file name
+_MAX_NAME = 255  # maximum number of bytes of a file name
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def work(task: Task, run: Run) -> Done:
 
 
 def failed(name: str, reason: str, bug: str = "") -> Done:
-    """Return the outcome of an image without a result, and the reason."""
+    """Return the outcome of an image without a result; the outcome states the reason."""
     return Done(ImageOutcome(name, "failed", reason=named_reason(name, reason), bug=bug))
 
 

@@ -32,9 +32,9 @@ from kpca_apps.tables.source_info import BLANK, FOOT, REMARK, REPEATED, TOTAL, U
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, collect
 from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
 
-_MOST_FOOT = 100  # largest number of rows of a footer
-_LEAST_ROWS = 2  # least number of rows that a total of several columns sums up
-_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # least number of blocks, and of rows above a footer or total
+_MOST_FOOT = 100  # maximum number of rows of a footer
+_LEAST_ROWS = 2  # minimum number of rows that a total of several columns sums up
+_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # minimum number of blocks, and of rows above a footer or total
 _SUM = "(?:gesamt|zwischen|end)-?(?:summe|ergebnis|saldo)|closing balance"
 _WORD = (
     rf"(?:(?:grand|sub|over-?all|general)?[ -]?totals?|{_SUM}"
@@ -56,8 +56,8 @@ _WORDS, _NUMBERS = (
     r"^\pL{2,}[^\pL\pN]*\s.*\d.*\D\d",
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
-_MOST_REMARKS = 10_000  # largest number of possible remarks, to bound memory
-_MOST_ALIKE, _FIRST_PAGES = 3, 2  # rows that may repeat a remark; page numbers begin at 1 or 2
+_MOST_REMARKS = 10_000  # maximum number of possible remarks, to bound memory
+_MOST_ALIKE, _FIRST_PAGES = 3, 2  # maximum number of equal remarks; maximum first page number
 _RUN_BYTES = 300  # bytes per run of lines that are not data, with copies; measured on 1e6 runs
 
 
@@ -90,7 +90,7 @@ class Body:
         lines: Sequence[int],
         columns: Iterable[bool] = repeat(True),
     ) -> None:
-        """Record the title, the names (masked by `columns`), and rows below that are not data."""
+        """Record the title, the names (masked by `columns`), and rows between names and data."""
         if above := [cell for row in rows[: head.place] for cell in row if cell]:
             self.leave_out("title", range(lines[0], lines[head.place]))
             self.title = " ".join(above[0].split())
@@ -296,7 +296,7 @@ class Body:
             above = of_rows[ends.to_numpy()] + 1
             is_data |= pl.Series(np.isin([*self.remarks], above)) & is_short & ~is_known
             is_data |= starts.is_in(others.str.extract(_FIRST_WORD).unique().drop_nulls().implode())
-            # A short line in `known` is a remark even if other cells are single words, too.
+            # A short `known` line is a remark even if other cells are of its form, too.
             is_formed_like = forms.is_in(shapes_of(others).unique().implode())
             is_data |= is_formed_like & ~(is_known & is_short)
             n += len(others)
@@ -332,7 +332,7 @@ class Body:
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
-        # Line of a total (`found`), or another with such a label -> label's word, filled columns.
+        # Line -> (word of its label, filled columns): totals that sum up, and others (`unmatched`).
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
         is_bare = False  # whether the last total's label is only the word for a total

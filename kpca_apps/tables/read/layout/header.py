@@ -20,7 +20,7 @@ _COMMENTS = ("#", "%", "//")
 # A header's least share of filled cells, largest share of numbers, least share of distinct cells.
 _LEAST_FILLED, _MOST_NUMBERS, _LEAST_APART = 0.8, 0.2, 0.8
 _MOST_TITLE = 0.5  # largest share of filled cells in the rows of a title
-_LEAST_ALIKE = 0.9  # least share of the rows below a header that have as many cells as the header
+_LEAST_ALIKE = 0.9  # minimum share of the rows below a header that have as many cells as the header
 _DATE = re.compile(r"[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*")
 _LOGGER = ["toa5", "timestamp", "ts"]  # first words of the rows in files of Campbell Scientific
 _IMPORT = '{"ImportId"'  # begins the cells of a row in exports of Qualtrics
@@ -168,7 +168,7 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return False
     if not all(_TIME.fullmatch(given[k]) for k in of_dates & given.keys()):
         return False
-    # Two units suffice if a column without unit is full below, or a column with unit has decimals.
+    # Require 3 units, or 2 if a column without unit has no gaps or a column with unit has decimals.
     is_short = any(
         k not in given and all(row[k] for row in rows if any(row)) for k in range(len(first))
     )
@@ -194,7 +194,7 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     data = _rows_like(first, others)
     is_below = not second[0] and all(row[0] for row in [first, *data] if any(row))
     runs = [[*run] for label, run in groupby(range(len(first)), labels.__getitem__) if label]
-    # If a question has a single column, the cell below it is empty or a word for the answer.
+    # Below a question with a single column, the cell is empty or a word such as "Response".
     alone = [second[run[0]] for run in runs if len(run) == 1]
     is_answer = [_ANSWER.fullmatch(cell) is not None for cell in filter(None, alone)]
     if is_below and all(is_answer) and any(map(_ANSWER.fullmatch, second)):

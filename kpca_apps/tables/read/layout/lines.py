@@ -71,8 +71,8 @@ class Layout:
         place = found = None
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
-            # A title may hide the delimiter. Take the one whose header comes first, but no header
-            # that the current delimiter splits into as many cells as most rows.
+            # A title may hide the delimiter. Take the delimiter whose header comes first, but leave
+            # out headers that the current delimiter splits into as many cells as most rows.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
             lower = b"\n".join(sample[len(sample) // 2 :])
@@ -121,7 +121,7 @@ def sniff_delimiter(text: bytes) -> str:
 
 
 def _agreement(rows: Sequence[str], delimiter: str) -> float:
-    """Return the largest share of rows with equally many delimiters; 0 if these may be text."""
+    """Return the largest share of rows with equal counts of a delimiter; 0 if it may be text."""
     counts = [row.count(delimiter) for row in rows]
     body = rows[1:] or rows
     if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):
