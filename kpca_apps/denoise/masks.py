@@ -39,8 +39,8 @@ REACH, ENOUGH = 1.0, 0.1
 MIRRORINGS = 8  # maximum number of mirrorings to fill a hole; sparse data would need hundreds
 # A filled pixel gets the noise of a random pixel at most NEARBY rows and columns away. On simulated
 # images that lack half of the pixels, or every other row, the noise level found is .95 to 1.06 of
-# the true level. It is .87 to 1.03 times if 70 % of the pixels are lacking. If NEARBY is 8, it is
-# down to .85 times; if NEARBY is 24, up to 1.33 times in texture.
+# the true level. It is .87 to 1.03 of the true level if 70 % of the pixels are lacking. With NEARBY
+# 8, it falls to .85 of the true level; with NEARBY 24, it reaches 1.33 in texture.
 NEARBY = 12
 # Side of the squares that make up padding; clipped noise has no constant squares of this side.
 SOLID = 5

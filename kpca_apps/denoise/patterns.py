@@ -105,7 +105,7 @@ def merged(planes: Plane, shape: tuple[int, int], pattern: str, phase: Place) ->
 
 
 def _continued(side: int, before: int, period: int) -> NDArray[np.intp]:
-    """Return indices along a side, extended to whole cells by pixels of the colours needed."""
+    """Return indices that extend a side to whole cells, with pixels of the colours wanted there."""
     behind = -(side + before) % period
     places = np.arange(-before, side + behind)
     if period == 2:  # mirrored

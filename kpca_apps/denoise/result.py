@@ -16,7 +16,7 @@ from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relati
 # WEAKER multiplies the strength of the weaker result, which keeps some grain: a lower noise level
 # would leave blotches where noise looks like detail. STRONGER multiplies the noise level.
 WEAKER, STRONGER = 0.6, 1.3
-BEATS = 5.0  # noise rises with brightness if the log odds against even noise are above this limit
+BEATS = 5.0  # minimum log odds, against uniform noise, of noise that rises with brightness
 SHARED_BLUR = 0.4  # blur in pixels above which neighbours share noise; less is barely visible
 
 

@@ -18,7 +18,7 @@ from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural,
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_SENTENCE = 400  # in characters
+MAX_SENTENCE = 400  # maximum number of characters of a sentence
 LONGEST_WORD = 20  # characters of a word that fits into a title on a phone
 PART = ".kpca-screening"  # CSS class of a report inside another page
 # How Jupyter, VS Code, Colab and documentation sites mark a light or dark theme.

@@ -111,7 +111,7 @@ class TablePart:
     stop: int  # number of the first row after the part
     source: SourceInfo  # source of the whole table
     load: Load = field(repr=False)
-    whole: TablePart | None = field(default=None, repr=False)  # the part from which this was cut
+    whole: TablePart | None = field(default=None, repr=False)  # the part of which this is a piece
 
     @property
     def place(self) -> str:

@@ -19,7 +19,7 @@ from kpca_apps.cli.server.calls import Refusal, call_tool, in_process
 from kpca_apps.cli.server.tools import Tools
 from kpca_apps.names import one_line, suggest
 
-LONGEST = 1_000  # in characters
+LONGEST = 1_000  # maximum number of characters of an error
 INSTRUCTIONS = (
     "Tools of kpca: screen a table for odd rows and cells with reasons, explain rows, accept rows "
     "that a person judged fine and screen again, compare runs, find and check rules between "

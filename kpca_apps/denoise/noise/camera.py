@@ -56,7 +56,7 @@ QUIET = (
 )
 FEWEST_QUIET = 40  # minimum number of patches in which a deviation is measured
 ENOUGH_PATCHES = 40_000
-SMALLEST = 128  # minimum side in pixels, as the scale is halved: smaller images are tiled to it
+SMALLEST = 128  # smaller images are tiled to this side (in pixels) before their scale is halved
 # Noise levels, of 255. Noise well above the first level survives JPEG almost unchanged; noise well
 # above the second is seldom hidden by texture.
 STRONG = (2.0, 8.0)
@@ -67,8 +67,8 @@ FAINT_LOG = 0.1  # added to deviations (of 255) so that their logarithms are fin
 # of noise.
 LEAN = 1.25
 
-# Minimum by which whitening divides a frequency, relative to the strongest frequency. A lower
-# number would amplify the finest image detail and rounding errors.
+# Minimum number by which whitening divides a frequency, relative to the strongest frequency. A
+# lower number would amplify the finest image detail and rounding errors.
 LEAST_GAIN = 0.25
 # Luminance and colours are divided by this power of their noise spectrum: 1 whitens fully.
 WHITENED = (0.5, 1.0, 1.0)
@@ -339,7 +339,6 @@ def with_texture_back(
     )
     likeness = shared / np.sqrt(np.maximum(of_kept * of_taken, LEAST_ENERGY**2))
     back = np.clip(BACK * (likeness - CHANCE), 0.0, 1.0)
-    # Put less back where the picture's detail is faint, as such detail may be remaining noise.
     back *= of_kept / (of_kept + LEFT * np.median(of_taken) + LEAST_ENERGY)
     return np.asarray(cleaned + back * taken)
 

@@ -39,7 +39,7 @@ GOLDEN = (5**0.5 - 1) / 2
 # Estimated noise up to this level is barely visible, and may be grain of a clean photograph. The
 # level is relative to twice the range that most of the image uses (at most the whole range).
 FAINT = 2.0 / 255.0
-# The same for noise with a fitted law, which is no texture; relative to the used range itself.
+# The same limit for noise with a fitted law, which is no texture, relative to the range used.
 FAINT_LAW = 0.7 / 255.0
 FARTHEST_BLACK = 1e6 * SCALE  # largest black level at which single precision distinguishes values
 # Stands for white noise that is not measured, as neither noise level nor kind depends on it.

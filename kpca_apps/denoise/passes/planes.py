@@ -66,7 +66,7 @@ FEWEST_PAGES = 4  # minimum number of pages in a block
 
 # Number of groups that test whether a given noise level is too low, and that number for a draft.
 SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
-QUIET = 0.05  # in all but the busiest images, at least this share of groups shows mere noise
+QUIET = 0.05  # in all but the busiest images, at least this share of groups shows almost only noise
 # Ratio of residual to given noise variance in quiet groups, if the given sigma is right: below 1,
 # as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
 # photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.

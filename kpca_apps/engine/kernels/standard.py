@@ -412,7 +412,7 @@ class MeanRBF(DistanceKernel):
         )
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Return the map from X, of one view's columns, to derivatives k'(s), s = |x - z|^2."""
+        """Return the map from X to derivatives k'(s) at squared distances s to Z, within a view."""
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
         n = len(self.powers)
 

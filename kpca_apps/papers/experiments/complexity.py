@@ -1,8 +1,7 @@
 """Cost of kernel PCA: time and memory of a fit, time of a projection.
 
-The claims are from section VII of Aguilera and Antonanzas (2019), and section 4.4 of the 1996
-report. The exponent of a cost is the slope of its curve on logarithmic axes between the last two
-points.
+The claims are from section VII of Aguilera and Antonanzas (2019) and 4.4 of the 1996 report. The
+exponent of a cost is the slope of its curve on logarithmic axes between the last two points.
 """
 
 from __future__ import annotations

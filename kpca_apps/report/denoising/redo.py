@@ -64,7 +64,7 @@ def _image(image: ImageOutcome, result: DenoisingResult) -> dict[str, Any]:
     is_raw = image.noise == "raw"
     has_colours = _has_colours(image)
     left_out = {"chroma"} if not has_colours else set()
-    if is_raw:  # options that do not apply, as the noise of raw files is known or measured
+    if is_raw:  # these do not apply, as the noise of raw files is known or measured
         left_out |= {"sigma", "noise"}
     found = {
         "file": image.name,

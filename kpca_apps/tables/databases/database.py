@@ -46,8 +46,7 @@ class Cell:
     """The SQL expression that selects a column, and a remark on the column's conversion."""
 
     expression: str
-    # "seconds": intervals become seconds. "rounded": integers become floats. "finite": dates become
-    # NULL outside the calendar.
+    # "seconds": intervals. "rounded": integers as floats. "finite": dates, or NULL if out of range.
     remark: str = ""
 
 

@@ -296,7 +296,7 @@ class Body:
             above = of_rows[ends.to_numpy()] + 1
             is_data |= pl.Series(np.isin([*self.remarks], above)) & is_short & ~is_known
             is_data |= starts.is_in(others.str.extract(_FIRST_WORD).unique().drop_nulls().implode())
-            # A short `known` line is a remark even if other cells are of its form, too.
+            # A short `known` line is a remark even if other cells have its form.
             is_formed_like = forms.is_in(shapes_of(others).unique().implode())
             is_data |= is_formed_like & ~(is_known & is_short)
             n += len(others)
@@ -332,7 +332,7 @@ class Body:
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
-        # Line -> (word of its label, filled columns): totals that sum up, and others (`unmatched`).
+        # Line -> (word of its label, filled columns): `found` totals that sum up, and other lines.
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
         is_bare = False  # whether the last total's label is only the word for a total
