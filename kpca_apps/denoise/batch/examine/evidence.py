@@ -79,7 +79,7 @@ def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
         faint = info.sigma <= FAINT * info.data_range
         return f"{'is too faint to distinguish from' if faint else 'may be'} fine texture"
     if requested != "auto":
-        # A dictionary (with `n_components`) offers no choice of noise models, so give no reason.
+        # With a dictionary (`n_components` is set), no reason is given for the noise model.
         return "it was requested" if info.n_components is None else ""
     if info.noise == "camera":
         return "neighbouring pixels share it, as in photographs that a camera saved"
