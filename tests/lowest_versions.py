@@ -10,8 +10,6 @@ Indirect dependencies are installed in their newest versions, which may deprecat
 dependency does: such warnings are not errors here.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

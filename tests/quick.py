@@ -1,7 +1,5 @@
 """Which cases of a test run every time, and which only before a release."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

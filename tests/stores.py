@@ -1,7 +1,5 @@
 """Object stores for tests: emulators of S3, Google and Azure, and a faulty server for all three."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The repository follows its own rules: imports between packages, machine paths, README."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

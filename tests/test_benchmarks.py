@@ -1,7 +1,5 @@
 """Benchmarks import only existing names of the package, and their README lists them all."""
 
-from __future__ import annotations
-
 import ast
 import re
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Results are bit-identical across threads, processes, event loops, joblib and notebooks."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import multiprocessing

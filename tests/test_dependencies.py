@@ -1,7 +1,5 @@
 """pyproject.toml declares every import, with lower bounds that can be tested."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

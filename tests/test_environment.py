@@ -1,7 +1,5 @@
 """Output files do not depend on locale, time zone, home, temporary folder or umask."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -107,11 +105,7 @@ ENVIRONMENTS: dict[str, dict[str, str | None]] = {
 @pytest.mark.release
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_no_locale_time_zone_or_home_changes_a_byte(
-    name: str,
-    tmp_path: Path,
-    inputs: Path,
-    usual: dict[str, bytes],
-    request: pytest.FixtureRequest,
+    name: str, tmp_path: Path, inputs: Path, usual: dict[str, bytes], request: pytest.FixtureRequest
 ) -> None:
     settings = ENVIRONMENTS[name]
     if name in LOCALES:

@@ -1,7 +1,5 @@
 """Errors say what is wrong and name its place exactly once."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every module can be imported, first or last, without a warning."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A Jupyter kernel: interrupted within a cell, used again, and restarted."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Options are declared once; the commands, Python and JSON take them from there."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import fields
 from typing import Any

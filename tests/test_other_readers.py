@@ -1,7 +1,5 @@
 """Other readers get the same values from our files, or other_tools.md lists the difference."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

@@ -4,8 +4,6 @@ A child process runs kpca_apps with `sys`, `os` and `signal` as on Windows; thir
 built for the actual system, see the original modules.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

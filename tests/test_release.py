@@ -1,7 +1,5 @@
 """Releases state their version, the origin of their files and the platforms tested."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sample reports in ``reports/`` match what their commands write now, except for numbers."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sentences of pages, messages and docstrings are short."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -12,8 +12,6 @@ most 1,500 rows to fit, MCD only with at most 200 columns, and the recent baseli
 baselines from JSON lines (data, setting, det, seed, auc, ap).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -5,8 +5,6 @@ repository and pass its folder ``adbench/datasets/Classical`` (files such as ``2
 with ``X`` and ``y``, 1 = outlier) as ``--data``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

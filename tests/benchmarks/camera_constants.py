@@ -8,8 +8,6 @@ with simulated camera noise or added noise. Errors are measured on PHOTOGRAPHS/t
     python tests/benchmarks/camera_constants.py PAIRS PHOTOGRAPHS --jobs 2
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass

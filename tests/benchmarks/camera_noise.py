@@ -8,8 +8,6 @@ their levels; our white-noise mode is also shown tuned. Quality 0 is PNG.
     python tests/benchmarks/camera_noise.py --photons 100 400
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 

@@ -11,8 +11,6 @@ settings.
     python tests/benchmarks/camera_pairs.py FOLDER --quality fast
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 from importlib.util import find_spec

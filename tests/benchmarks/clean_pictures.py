@@ -7,8 +7,6 @@ to 255), the gain in dB of denoising faint white noise at the estimated level, a
     python tests/benchmarks/clean_pictures.py [--quality fast] [--size 256]
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 

@@ -7,8 +7,6 @@ the rows. The estimate for ``--rows`` divides costs that grow with the rows by `
 those of the command.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -6,8 +6,6 @@ clean image.
     python tests/benchmarks/colour.py --sigma 25 --bm3d
 """
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
 

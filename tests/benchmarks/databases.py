@@ -6,8 +6,6 @@ another number, ``--only sqlite`` selects one database. A database without libra
 skipped. Memory is that of the command, without the server.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sqlite3

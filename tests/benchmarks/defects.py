@@ -13,8 +13,6 @@ columns minus the columns' medians.
     python tests/benchmarks/defects.py [--quality fast] [--seeds 2] [--side 192]
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from collections.abc import Callable, Iterator

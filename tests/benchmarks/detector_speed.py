@@ -9,8 +9,6 @@ rows that score highest.
 pyod's detectors (pip install pyod) run with default settings; without pyod only ours are timed.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 from collections.abc import Callable

@@ -11,8 +11,6 @@ FOLDER holds zip.train.gz and zip.test.gz of the USPS digits. scikit-learn's dig
 denoised: pixels in [-1, 1], half of them for learning, 50 of the others per class.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 from pathlib import Path

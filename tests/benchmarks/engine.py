@@ -25,8 +25,6 @@ same run and blocks, of the unavoidable work: the product for the exponents, the
 the products with the result.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

@@ -8,8 +8,6 @@ transform, and its Nystroem + PCA, dashed. CPU seconds, one thread; the better o
 takes less than five seconds.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,11 +33,7 @@ def seconds(what: str, n: int, d: int, q: int, m: int) -> float:
 
     from kpca_apps.engine.exact import fit_exact
     from kpca_apps.engine.kernels import RBF
-    from kpca_apps.engine.nystroem import (
-        CovarianceSums,
-        LandmarkBasis,
-        subspace_from_sums,
-    )
+    from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
     from kpca_apps.engine.plan import FitOptions, plan_exact
 
     X = curved_rows(n, d)

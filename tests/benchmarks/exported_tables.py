@@ -7,8 +7,6 @@ numbers, the row with the error is first in the list, and its cell is reported a
     python tests/benchmarks/exported_tables.py
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import tempfile

@@ -6,8 +6,6 @@ than 1 / alpha calibration rows are excluded from the mean for that alpha.
     python tests/benchmarks/false_alarms.py --data FOLDER [--seeds 5] [--calibration split]
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -30,8 +30,6 @@ files; if it resumes, finished work is not repeated.
 It needs Linux, Dask, DuckDB and moto's server, and exits with 1 if anything was lost.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

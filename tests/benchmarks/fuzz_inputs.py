@@ -5,8 +5,6 @@ members and gzip contents are changed and compressed again, arrays get other hea
 chunks new checksums, TIFF tags and FITS cards other types and values.
 """
 
-from __future__ import annotations
-
 import bz2
 import datetime
 import gzip

@@ -11,8 +11,6 @@ minutes on two cores, and one more if the loops of denoising must be compiled fi
 selects the steps with that word in their names.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import gzip

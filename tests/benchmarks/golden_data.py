@@ -1,7 +1,5 @@
 """Make the tables and images for `golden` with fixed seeds, byte for byte reproducible."""
 
-from __future__ import annotations
-
 import datetime
 import gzip
 import json

@@ -4,8 +4,6 @@ In a command line ``@`` stands for the step's own folder, and ``;`` begins anoth
 are in ``in/``, as `golden_data` makes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -13,8 +13,6 @@ rows are flagged as there are faults; the output is the fraction of faults found
     python tests/benchmarks/groups.py [--seeds 5] [--rows 30 50 100 200]
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from pathlib import Path

@@ -13,8 +13,6 @@ https://github.com/BIDS/BSDS500; it must contain images/train and images/test.
         [--sigma 15 25 50] [--qualities fast balanced] [--no-bm3d]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import zlib
@@ -24,16 +22,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from photographs import (
-    Denoiser,
-    Image,
-    heading,
-    in_grey,
-    installed_bm3d,
-    psnr,
-    row,
-    with_noise,
-)
+from photographs import Denoiser, Image, heading, in_grey, installed_bm3d, psnr, row, with_noise
 from skimage.io import imread
 from threadpoolctl import threadpool_limits
 

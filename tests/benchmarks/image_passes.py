@@ -6,8 +6,6 @@ if given; noise as in `speed_quality.py`. Scans and pages are denoised with ``co
     python tests/benchmarks/image_passes.py [--data FOLDER] [--sigma 15 25 50] [--preset balanced]
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

@@ -10,8 +10,6 @@ thread; the time includes measuring, which is also shown separately.
         [--quality draft fast]
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

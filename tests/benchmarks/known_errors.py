@@ -30,8 +30,6 @@ redistributed with this project.
 | hills | Atkinson, Statistical Science 1, 1986: Knock Hill takes 18.65 minutes, not 78.65 |
 """  # noqa: E501
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import io

@@ -8,8 +8,6 @@ columns drawn with a seed; any odd cell in these counts as false and is printed,
 misspelling. Needs the extra `words`.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import random

@@ -16,8 +16,6 @@ those of scikit-image. On a busy machine compare CPU times: on an idle one, two 
 little more than half of the wall time. PSNR is against the mosaic without noise.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import tempfile

@@ -9,8 +9,6 @@ in a separate process. ``--before PATH`` alternates with an older checkout and c
 the main thread, which runs the serial part, and the resulting speed-up on 16 cores.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -141,11 +139,7 @@ def make_table(folder: Path, n_rows: int, n_columns: int) -> Path:
 
 
 def screen(
-    out: Path,
-    data: Path,
-    n_rows: int,
-    words: tuple[str, ...] = (),
-    root: Path = ROOT,
+    out: Path, data: Path, n_rows: int, words: tuple[str, ...] = (), root: Path = ROOT
 ) -> Run:
     command = ("novelty", "screen", data, "--exclude", LABEL, "--out", out, *WRITING, *words)
     run = Run(out, run_kpca(*command, root=root))

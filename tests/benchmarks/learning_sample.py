@@ -11,8 +11,6 @@ clean reference (N; else U) the false alarms at 5 %. Differences between seeds t
 rows are the error of the landmarks; a sample is large enough if its differences are no larger.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

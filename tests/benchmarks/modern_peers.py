@@ -4,8 +4,6 @@ Baselines take standardised columns. Without test rows the training rows are sco
 from its own neighbours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any

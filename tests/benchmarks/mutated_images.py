@@ -15,8 +15,6 @@ or fail to decompress; a JPEG block that lost codes, but not its last, cannot be
 Laboratory formats mostly store pixels uncompressed, with room at the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import shutil

@@ -9,8 +9,6 @@ means, and a median of 3 x 3 pixels; for clean pictures the PSNR to the input, `
     python tests/benchmarks/noise_cases.py [--quality fast] [--size 224] [--seed 1]
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import time

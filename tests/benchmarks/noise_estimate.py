@@ -10,8 +10,6 @@ scikit-image.
     python tests/benchmarks/noise_estimate.py --data FOLDER [--denoise 96x96 ...]
 """
 
-from __future__ import annotations
-
 import argparse
 import zlib
 from collections.abc import Iterator

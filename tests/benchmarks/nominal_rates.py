@@ -15,8 +15,6 @@ References
 V. Vovk, Conditional validity of inductive conformal predictors, ACML 2012, proposition 2.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Callable, Iterator

@@ -11,8 +11,6 @@ columns and at least 300 normal rows, standardised.
 ``--peers`` also runs classic detectors of scikit-learn and the recent baselines in `modern_peers`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import warnings

@@ -1,7 +1,5 @@
 """Shared code of the denoising benchmarks: images, noise, PSNR, bm3d, Markdown rows."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec

@@ -7,8 +7,6 @@ many other cells are odd.
     python tests/benchmarks/planted_faults.py --data kpca-novelty-penguins_faults
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -1,7 +1,5 @@
 """Run work in other processes (Linux): monitored commands, and workers that may be killed."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import resource

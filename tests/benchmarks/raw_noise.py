@@ -13,8 +13,6 @@ not installed. Seconds are for one photograph on all cores.
     python tests/benchmarks/raw_noise.py --photographs FOLDER --number 10 --photons 100 400 1600
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

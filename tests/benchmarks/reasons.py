@@ -8,8 +8,6 @@ the swapped column comes first.
     python tests/benchmarks/reasons.py --data FOLDER [--tables 7 19 23 27 31 41]
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -14,8 +14,6 @@ forest on standardised numbers, one-hot categories and keys as codes, and by cle
 installed (``pip install "cleanlab[datalab]"``). With --alone, the relations only.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import time

@@ -10,8 +10,6 @@ unclipped; results are clipped to 0..255. One thread.
 ``--factors .9 1.1`` also runs each denoiser at multiples of sigma: the cost of a wrong level.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from itertools import product

@@ -9,8 +9,6 @@ paper's sigma and components, and as ``kpca novelty compare`` sets it, like the 
 ``pip install ".[test]"``.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from pathlib import Path

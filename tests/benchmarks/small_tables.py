@@ -8,8 +8,6 @@ code: Python's modules are compiled beforehand, as an installation does, and num
 warm-up run, shown as "first".
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import resource

@@ -12,8 +12,6 @@ noise is rounded and clipped.
         [--only draft "non-local means"] [--out reports/speed_quality.png]
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import time

@@ -10,8 +10,6 @@ true level.
     python tests/benchmarks/stacks.py [--pages 24] [--volume FILE] [--sigma 10 25 50]
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable, Iterator

@@ -10,8 +10,6 @@ like it: random black and white dots are indistinguishable from strong noise.
     python tests/benchmarks/synthetic_images.py [--seeds 1] [--sizes 4] [--only stars] [--list]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import warnings

@@ -6,8 +6,6 @@ Pages are drawn with matplotlib's fonts: dark grey on paper grey, and black on w
     python tests/benchmarks/text_pages.py [--sigma 25 50] [--preset balanced] [--bm3d]
 """
 
-from __future__ import annotations
-
 import argparse
 
 import matplotlib
@@ -61,10 +59,7 @@ def main() -> None:
     parser.add_argument("--preset", default="balanced")
     parser.add_argument("--bm3d", action="store_true")
     options = parser.parse_args()
-    denoisers = {
-        "photo": ours(options.preset),
-        "text": ours(options.preset, content="text"),
-    }
+    denoisers = {"photo": ours(options.preset), "text": ours(options.preset, content="text")}
     denoisers |= installed_bm3d() if options.bm3d else {}
     for sigma in options.sigma:
         reached: dict[str, list[float]] = {name: [] for name in denoisers}

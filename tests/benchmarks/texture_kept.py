@@ -15,8 +15,6 @@ simulated camera of `camera_noise.py`.
     python tests/benchmarks/texture_kept.py PAIRS --photographs PHOTOGRAPHS
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 from collections.abc import Iterator

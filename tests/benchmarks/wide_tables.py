@@ -17,8 +17,6 @@ fraction of faults among as many rows as there are faults, CPU seconds and peak 
 command, and the size of its model per byte of the table.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

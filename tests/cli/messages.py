@@ -5,8 +5,6 @@ message, write it again and read the changes as a stranger would: does each line
 say what is wrong, and what to do?
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -158,10 +156,7 @@ TOGETHER = {
         "--accept - --reference -",
         "sqlite:///shop.db",
     ],
-    "novelty fit": [
-        "--model m.kpca",
-        "--share 0.1 --alpha 0.1",
-    ],
+    "novelty fit": ["--model m.kpca", "--share 0.1 --alpha 0.1"],
     "novelty score": ["--share 0.1 --alpha 0.1", "--fdr 0.1 --positive odd"],
     "novelty compare": ["--positive odd --exclude kind", "--exclude kind"],
     "novelty rules": [
@@ -193,11 +188,7 @@ TOGETHER = {
         "--out images",
         "no.png",
     ],
-    "denoise fit": [
-        "--stride 2",
-        "--patch-size 4 --stride 9",
-        "--model m.kpca",
-    ],
+    "denoise fit": ["--stride 2", "--patch-size 4 --stride 9", "--model m.kpca"],
     "denoise noise": ["--save images/a.png --force", "no.png"],
     "papers run": ["--out birds.csv --force"],
 }

@@ -1,7 +1,5 @@
 """Commands in a report work when pasted where the report's own command was run."""
 
-from __future__ import annotations
-
 import io
 import shlex
 import subprocess

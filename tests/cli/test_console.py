@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator
@@ -119,9 +117,7 @@ def test_output_without_a_reader_does_not_end_the_work(monkeypatch: pytest.Monke
         sys.stderr.flush()
 
 
-def test_a_terminal_that_is_closed_does_not_end_the_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_terminal_that_is_closed_does_not_end_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(self: object) -> None:
         raise OSError(5, "Input/output error")
 

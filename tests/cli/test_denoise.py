@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
@@ -53,11 +51,7 @@ result = partial(result_of, "kpca-denoised/report")
 
 @pytest.fixture
 def kpca(
-    compiled: None,
-    undrawn: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    run_kpca: Run,
+    compiled: None, undrawn: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_kpca: Run
 ) -> Run:
     """Run ``kpca denoise ...`` in a folder with two grey images and a coloured one in ``in``."""
     monkeypatch.chdir(tmp_path)

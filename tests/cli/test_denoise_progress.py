@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -180,9 +178,7 @@ def test_a_bug_ends_as_one_after_the_other_images_are_done(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups to interrupt")
-def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
-    kpca: Run,
-) -> None:
+def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(kpca: Run) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (24, 24), dtype=np.uint8)
     for number in range(4):
         save(f"many/{number:02}.png", noise)

@@ -1,7 +1,5 @@
 """Every command and option has a test."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

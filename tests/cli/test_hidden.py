@@ -1,7 +1,5 @@
 """Values of hidden columns are in nothing that a run writes or prints, except the model."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -5,8 +5,6 @@ Python and to the server for assistants; all that they write, print, return and 
 is searched. A sample of the cases runs by default, all of them as `release`.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

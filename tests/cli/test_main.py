@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -87,11 +85,7 @@ def test_usage_errors_are_one_line_and_exit_2(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [
-        ("--out ", ""),
-        ("--out --meth", "--method"),
-        ("--method ", "blocks hoffmann"),
-    ],
+    [("--out ", ""), ("--out --meth", "--method"), ("--method ", "blocks hoffmann")],
 )
 def test_a_shell_completes_a_line_that_is_not_yet_whole(
     words: str, offered: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -1,7 +1,5 @@
 """Wrong uses of every option print one line, exit with a usage error and write nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import logging
 import subprocess
@@ -76,8 +74,7 @@ def german(path: Path, delimiter: str = ";") -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("delimiter", "in_parts"),
-    quick([*product(";\t,", (False, True))], (";", False), ("\t", True)),
+    ("delimiter", "in_parts"), quick([*product(";\t,", (False, True))], (";", False), ("\t", True))
 )
 def test_lists_are_written_like_the_input_on_request(
     kpca: Run, delimiter: str, in_parts: bool, request: pytest.FixtureRequest

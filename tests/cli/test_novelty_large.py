@@ -1,7 +1,5 @@
 """Large tables on the command line: the same results from all schedulers, and clear errors."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time

@@ -1,7 +1,5 @@
 """A report made with --to-send contains no whole rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import polars as pl

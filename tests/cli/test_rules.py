@@ -1,7 +1,5 @@
 """Tests of kpca novelty rules."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

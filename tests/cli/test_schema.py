@@ -1,7 +1,5 @@
 """``kpca schema`` prints the schema of every kind of JSON, which the files of runs follow."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The script for large tables plants outliers and writes the same table in every format."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The photographs in `datasets/` match their script and notes."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 from typing import Any

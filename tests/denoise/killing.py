@@ -1,7 +1,5 @@
 """Kill a batch at a random moment, resume it, and compare the results."""
 
-from __future__ import annotations
-
 import random
 import signal
 import subprocess

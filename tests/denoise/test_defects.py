@@ -1,7 +1,5 @@
 """Isolated pixels, dead lines and padding, on drawn pictures with known truth."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

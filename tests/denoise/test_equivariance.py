@@ -3,8 +3,6 @@
 Longer run: ``pytest -n0 --hypothesis-profile long tests/denoise/test_equivariance.py``.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -87,11 +85,7 @@ def test_other_units_change_the_result_by_rounding_only(method, unit):
 
 
 @examples(15)
-@given(
-    pictures(),
-    st.sampled_from(["gaussian", "impulse", "camera"]),
-    st.integers(-(2**40), 2**40),
-)
+@given(pictures(), st.sampled_from(["gaussian", "impulse", "camera"]), st.integers(-(2**40), 2**40))
 def test_the_origin_has_no_influence_on_additive_noise(drawn, noise, origin):
     image, axis = drawn
     # Integers are exact up to 2^53; adding the origin back rounds once.

@@ -1,7 +1,5 @@
 """How the data range of an image is determined."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter

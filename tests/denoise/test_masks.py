@@ -1,7 +1,5 @@
 """Pixels without data are neither used nor changed, nor are pixels outside a region changed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,16 +1,10 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from skimage.data import astronaut, coffee
 
 from kpca_apps import denoise_mosaic
-from kpca_apps.denoise.mosaic import (
-    clean_mosaic,
-    inverse_generalised_anscombe,
-    measure_mosaic,
-)
+from kpca_apps.denoise.mosaic import clean_mosaic, inverse_generalised_anscombe, measure_mosaic
 from kpca_apps.denoise.noise.poisson import anscombe
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.patterns import BAYER, merged, split
@@ -174,9 +168,7 @@ def test_strength_mixes_and_nothing_is_done_without_noise(light: NDArray[np.floa
     np.testing.assert_array_equal(denoise_mosaic(even), even)
 
 
-def test_any_number_of_workers_and_any_window_give_the_same(
-    light: NDArray[np.float64],
-) -> None:
+def test_any_number_of_workers_and_any_window_give_the_same(light: NDArray[np.float64]) -> None:
     noisy = exposed(mosaic_of(light), A, B).astype(np.float32)
     first, second = (denoise_mosaic(noisy, quality="fast", n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(first, second)

@@ -3,8 +3,6 @@
 As a script, denoise a folder and print a line at the start, so that a test can kill it.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import time

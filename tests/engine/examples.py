@@ -1,7 +1,5 @@
 """Kernels, data and paths of reference results shared by the engine's tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 All bounds follow from one for kernel values, |fl k(x, y) - k(x, y)| <= delta sqrt(k(x, x) k(y, y)).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kpca_apps.engine.kernels import Kernel

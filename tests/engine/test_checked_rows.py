@@ -1,7 +1,5 @@
 """The estimators name the column of a data frame that is not numeric."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

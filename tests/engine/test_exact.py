@@ -1,18 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
 
-from kpca_apps.engine.kernels import (
-    RBF,
-    Cosine,
-    Laplacian,
-    Linear,
-    Polynomial,
-    Sigmoid,
-)
+from kpca_apps.engine.kernels import RBF, Cosine, Laplacian, Linear, Polynomial, Sigmoid
 from kpca_apps.engine.plan import FitOptions, plan_exact
 from kpca_apps.errors import MemoryLimitError
 from tests.engine.examples import ORACLES, exact, normal_rows

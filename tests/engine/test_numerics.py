@@ -3,8 +3,6 @@
 Longer run: ``pytest -n0 --hypothesis-profile long tests/engine/test_numerics.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, example, given

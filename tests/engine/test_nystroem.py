@@ -1,23 +1,11 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpca_apps.engine.kernels import (
-    RBF,
-    Linear,
-    MeanRBF,
-    Polynomial,
-)
-from kpca_apps.engine.nystroem import (
-    CovarianceSums,
-    LandmarkBasis,
-    Missed,
-    subspace_from_sums,
-)
+from kpca_apps.engine.kernels import RBF, Linear, MeanRBF, Polynomial
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, Missed, subspace_from_sums
 from tests.engine.examples import PSD_KERNELS, normal_rows
 
 

@@ -1,7 +1,5 @@
 """The number of components, and invariance to units."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

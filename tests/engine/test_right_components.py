@@ -1,7 +1,5 @@
 """Every returned component is accurate to three digits and not a rounding artefact."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 
@@ -13,13 +11,7 @@ from sklearn.decomposition import KernelPCA as ReferenceKernelPCA
 from kpca_apps import KpcaWarning
 from kpca_apps.engine import precision as precision_module
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import (
-    RBF,
-    Cosine,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
+from kpca_apps.engine.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from tests.engine.examples import exact, normal_rows
 from tests.quick import quick
 
@@ -79,10 +71,7 @@ def test_variances_through_landmarks_are_right_above_5000_rows(kernel, d, precis
 
 
 @pytest.mark.parametrize("landmarks", ["auto", "kmeans"])
-@pytest.mark.parametrize(
-    ("d", "enough"),
-    quick([(2, 60), (3, 150)], (2, 60)),
-)
+@pytest.mark.parametrize(("d", "enough"), quick([(2, 60), (3, 150)], (2, 60)))
 def test_every_component_through_landmarks_is_one_of_the_exact_fit(d, enough, landmarks):
     X = normal_rows(6000, d)
     with pytest.warns(KpcaWarning, match=r"\d+ of \d+ components kept: .* more landmarks"):
@@ -235,9 +224,7 @@ def test_the_linear_kernel_keeps_its_digits_far_from_0(offset, method):
     two = KernelPCA(2, kernel=kernel, method=method, landmarks=far[:60]).fit(far)
     same = KernelPCA(2, kernel=kernel, method=method, landmarks=X[:60]).fit(X)
     assert_allclose(
-        two.reconstruction_error(new + np.round(offset)),
-        same.reconstruction_error(new),
-        rtol=1e-6,
+        two.reconstruction_error(new + np.round(offset)), same.reconstruction_error(new), rtol=1e-6
     )
     assert model.kernel_ == kernel
 

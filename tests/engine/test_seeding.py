@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 
 from kpca_apps.engine.seeding import seeded_generator

@@ -1,15 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
-from kpca_apps.engine.nystroem import (
-    CovarianceSums,
-    LandmarkBasis,
-    subspace_from_sums,
-)
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.rows import BLOCK
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import ModelFileError

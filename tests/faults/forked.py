@@ -4,8 +4,6 @@ A fork of a process that has imported the package behaves like a fresh one, with
 importing. The fork leads a process group, so that its children can be killed with it.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib
 import os

@@ -3,8 +3,6 @@
 A function returns whether the command was disturbed before its end; LossError says what was lost.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

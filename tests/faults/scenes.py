@@ -1,7 +1,5 @@
 """Commands to disturb: all kinds of sources and outputs, on small inputs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Servers for scenes, in separate processes, because forked processes must not have threads."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Run the commands of scenes undisturbed, and check what a disturbed run leaves behind."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A sample of the disturbances that ``python -m tests.benchmarks.faults`` applies to commands."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

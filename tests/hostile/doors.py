@@ -4,8 +4,6 @@
 fault. The fuzzer (tests/benchmarks/fuzz.py) and the corpus of its findings use them.
 """
 
-from __future__ import annotations
-
 import io
 import shutil
 import tempfile

@@ -7,8 +7,6 @@ printed output go to the folder's subfolder `out`, which `outputs.py` checks.
 `test_texts_everywhere.py`.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

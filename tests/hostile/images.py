@@ -1,7 +1,5 @@
 """Malformed and malicious image files, generated on the spot and never stored."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

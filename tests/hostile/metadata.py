@@ -3,8 +3,6 @@
 Texts that a library refuses to write are patched into its file as bytes.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

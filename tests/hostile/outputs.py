@@ -1,7 +1,5 @@
 """Checks that hold for everything a run writes or prints, whatever texts it was given."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import csv

@@ -5,8 +5,6 @@ read, each with its expected shape. `BROKEN` are files that must be refused in o
 words of that line.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

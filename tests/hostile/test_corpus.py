@@ -1,7 +1,5 @@
 """Files in ``corpus/TARGET``, named after faults that the fuzzer found, are read or refused."""
 
-from __future__ import annotations
-
 import resource
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small Arrow and Parquet files that expand to gigabytes are refused before they use the memory."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

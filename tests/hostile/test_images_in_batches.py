@@ -1,7 +1,5 @@
 """A batch with pipes, circular links, long names and blocked paths finishes its other images."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

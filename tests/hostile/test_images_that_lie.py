@@ -1,7 +1,5 @@
 """Small image files that claim to be huge are refused by their headers."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

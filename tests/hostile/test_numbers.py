@@ -10,17 +10,7 @@ import pytest
 import kpca_apps as kpca
 from kpca_apps.errors import KpcaError
 
-NOT_NUMBERS = (
-    10**400,
-    -(10**400),
-    float("nan"),
-    -float("inf"),
-    True,
-    np.True_,
-    object(),
-    1j,
-    [[]],
-)
+NOT_NUMBERS = (10**400, -(10**400), float("nan"), -float("inf"), True, np.True_, object(), 1j, [[]])
 RNG = np.random.default_rng(0)
 IMAGE = 100 + 5 * RNG.standard_normal((16, 16))
 ROWS = RNG.standard_normal((20, 2))

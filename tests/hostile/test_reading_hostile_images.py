@@ -1,7 +1,5 @@
 """Hostile image files are refused in one line that says what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

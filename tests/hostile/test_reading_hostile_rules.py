@@ -1,7 +1,5 @@
 """Any rule file is read as expected or refused in one line."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os
@@ -22,11 +20,7 @@ from tests.novelty.relations.ruled import held, ruled_frame
 GOOD: dict[str, Any] = {
     "format": "kpca-rules",
     "format_version": 1,
-    "columns": [
-        {"name": "a", "numbers": {}},
-        {"name": "b", "dates": {}},
-        {"name": "t"},
-    ],
+    "columns": [{"name": "a", "numbers": {}}, {"name": "b", "dates": {}}, {"name": "t"}],
     "rules": [{"rule": {"kind": "order", "columns": ["a", "b"]}, "n_rows": 5, "n_broken": 1}],
 }
 

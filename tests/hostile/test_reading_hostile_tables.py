@@ -1,7 +1,5 @@
 """Any table file is read as expected or refused in one line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -4,8 +4,6 @@ Each place gets all texts at once, by the commands that read it (`everywhere.py`
 checked by its kind (`outputs.py`), and the pages are opened, used and saved in browsers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

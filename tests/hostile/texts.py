@@ -3,8 +3,6 @@
 Code in the texts sets `pwned` if a browser runs it, and their addresses are at `evil.invalid`.
 """
 
-from __future__ import annotations
-
 RUN = "window.pwned=1"
 ASK = "http://evil.invalid"
 

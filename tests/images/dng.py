@@ -1,7 +1,5 @@
 """Write DNG files for tests: a mosaic with TIFF tags as the DNG specification defines them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

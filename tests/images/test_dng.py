@@ -1,7 +1,5 @@
 """DNG files that we write, as LibRaw and tifffile read them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

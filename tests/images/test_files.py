@@ -1,7 +1,5 @@
 """Images keep bit depth, channels, pages, tags, profiles and stored order."""
 
-from __future__ import annotations
-
 import functools
 import io
 import logging

@@ -1,7 +1,5 @@
 """CMYK files stay CMYK with their ICC profiles, checked with Pillow and tifffile."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A kind of image file is recognised, read and written by its `Format` alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO

@@ -1,7 +1,5 @@
 """The meaning of pixels is kept: polarity, transparency, predictors, other metadata."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

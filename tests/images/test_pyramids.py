@@ -1,7 +1,5 @@
 """Written TIFFs keep their tiles, and each lower resolution averages the written image."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Camera raw files are compared with rawpy's development and with the values written."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import os

@@ -1,7 +1,5 @@
 """TIFF strips and tiles of any compression are read completely or rejected."""
 
-from __future__ import annotations
-
 import io
 import struct
 import time

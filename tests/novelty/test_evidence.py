@@ -1,7 +1,5 @@
 """Rows are ranked by their strongest evidence: certain errors before rare values."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Marks are matched to rows by the visible cells only."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every field of a result either contains no values or is redacted."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable, Iterator, Mapping

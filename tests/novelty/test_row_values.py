@@ -1,7 +1,5 @@
 """Arrays with one number per row, stored in temporary files."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys
@@ -37,8 +35,7 @@ def test_memory_is_let_go_and_values_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "copied",
-    [np.ndarray.copy, copy.deepcopy, lambda values: pickle.loads(pickle.dumps(values))],
+    "copied", [np.ndarray.copy, copy.deepcopy, lambda values: pickle.loads(pickle.dumps(values))]
 )
 def test_copies_of_mapped_arrays_have_nothing_to_let_go(
     copied: Callable[[NDArray[Any]], NDArray[Any]],

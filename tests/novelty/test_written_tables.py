@@ -1,7 +1,5 @@
 """Every flagged row has its first reason and is in the file of flagged rows."""
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path
@@ -17,11 +15,7 @@ from kpca_apps.novelty.findings import listed_rows
 from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, ScreeningResult
 from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
-from kpca_apps.novelty.written_tables import (
-    found_columns,
-    odd_cell_columns,
-    write_tables,
-)
+from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table, read_table

@@ -1,7 +1,5 @@
 """Components behind the papers' figures equal those of an independent implementation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """Image kernels, iterated kernels and their feature maps equal their definitions."""
 
-from __future__ import annotations
-
 from itertools import combinations_with_replacement
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from itertools import combinations, permutations
 
 import numpy as np
@@ -7,12 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.papers.measuring import (
-    best_threshold_accuracy,
-    components,
-    contours,
-    plane_grid,
-)
+from kpca_apps.papers.measuring import best_threshold_accuracy, components, contours, plane_grid
 from tests.papers.comparing import clouds
 
 

@@ -1,7 +1,5 @@
 """``reports/papers.html`` matches its command's current output, except times and rounding."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

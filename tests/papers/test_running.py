@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Hand-made screening results for reports, from ordinary to hostile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,18 +1,9 @@
 """Hand-made results of the papers' experiments: every figure and verdict, hostile words."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kpca_apps.papers.figures import Contours, Curves, Pictures, Scatter, Table
-from kpca_apps.papers.result import (
-    Claim,
-    GalleryResult,
-    Outcome,
-    Place,
-    Reference,
-    Reproduction,
-)
+from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Place, Reference, Reproduction
 from tests.report.examples import HOSTILE
 
 RNG = np.random.default_rng(0)

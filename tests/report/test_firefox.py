@@ -1,7 +1,5 @@
 """Work through a report's list in Firefox, driven by Marionette, as in Chromium."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Schemas match the types, reject damaged data, and exist for every kind of JSON."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Mark images of a batch page for another run, in a real browser and then in the command."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from dataclasses import replace
@@ -156,9 +154,7 @@ def test_images_of_a_large_batch_are_marked_in_the_list(opened: Opened, tmp_path
     assert rows.evaluate_all(marked) == [True] * 3 + [False] * 27
 
 
-def test_images_without_own_options_cannot_be_marked(
-    opened: Opened,
-) -> None:
+def test_images_without_own_options_cannot_be_marked(opened: Opened) -> None:
     page = opened(render_denoising(examples.with_dictionary())["report.html"])
     assert page.locator(".workbar, .redo, #redo, #marks").count() == 0
     assert page.get_by_label("strength").count() == 0
@@ -218,9 +214,7 @@ def test_before_after_and_residual_share_position_and_zoom(opened: Opened) -> No
     assert places(page)[0] == pytest.approx(edge)
 
 
-def test_the_pointer_drags_the_picture_or_the_line_and_zooms_with_the_wheel(
-    opened: Opened,
-) -> None:
+def test_the_pointer_drags_the_picture_or_the_line_and_zooms_with_the_wheel(opened: Opened) -> None:
     page = opened(render_denoising(examples.many(30))["details/0003.html"])
     box = page.locator(".over .frame").bounding_box()
     x, y = box["x"] + 0.25 * box["width"], box["y"] + 0.25 * box["height"]

@@ -1,7 +1,5 @@
 """Mark rows of a report's list in a real browser, then read the marks in the command."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Watch pages in Firefox: their requests and their errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

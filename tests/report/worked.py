@@ -1,7 +1,5 @@
 """Mark a list by keyboard in any browser, and check the result."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Data frames of other libraries: how columns are read, and the kind of frame returned."""
 
-from __future__ import annotations
-
 import datetime as dt
 import subprocess
 import sys

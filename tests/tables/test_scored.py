@@ -1,7 +1,5 @@
 """The scored table has the input columns, then results; spreadsheets run none of its cells."""
 
-from __future__ import annotations
-
 import csv
 import resource
 from collections.abc import Iterator

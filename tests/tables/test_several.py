@@ -1,7 +1,5 @@
 """Several files as one table: a list, a folder, a pattern; rows keep their file and line."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 
@@ -44,11 +42,9 @@ def test_a_part_is_read_without_the_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
 def test_parts_can_be_sent_and_read_the_same_elsewhere(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"t.{kind}"
-    {
-        "csv": FRAME.write_csv,
-        "parquet": FRAME.write_parquet,
-        "jsonl": FRAME.write_ndjson,
-    }[kind](path)
+    {"csv": FRAME.write_csv, "parquet": FRAME.write_parquet, "jsonl": FRAME.write_ndjson}[kind](
+        path
+    )
     table = open_table(path, in_memory_rows=10, part_rows=10)
     assert isinstance(table, PartedTable)
     assert table.source == read_table(path).source

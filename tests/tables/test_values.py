@@ -1,7 +1,5 @@
 """Cells are converted to the same values from any storage type."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 
 import numpy as np

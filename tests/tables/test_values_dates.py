@@ -1,7 +1,5 @@
 """Dates as people write them, checked against Python's own calendar."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers as people write them, compared with the original values."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

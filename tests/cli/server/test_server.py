@@ -1,7 +1,5 @@
 """An assistant's calls to the server, made with the protocol's own client."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

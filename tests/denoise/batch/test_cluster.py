@@ -1,7 +1,5 @@
 """Workers without access to the batch's folders produce the same bytes as this machine."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """One image of a batch: temporary files, pages, and exceptions while it is denoised."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

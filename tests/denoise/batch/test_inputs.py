@@ -1,7 +1,5 @@
 """Which files a batch accepts, and how it names their results."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An object fails only if its name or size suits no local file; the object store is a fake."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from types import SimpleNamespace

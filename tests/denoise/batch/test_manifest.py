@@ -1,15 +1,10 @@
 """A batch record survives an interruption at any byte and ignores foreign entries."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from kpca_apps.denoise.batch.manifest import (
-    MANIFEST,
-    Manifest,
-)
+from kpca_apps.denoise.batch.manifest import MANIFEST, Manifest
 from kpca_apps.errors import InputError, RefusedError
 
 

@@ -1,7 +1,5 @@
 """Masked and missing pixels of image files keep their exact bits."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Per-image settings are read from a table, checked by row and column, and applied."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

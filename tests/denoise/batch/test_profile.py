@@ -1,7 +1,5 @@
 """A noise profile file stores a measured noise model for later runs; invalid files are rejected."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A batch continues past bad files, never overwrites foreign files, and can resume anywhere."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import partial

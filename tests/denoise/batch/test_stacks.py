@@ -34,9 +34,7 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_channels_of_a_volume_are_stacks_of_their_own_and_keep_their_places(
-    tmp_path: Path,
-) -> None:
+def test_channels_of_a_volume_are_stacks_of_their_own_and_keep_their_places(tmp_path: Path) -> None:
     volume = np.stack([pages(), pages()[:, ::-1]], axis=1)
     tifffile.imwrite(tmp_path / "a.tif", volume, imagej=True, metadata={"axes": "ZCYX"})
     code, output = run(tmp_path, "--stack", "--sigma", "15")

@@ -1,7 +1,5 @@
 """Images and results in an object store: the same bytes as on disk, and no repeated work."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

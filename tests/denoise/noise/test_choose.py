@@ -1,7 +1,5 @@
 """Which noise is measured if the kind or the level of an image's noise is given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -30,9 +28,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return times
 
 
-def test_white_noise_is_measured_only_if_level_or_kind_is_unknown(
-    measurements: list[int],
-) -> None:
+def test_white_noise_is_measured_only_if_level_or_kind_is_unknown(measurements: list[int]) -> None:
     for noise, sigma, times in (
         ("gaussian", 10.0, 0),
         ("camera", 10.0, 0),

@@ -4,11 +4,7 @@ from scipy.ndimage import gaussian_filter
 from skimage.data import camera
 
 from kpca_apps import denoise_kpca, denoise_with_info, measure_noise
-from kpca_apps.denoise.noise.clipping import (
-    before_clipping,
-    clipped_moments,
-    find_clipping,
-)
+from kpca_apps.denoise.noise.clipping import before_clipping, clipped_moments, find_clipping
 
 
 def dark_scene(size: int = 160) -> np.ndarray:

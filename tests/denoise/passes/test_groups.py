@@ -1,7 +1,5 @@
 """Groups equal those of a plain numpy search, images those of uncompiled code for groups."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

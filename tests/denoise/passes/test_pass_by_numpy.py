@@ -1,7 +1,5 @@
 """Whole passes give the results of plain numpy code in double precision."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -40,11 +38,7 @@ def references(length: int, size: int, stride: int) -> list[int]:
 
 
 def np_pass(
-    planes: Image,
-    guide: Image,
-    variance: Image,
-    group: int = SETTINGS.group,
-    **known: Image,
+    planes: Image, guide: Image, variance: Image, group: int = SETTINGS.group, **known: Image
 ) -> tuple[Image, Image]:
     """Run one pass over planes (c, h, w) of one page."""
     paged = {name: np.expand_dims(values, -3) for name, values in known.items()}

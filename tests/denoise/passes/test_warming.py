@@ -1,7 +1,5 @@
 """The inner loops are compiled once per machine, and a message announces this."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -71,9 +69,7 @@ def test_fresh_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
     assert first == later
 
 
-def test_code_is_compiled_even_if_it_cannot_be_cached(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_code_is_compiled_even_if_it_cannot_be_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_a_folder(**options: Any) -> Any:
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")

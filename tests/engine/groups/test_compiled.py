@@ -1,18 +1,11 @@
 """Denoising one group of patches, in numpy or compiled, gives scikit-learn's results."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from kpca_apps.engine.groups.compiled import linear_smooth, truncate_rows
-from kpca_apps.engine.groups.operator import (
-    RIDGE_FACTOR,
-    WIDEST,
-    count_components,
-    denoise_group,
-)
+from kpca_apps.engine.groups.operator import RIDGE_FACTOR, WIDEST, count_components, denoise_group
 from kpca_apps.engine.linalg.small_matrices import padded_size
 
 # These tests compile each function separately; the tests of passes run them together.

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -145,10 +143,7 @@ def test_algebra_is_that_of_the_matrices():
     assert not (RBF(1.0) + Sigmoid(0.1)).is_psd
 
 
-@given(
-    X=arrays(np.float64, (5, 3), elements=st.floats(-1e3, 1e3)),
-    gamma=st.floats(1e-6, 1e6),
-)
+@given(X=arrays(np.float64, (5, 3), elements=st.floats(-1e3, 1e3)), gamma=st.floats(1e-6, 1e6))
 def test_rbf_equals_its_formula_whatever_the_data(X, gamma):
     expected = np.exp(np.maximum(-gamma * cdist(X, X, "sqeuclidean"), -700.0))
     assert_allclose(RBF(gamma)(X), expected, rtol=0, atol=1e-11)
@@ -187,10 +182,7 @@ def test_invalid_parameters_are_rejected(make, message):
     [
         (lambda: RBF(np.float32(0.5)), RBF(0.5)),
         (lambda: RBF.from_sigma(np.float32(2.0)), RBF(0.125)),
-        (
-            lambda: Polynomial(np.int64(3), np.float32(0.5), np.int32(1)),
-            Polynomial(3, 0.5, 1.0),
-        ),
+        (lambda: Polynomial(np.int64(3), np.float32(0.5), np.int32(1)), Polynomial(3, 0.5, 1.0)),
         (lambda: MeanRBF(np.float32(0.5), np.array([1, 3])), MeanRBF(0.5, (1, 3))),
         (lambda: Sum([RBF(1.0), Linear()]), RBF(1.0) + Linear()),
         (lambda: np.float32(0.5) * Linear(), 0.5 * Linear()),

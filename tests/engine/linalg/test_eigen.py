@@ -1,17 +1,10 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
-from kpca_apps.engine.linalg.eigen import (
-    block_krylov,
-    block_width,
-    choose_solver,
-    lapack_pairs,
-)
+from kpca_apps.engine.linalg.eigen import block_krylov, block_width, choose_solver, lapack_pairs
 from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.plan import FitOptions
 from tests.engine.examples import normal_rows

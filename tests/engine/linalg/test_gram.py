@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 
@@ -8,11 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.engine.linalg.gram import (
-    about_landmarks,
-    about_mean,
-    about_origin,
-)
+from kpca_apps.engine.linalg.gram import about_landmarks, about_mean, about_origin
 from tests.engine.examples import ORACLES, exact, normal_rows
 from tests.system.model_parts import from_file
 

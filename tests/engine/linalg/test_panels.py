@@ -1,18 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.engine.linalg.panels import (
-    ELSEWHERE,
-    PANEL,
-    SAMPLE,
-    TILE,
-    GramPanels,
-    centred,
-)
+from kpca_apps.engine.linalg.panels import ELSEWHERE, PANEL, SAMPLE, TILE, GramPanels, centred
 from tests.engine.examples import KERNELS, normal_rows
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}

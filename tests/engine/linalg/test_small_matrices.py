@@ -1,7 +1,5 @@
 """The compiled linear algebra equals LAPACK in double precision."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.nystroem import (
-    CovarianceSums,
-    LandmarkBasis,
-    subspace_from_sums,
-)
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.preimage.fixed_point import (
     BLOCK,
     fixed_point,

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pickle
 from dataclasses import dataclass
 
@@ -15,12 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kpca_apps.engine import kernel_pca
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import (
-    RBF,
-    Kernel,
-    OnColumns,
-    Sigmoid,
-)
+from kpca_apps.engine.kernels import RBF, Kernel, OnColumns, Sigmoid
 from kpca_apps.engine.preimage.ridge import learn_preimage
 from tests.engine.examples import normal_rows
 

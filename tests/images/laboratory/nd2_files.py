@@ -1,7 +1,5 @@
 """Write ND2 files as Nikon's software (version 3) does; no library writes them."""
 
-from __future__ import annotations
-
 import io
 import struct
 from typing import Any

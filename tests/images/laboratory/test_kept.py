@@ -1,7 +1,5 @@
 """FITS, MRC and NIfTI files keep their content, checked with the libraries of their fields."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """OME-Zarr folders keep their layout, with recomputed lower resolutions."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """CZI, ND2 and DICOM files are written as OME-TIFF with axes, pixel sizes and channel names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """AVIF is kept losslessly with metadata, HEIC is written as TIFF; both checked with Pillow."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path
@@ -136,12 +134,7 @@ def test_heic_is_written_as_tiff(bits: int, tmp_path: Path) -> None:
      ("a.dcm", "pydicom", bytes(128) + b"DICM", "lab")],
 )  # fmt: skip
 def test_a_missing_library_is_reported_with_its_install_command(
-    name: str,
-    module: str,
-    head: bytes,
-    extra: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, module: str, head: bytes, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (tmp_path / name).write_bytes(head.ljust(600, b"\0"))

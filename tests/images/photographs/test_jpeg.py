@@ -1,7 +1,5 @@
 """A truncated JPEG is rejected, although libjpeg alone would fill missing pixels with grey."""
 
-from __future__ import annotations
-
 import io
 
 import imagecodecs

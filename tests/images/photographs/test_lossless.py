@@ -1,7 +1,5 @@
 """WebP, JPEG 2000, JPEG XL, BMP and Netpbm are kept losslessly or rejected."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

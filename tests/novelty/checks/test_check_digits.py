@@ -1,7 +1,5 @@
 """A column is a code if nearly all check digits hold; cells that break them are odd."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

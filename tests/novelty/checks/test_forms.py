@@ -1,7 +1,5 @@
 """Texts that lack the form of nearly all cells of their column are odd."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """Planted cells are odd; ordinary large values of heavy-tailed columns are not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

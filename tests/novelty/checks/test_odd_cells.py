@@ -1,7 +1,5 @@
 """Odd cells of a table equal those of merged parts; few are listed, and all are counted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import pairwise

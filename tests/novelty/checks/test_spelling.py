@@ -1,7 +1,5 @@
 """Rare levels are distinguished from misspelt ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A sensor stuck at one value is one finding; columns that repeat by nature have none."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """A column's tail includes the extremes of its distribution and nothing far beyond."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

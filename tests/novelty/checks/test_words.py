@@ -1,7 +1,5 @@
 """Misspelt words in texts are odd cells with a correction; names, codes and rare words are not."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import polars as pl

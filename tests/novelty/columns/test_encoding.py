@@ -1,7 +1,5 @@
 """Tables are encoded as a matrix, and matrix columns decode to the table's cells."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -165,8 +163,7 @@ def test_columns_are_matched_by_name_whatever_their_order_and_type() -> None:
     )
     encoder = fitted(table_from_frame(typed), categorical=("k",))
     np.testing.assert_array_equal(
-        encoder.matrix(table_from_frame(text)),
-        encoder.matrix(table_from_frame(typed)),
+        encoder.matrix(table_from_frame(text)), encoder.matrix(table_from_frame(typed))
     )
 
 
@@ -247,13 +244,7 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
 
 @pytest.mark.parametrize(
     ("expected", "seen", "text"),
-    [
-        (2.5, 1.0, "2"),
-        (2.5, 3.0, "2"),
-        (2.5, 2.0, "3"),
-        (7.9, 2.0, "5"),
-        (2.2, 2.0, "2"),
-    ],
+    [(2.5, 1.0, "2"), (2.5, 3.0, "2"), (2.5, 2.0, "3"), (7.9, 2.0, "5"), (2.2, 2.0, "2")],
 )
 def test_what_is_expected_in_a_column_of_few_values_is_one_of_them(
     expected: float, seen: float, text: str

@@ -1,7 +1,5 @@
 """Exported columns of numbers and dates keep their role, and notes say how they were read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from pathlib import Path

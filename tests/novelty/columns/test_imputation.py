@@ -1,7 +1,5 @@
 """Imputation by conditional means equals the textbook formula, solved row by row."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

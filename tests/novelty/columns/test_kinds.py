@@ -1,7 +1,5 @@
 """An expected value is formatted like the cells of its column and parses to the same value."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A name of a column to use selects one column; a name to hide selects every match."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 

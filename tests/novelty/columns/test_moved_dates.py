@@ -1,7 +1,5 @@
 """A table of later dates is judged after a common shift, so its dates are not odd."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import date, time
@@ -313,11 +311,7 @@ def test_measures_drawn_by_chance_are_kept_even_where_none_happens_to_repeat(
     # Where one duplicate is expected, none may occur by chance; where ten are, almost never.
     assert spec_of_texts(
         np.unique(values) if len(np.unique(values)) > 0.99 * n else values
-    ).role in {
-        "numeric",
-        "categorical",
-        "constant",
-    }
+    ).role in {"numeric", "categorical", "constant"}
 
 
 def test_numbers_that_repeat_and_are_padded_like_codes_are_reported() -> None:

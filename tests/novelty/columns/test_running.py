@@ -1,7 +1,5 @@
 """Columns that increase with the rows are used through their periodic part."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
 from pathlib import Path

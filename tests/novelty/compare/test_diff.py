@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -96,9 +94,7 @@ def test_columns_may_have_the_names_that_rows_are_matched_by(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["=1+1", "rank", "-log10(p)"])
-def test_columns_that_are_written_under_another_name_are_named_by_their_own(
-    name: str,
-) -> None:
+def test_columns_that_are_written_under_another_name_are_named_by_their_own(name: str) -> None:
     before = (
         table().rename({"weight": name, "town": "@town"}).with_columns(code="=" + pl.col("code"))
     )

@@ -1,7 +1,5 @@
 """Duplicate rows equal those found by comparing all pairs of rows."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

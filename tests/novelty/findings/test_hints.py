@@ -1,7 +1,5 @@
 """Planted slips in otherwise ordinary rows get a hint; ordinary rows get none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

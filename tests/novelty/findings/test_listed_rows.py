@@ -1,7 +1,5 @@
 """Reason, odd cell, hint and explanation agree on the expected value of a cell."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A table with one rule of each kind, and a copy with some cells changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import date, timedelta
 

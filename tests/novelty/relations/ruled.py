@@ -1,7 +1,5 @@
 """A table whose rows break every kind of rule, and the rules."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from datetime import date, time, timedelta
@@ -201,9 +199,7 @@ def cells_of(frame: pl.DataFrame, like: pl.DataFrame | None = None) -> Cells:
 
 
 def held(
-    frame: pl.DataFrame,
-    rules: tuple[AnyRule, ...] = RULES,
-    like: pl.DataFrame | None = None,
+    frame: pl.DataFrame, rules: tuple[AnyRule, ...] = RULES, like: pl.DataFrame | None = None
 ) -> HeldRules:
     """Return rules with the rows that break them according to `check`."""
     cells = cells_of(frame, like)

@@ -1,7 +1,5 @@
 """The wrong column of a broken rule, and its suggested value."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import msgspec

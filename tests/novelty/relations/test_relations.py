@@ -1,7 +1,5 @@
 """Relations raise the scores of rows, and name the cells that contradict them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hidden columns that other columns reveal are reported everywhere, beside those columns."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -46,17 +44,9 @@ def people(n: int = 80, seed: int = 0) -> pl.DataFrame:
         ([SALARY], ["salary"], {"salary": [("total", "bonus")]}),
         ([SALARY], ["total"], {"total": [("salary", "bonus")]}),
         ([SALARY], ["salary", "bonus"], {}),
-        (
-            [SALARY, EURO],
-            ["salary"],
-            {"salary": [("total", "bonus"), ("euro",)]},
-        ),
+        ([SALARY, EURO], ["salary"], {"salary": [("total", "bonus"), ("euro",)]}),
         ([SALARY, EURO], ["salary", "total"], {"salary": [("euro",)]}),
-        (
-            [SALARY, Equal(columns=("total", "copy"))],
-            ["salary", "total"],
-            {"total": [("copy",)]},
-        ),
+        ([SALARY, Equal(columns=("total", "copy"))], ["salary", "total"], {"total": [("copy",)]}),
         ([Determines(columns=("zip", "town"))], ["town"], {"town": [("zip",)]}),
         ([Determines(columns=("zip", "town"))], ["zip"], {}),
         (

@@ -1,7 +1,5 @@
 """Rules round-trip through a file; no other file is read as rules or replaced."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

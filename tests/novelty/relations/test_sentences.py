@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kpca_apps.novelty.relations.rule import (
@@ -33,10 +31,7 @@ PHRASES: tuple[tuple[AnyRule, str], ...] = (
     (Order(columns=("start", "end")), "start <= end"),
     (Order(columns=("a", "Net price"), strict=True), 'a < "Net price"'),
     (Linear(columns=("a", "b", "c"), coefficients=(1.0, 1.0)), "a = b + c"),
-    (
-        Linear(columns=("a", "b", "c"), coefficients=(-1.0, 0.5), offset=3.0),
-        "a = 3 - b + 0.5 * c",
-    ),
+    (Linear(columns=("a", "b", "c"), coefficients=(-1.0, 0.5), offset=3.0), "a = 3 - b + 0.5 * c"),
     (Linear(columns=("a", "b"), coefficients=(1000.0,), offset=-2.5), "a = 1,000 * b - 2.5"),
     (
         Linear(columns=("days", "end", "start"), coefficients=(1 / DAY, -1 / DAY)),

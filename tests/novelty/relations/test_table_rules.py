@@ -1,7 +1,5 @@
 """Rules of a table and the rows that break them are the same in parts and in memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Accepted rows equal those found by comparing every row with every accepted row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date, datetime
 

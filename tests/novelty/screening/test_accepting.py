@@ -1,7 +1,5 @@
 """Accepted rows are learned as normal, and neither flagged nor listed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Workers without access to the driver's files give the same bits as one machine."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import shutil

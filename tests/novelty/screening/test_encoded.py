@@ -1,7 +1,5 @@
 """Encoded rows in a file: any process reads what was written, and no file remains."""
 
-from __future__ import annotations
-
 import shutil
 from collections import namedtuple
 from pathlib import Path
@@ -11,11 +9,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.columns.parts import (
-    Execution,
-    some_rows,
-    take_rows,
-)
+from kpca_apps.novelty.columns.parts import Execution, some_rows, take_rows
 from kpca_apps.system.files.windowed import SharedArray
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table

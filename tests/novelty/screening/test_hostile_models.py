@@ -1,7 +1,5 @@
 """A valid model archive with invalid values is refused in one line, or works."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path

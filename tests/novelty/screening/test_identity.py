@@ -1,7 +1,5 @@
 """A model recognises its own table by the file's bytes and reading options."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A group too large to be odd does not fill the list, but a small odd one does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A table read in parts gives the same result as in memory, with any scheduler."""
 
-from __future__ import annotations
-
 import os
 import signal
 from dataclasses import dataclass, replace
@@ -20,12 +18,7 @@ from kpca_apps.novelty.explain import Line, explain_row
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.run import score, screen
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.model import (
-    NoveltyModel,
-    ScreeningOptions,
-    load_model,
-    save_model,
-)
+from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, load_model, save_model
 from kpca_apps.novelty.written_tables import write_tables
 from kpca_apps.options import LearnFrom
 from kpca_apps.report.result_json import result_to_json

@@ -1,7 +1,5 @@
 """New rows from the distribution of the reference are flagged at the nominal rate."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How complexity is measured and judged; no time is asserted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Experiments on drawn rows reproduce their claims, and fail them if the rows are spoilt."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import import_module
 

@@ -1,7 +1,5 @@
 """Novelty detection on Hoffmann's data, if ``KPCA_PAPERS`` names its folder."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

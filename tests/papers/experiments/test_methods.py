@@ -1,7 +1,5 @@
 """The papers' methods and the recommended alternatives: known figures are reproduced."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

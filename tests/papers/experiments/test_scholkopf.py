@@ -1,7 +1,5 @@
 """Digit errors by number of components equal those of scikit-learn's linear classifiers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

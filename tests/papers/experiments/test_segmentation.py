@@ -1,7 +1,5 @@
 """Segmentation errors with and without repeated rows, if ``KPCA_PAPERS`` names the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

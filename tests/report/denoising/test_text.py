@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -31,14 +29,7 @@ from kpca_apps.report.denoising.text import (
     standing_sentences,
 )
 from kpca_apps.report.text import Verbatim
-from tests.report.denoising_examples import (
-    compared,
-    counted,
-    failed,
-    image,
-    law,
-    with_dictionary,
-)
+from tests.report.denoising_examples import compared, counted, failed, image, law, with_dictionary
 from tests.report.pages import render_denoising
 
 

@@ -1,19 +1,11 @@
 """Pages over many tables are valid, escape hostile names and are bounded in size."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
 import pytest
 
-from kpca_apps.novelty.result import (
-    MovedColumn,
-    RunInfo,
-    RunSummary,
-    ScreenedTable,
-    ScreenedTables,
-)
+from kpca_apps.novelty.result import MovedColumn, RunInfo, RunSummary, ScreenedTable, ScreenedTables
 from kpca_apps.report.novelty.page import render_index, render_screening
 from kpca_apps.report.novelty.text import index_headline
 from kpca_apps.report.result_json import result_to_json

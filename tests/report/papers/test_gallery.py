@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -16,11 +14,7 @@ from kpca_apps.papers.figures import Scatter, Table
 from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Reproduction
 from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.papers.figures import MAX_POINTS, draw
-from kpca_apps.report.papers.page import (
-    gallery_figures,
-    numeric_columns,
-    render_gallery,
-)
+from kpca_apps.report.papers.page import gallery_figures, numeric_columns, render_gallery
 from kpca_apps.report.papers.text import cell, headline, left_out, standing
 from kpca_apps.report.result_json import result_to_json
 from tests.report import gallery_examples as examples

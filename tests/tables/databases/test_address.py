@@ -1,7 +1,5 @@
 """Meaning of addresses, names and passwords, and errors that do not repeat passwords."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from contextlib import closing

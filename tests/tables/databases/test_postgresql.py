@@ -1,7 +1,5 @@
 """A server that is missing, refuses, stops or gets interrupted causes a one-line error."""
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile
@@ -198,9 +196,7 @@ def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch) -> None
     assert no_spool_is_left()
 
 
-def test_a_server_that_is_killed_while_scores_are_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_server_that_is_killed_while_scores_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     monkeypatch.setattr(tempfile, "tempdir", None)
     with running_server() as server:

@@ -1,7 +1,5 @@
 """Database tables have the cells, types, order and keys that the native libraries return."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace

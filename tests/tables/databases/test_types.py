@@ -1,7 +1,5 @@
 """Database types are read by their meaning or as text, and any loss is reported."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

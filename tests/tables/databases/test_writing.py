@@ -1,7 +1,5 @@
 """New tables are written whole or not at all, for any name and any cells."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import io
 from functools import partial
@@ -133,10 +131,7 @@ def test_damaged_files_are_refused_in_one_line(
         (as_file(TABLE.slice(0, 0)), "no rows were read"),
         (b"FEA1" + bytes(60) + b"FEA1", "a Feather file of the first version"),
         (as_file(TABLE)[:-6], "not a readable Arrow file"),
-        (
-            as_file(pa.table({"a": pa.RunEndEncodedArray.from_arrays([3], [1])})),
-            "run-end encoded",
-        ),
+        (as_file(pa.table({"a": pa.RunEndEncodedArray.from_arrays([3], [1])})), "run-end encoded"),
     ],
 )
 def test_what_is_no_table_is_refused(data: bytes, words: str, tmp_path: Path) -> None:

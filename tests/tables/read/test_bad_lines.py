@@ -1,7 +1,5 @@
 """Skipped lines are exactly the damaged ones, reported with their numbers."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Delta tables: one version without its deleted rows, from the library or by the protocol."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Hive-partitioned folders are read as the table they were partitioned from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parquet in parts: a file or a folder, with the same column types in every part."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """A new format needs one file and one line in `opening.py`; here, fixed-width text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Object-store tables equal the local files, and a store's failures are one-line errors."""
 
-from __future__ import annotations
-
 import re
 import time
 import urllib.request

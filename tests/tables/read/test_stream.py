@@ -1,7 +1,5 @@
 """Arrow streams: read once with bounded memory, the same for any batch sizes."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator
 from itertools import pairwise

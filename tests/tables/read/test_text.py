@@ -1,7 +1,5 @@
 """The fast parser of delimited text agrees with the standard library's csv reader."""
 
-from __future__ import annotations
-
 import csv
 import io
 import tempfile

@@ -1,7 +1,5 @@
 """Text in parts gives the rows and lines of the whole file, wherever it is split."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

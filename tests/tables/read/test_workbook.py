@@ -1,7 +1,5 @@
 """Cells become a spreadsheet's own types wherever that loses nothing."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 from datetime import UTC, date, datetime, timedelta

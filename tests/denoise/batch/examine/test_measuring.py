@@ -1,7 +1,5 @@
 """One noise estimate for all images of a kind in a batch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

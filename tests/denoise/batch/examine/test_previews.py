@@ -1,7 +1,5 @@
 """Report previews: rotated, downscaled, and cropped where there is detail."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

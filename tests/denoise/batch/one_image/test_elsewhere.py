@@ -1,7 +1,5 @@
 """An image sent as bytes gives the same result as the image's file; no files remain."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from dataclasses import replace

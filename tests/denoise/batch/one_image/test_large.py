@@ -1,7 +1,5 @@
 """Pages are read, denoised and written in bands, as if they were too large for memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Learn relations from a table, and judge the table's rows by them."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 

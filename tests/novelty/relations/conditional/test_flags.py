@@ -1,7 +1,5 @@
 """Columns with few values are predicted from each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

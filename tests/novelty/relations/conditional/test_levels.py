@@ -1,7 +1,5 @@
 """Cells that contradict their row: found, attributed to the right column, and corrected."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The p-value of a new level is the share of training cells whose level occurs once."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """Numbers predicted by a sequence or another column: found, explained and calibrated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, timedelta
 

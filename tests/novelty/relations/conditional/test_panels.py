@@ -1,7 +1,5 @@
 """Numbers are judged by the median of the other rows of their group, such as a country."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest
@@ -19,11 +17,7 @@ def panel(seed: int = 0) -> pl.DataFrame:
     size = np.exp(rng.normal(9.0, 1.5, 40))
     income = size[country] * np.exp(0.03 * (year - 2007) + rng.normal(0, 0.05, 600))
     return pl.DataFrame(
-        {
-            "country": [f"country {c}" for c in country],
-            "year": year,
-            "income": np.round(income, 2),
-        }
+        {"country": [f"country {c}" for c in country], "year": year, "income": np.round(income, 2)}
     )
 
 

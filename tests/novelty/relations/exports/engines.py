@@ -7,8 +7,6 @@ from 1, or None if the rule is not exported. Run it with or without an environme
     KPCA_DQX=DQX/bin/python python -m tests.novelty.relations.exports.engines
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

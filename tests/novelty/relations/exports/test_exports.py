@@ -1,7 +1,5 @@
 """Exported rules find the same rows as `check`, for any column names."""
 
-from __future__ import annotations
-
 import ast
 import os
 from dataclasses import replace
@@ -87,10 +85,7 @@ def left_out(given: Given, found: list[Broken]) -> list[set[str]]:
 
 # Rules that are not exported for typed tables: they read numbers as text, and each program formats
 # the numbers differently.
-AS_TEXT = {
-    "number has the form 999",
-    'sex is empty unless net is "1e-07"',
-}
+AS_TEXT = {"number has the form 999", 'sex is empty unless net is "1e-07"'}
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "pandera"])

@@ -1,7 +1,5 @@
 """Lines of an exported file that are not data are removed or filled down, and reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The header row is found below titles, and ordinary tables are unchanged."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path
