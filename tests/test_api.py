@@ -281,7 +281,7 @@ def test_errors_and_warnings_name_keywords() -> None:
     for options, message in (
         ({"count": 60}, "^count= 60 would flag every one"),
         ({"n_landmarks": 1}, "^n_landmarks= must be at least 2"),
-        ({"method": "hoffmann", "components": 60}, "^components= 60 fits at least half"),
+        ({"method": "hoffmann", "components": 60}, "^components= 60 is too much for 60"),
         ({"share": 0.1, "count": 2}, "^share= and count= cannot be combined"),
         ({"alpha": 0.1}, "give them with reference=, or use share= or count="),
         ({"exclude": "wnig"}, r"exclude= names a column .* Did you mean .wing.\?"),

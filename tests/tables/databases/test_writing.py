@@ -45,7 +45,7 @@ def test_rows_come_back_as_they_were_written(make: Make) -> None:
         write_rows(uri, table, iter([SCORES[:2]]), force=True)
         assert read_table(uri, table_name=table).frame.height == 2
     assert read_table(uri, table_name="birds").frame.equals(FRAME)
-    with pytest.raises(RefusedError, match="other than the scores"):
+    with pytest.raises(RefusedError, match="holds no scores of an earlier run"):
         write_rows(uri, "birds", iter([SCORES]), force=True)
     with pytest.raises(ConfigError, match="--write-to cannot be"):
         write_rows(uri, "a.b.c", iter([SCORES]), force=True)
