@@ -41,8 +41,7 @@ def check_junit(options: NoveltyOptions, out: str | Path | None) -> None:
         )
     if is_taken:
         raise OptionError("junit", "is where other results are written; choose another place")
-    other = "another file with --junit"
-    check_target(options.junit, force=options.force, holds=TEST_CASES, other=other)
+    check_target(options.junit, force=options.force, holds=TEST_CASES, option="--junit")
 
 
 def screening_cases(result: ScreeningResult) -> list[RuleCase]:

@@ -90,7 +90,7 @@ class Target:
         elif options.junit is not None:
             raise OptionError("junit", "needs rules to check: name them with --rules")
         if out is not None and not options.dry_run:
-            check_target(out, force=options.force, other="another file with --out")
+            check_target(out, force=options.force, option="--out")
         check_junit(options, out)
         return target
 

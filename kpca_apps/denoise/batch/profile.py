@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import msgspec
 
 from kpca_apps.denoise.options import LARGEST_RANGE
 from kpca_apps.denoise.result import NoiseLaw
-from kpca_apps.errors import InputError, RefusedError, about, opening
+from kpca_apps.errors import InputError, about, opening
 from kpca_apps.names import one_line, reason_of
 from kpca_apps.options import is_number
-from kpca_apps.system.files.output import require_parent
+from kpca_apps.system.files.output import require_replaceable
 from kpca_apps.system.files.texts import read_text
 from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import here
@@ -72,21 +73,13 @@ def read_profile(path: str | Path) -> tuple[KindNoise, ...]:
 
 def check_target(path: str | Path, *, force: bool = False) -> None:
     """Refuse a path unless it is free or, with `force`, holds another profile."""
-    label = one_line(str(path), 200)
-    require_parent(path)
-    target = Path(path)
-    if not target.is_symlink() and not target.exists():
-        return
-    try:
-        if target.is_symlink():
-            raise InputError("a link")
-        read_profile(target)
-    except InputError:
-        raise RefusedError(
-            f"{label}: exists and is not a noise profile, so it is never replaced; choose another."
-        ) from None
-    if not force:
-        raise RefusedError(f"{label}: exists already; replace it with --force.")
+
+    def is_profile(path: Path) -> bool:
+        with suppress(InputError):
+            return bool(read_profile(path))
+        return False
+
+    require_replaceable(path, "a noise profile", is_profile, force=force, option="--save")
 
 
 def _is_sound(one: KindNoise) -> bool:

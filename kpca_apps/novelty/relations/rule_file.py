@@ -14,13 +14,13 @@ from typing import Annotated, Any
 import msgspec
 import polars as pl
 
-from kpca_apps.errors import InputError, RefusedError, about, opening
-from kpca_apps.names import one_line, quoted, reason_of, visible_json
+from kpca_apps.errors import InputError, about, opening
+from kpca_apps.names import one_line, quoted, visible_json
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.checking import code_forms
 from kpca_apps.novelty.relations.rule import AnyRule, HeldRule, HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
-from kpca_apps.system.files.output import atomic_write, require_parent
+from kpca_apps.system.files.output import atomic_write, require_replaceable
 from kpca_apps.system.files.texts import marked_encoding, read_text
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
@@ -118,35 +118,21 @@ def save_rules(rules: HeldRules, path: str | Path) -> None:
 
 
 def check_target(
-    path: str | Path, *, force: bool = False, holds: str = "rules", other: str = "another file"
+    path: str | Path, *, force: bool = False, holds: str = "rules", option: str = ""
 ) -> None:
     """Refuse a path at which rules must not be written.
 
     With `force`, rules replace a file of rules in any format, and test cases replace test cases.
-    Links and other files are never replaced. Messages ask for `other` instead.
     """
-    try:
-        require_parent(path)
-        path = Path(path)
-        if not path.is_symlink() and not path.exists():
-            return
-        is_ours = path.is_file() and not path.is_symlink()
-        if is_ours:
-            with path.open("rb") as file:
-                data = file.read(_FIRST_BYTES)
-            head = data.decode(marked_encoding(data)[0], "ignore")
-            is_json = holds == "rules" and head.startswith("{") and _MARK in head
-            is_ours = is_json or head.startswith(_TITLES[holds])
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be written ({reason_of(error)}).", path) from None
-    if not is_ours:
-        raise RefusedError(
-            f"exists and is not a file of {holds}, so it is never replaced; choose {other}.", path
-        )
-    if not force:
-        raise RefusedError(f"exists already; replace it with --force, or choose {other}.", path)
+
+    def is_ours(path: Path) -> bool:
+        with path.open("rb") as file:
+            data = file.read(_FIRST_BYTES)
+        head = data.decode(marked_encoding(data)[0], "ignore")
+        is_json = holds == "rules" and head.startswith("{") and _MARK in head
+        return is_json or head.startswith(_TITLES[holds])
+
+    require_replaceable(path, f"a file of {holds}", is_ours, force=force, option=option)
 
 
 def read_rules(path: str | Path) -> HeldRules:

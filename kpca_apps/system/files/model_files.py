@@ -34,10 +34,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, RefusedError
+from kpca_apps.errors import MemoryLimitError, ModelFileError
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.arrays import scalar_of
-from kpca_apps.system.files.output import atomic_write, require_parent
+from kpca_apps.system.files.output import atomic_write, require_replaceable
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import here
@@ -65,7 +65,7 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
 
     An array that occurs twice in the model is stored once.
     """
-    check_model_path(path, force=True)
+    require_replaceable(path, "a model", _is_model, force=True)
     members: dict[str, NDArray[Any]] = {}
     names: dict[int, str] = {}
 
@@ -137,30 +137,8 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 
 
 def check_model_path(path: str | Path, *, force: bool = False) -> None:
-    """Raise an error, before work starts, unless a model may be written to a path.
-
-    Only an existing model may be replaced, and only with ``force``; never a link, device or table.
-    """
-    target = Path(path)
-    label = one_line(str(path), 200)
-    try:
-        mode = target.lstat().st_mode
-    except FileNotFoundError:
-        mode = None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{label}: is not a usable file name ({reason_of(error)}).") from None
-    require_parent(path)
-    if mode is None:
-        return
-    if not stat.S_ISREG(mode) or not _is_model(target):
-        raise RefusedError(
-            f"{label}: exists and is not a model, so it is never replaced; choose another file."
-        )
-    if not force:
-        raise RefusedError(
-            f"{label}: exists already; replace it with --force, or choose another file with "
-            "--model."
-        )
+    """Raise an error, before work starts, unless a model may be written to a path."""
+    require_replaceable(path, "a model", _is_model, force=force, option="--model")
 
 
 class _Header(msgspec.Struct):

@@ -10,9 +10,10 @@ import ctypes
 import json
 import os
 import shutil
+import stat
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -61,6 +62,26 @@ def require_parent(path: str | Path) -> None:
         )
     if not target.parent.is_dir():
         raise InputError("its folder does not exist; make it first.", target)
+
+
+def require_replaceable(
+    path: str | Path, what: str, is_ours: Callable[[Path], bool], *, force: bool, option: str = ""
+) -> None:
+    """Refuse an existing path, but for a file of our own with `force`; links are never replaced."""
+    try:
+        require_parent(path)
+        is_file = stat.S_ISREG(Path(path).lstat().st_mode) and is_ours(Path(path))
+    except FileNotFoundError:
+        return
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be written ({reason_of(error)}).", path) from None
+    other = f"choose another file{option and f' with {option}'}."
+    if not is_file:
+        raise RefusedError(f"exists and is not {what}, so it is never replaced; {other}", path)
+    if not force:
+        raise RefusedError(f"exists already; replace it with --force, or {other}", path)
 
 
 class ResultFolder(ABC):
