@@ -44,17 +44,9 @@ MOST_PAGES = 20  # limit on TIFF pages whose fields are listed
 LOST = {"late": "time", "killed": "killed"}  # files without an answer: outcome -> output column
 DAMAGE = ("flip", "cut", "insert", "remove", "field")
 COLUMNS = (
-    "files",
-    "refused",
-    "same",
-    "different",
-    "cut",
-    "removed",
-    "traceback",
-    "killed",
-    "memory",
+    "files", "refused", "same", "different", "cut", "removed", "traceback", "killed", "memory",
     "time",
-)
+)  # fmt: skip
 LABORATORY = ("fits", "mrc", "nifti", "dicom", "czi", "nd2", "avif", "heic", "zarr")
 BEARABLE = {
     **{kind: {"refused", "same", "different", "removed"} for kind in LABORATORY},

@@ -32,19 +32,10 @@ NAMES: tuple[str, ...] = (
 )
 
 CELLS: tuple[str, ...] = (
-    "</script><script>alert(1)</script>",
-    "=cmd|' /C calc'!A0",
-    "+1+1",
-    "-2+3",
-    "@x",
-    "\t=1",
-    "\uff1d1+1",
-    'say "hi", then\nleave',
-    "&amp;<b>bold</b>",
-    "\u202edlrow",
-    "nan",
+    "</script><script>alert(1)</script>", "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@x", "\t=1",
+    "\uff1d1+1", 'say "hi", then\nleave', "&amp;<b>bold</b>", "\u202edlrow", "nan",
     "'; DROP TABLE t; --",
-)
+)  # fmt: skip
 
 
 def quote(cell: str) -> str:
@@ -135,6 +126,7 @@ SURVIVABLE: dict[str, tuple[bytes, tuple[int, int]]] = {
     "hostile": (hostile_csv(), (60, len(NAMES) + 1)),
 }  # fmt: skip
 
+_MANY = b"1,2\n" * 5000
 BROKEN: dict[str, tuple[bytes, str]] = {
     "only_empty_cells": (b"a,b\n,\n,\n", "no rows were read"),
     "empty": (b"", "empty"),
@@ -146,9 +138,13 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "short_row": (b"a,b\n\n1,2\n3\n", "line 4 has 1 cell where line 1 has 2"),
     "long_row": (b'a,b\n"x\ny",2\n3,4,5\n', "line 4 has 3 cells where line 1 has 2"),
     "short_row_after_stray_quote": (b'a,b\n5",1\n3\n', "line 3 has 1 cell where line 1 has 2"),
+    "late_short_row": (b"a,b\n\n" + _MANY + b"3\n" + _MANY, "line 5003 has 1 cell where line 1"),
+    "late_long_row": (b"a,b\n" + _MANY + b"3,4,5\n" + _MANY, "line 5002 has 3 cells where line 1"),
+    "late_row_of_two_lines": (b"a,b\n" + _MANY + b'"3\n4"\n' + _MANY, "line 5002 has 1 cell where"),
     "open_quote": (b'a,b\n1,2\n"x,3\n4,5\n', "line 3 opens a quote that is never closed"),
     "text_after_quote": (b'a,b\n1,2\n"x"y,3\n', "line 3 has text after a closing quote"),
     "carriage_return_in_a_row": (b'a,b\n1",2\r3\n', "line 2 holds a carriage return"),
+    "carriage_return_after_a_quote": (b'a,b\n,"x"\r1\n', "line 2 holds a carriage return"),
     "title_above_semicolons": (b"title\n" + b"1;2\n" * 30, "line 2 has 2 cells where line 1 has 1"),
     "zero_bytes": (b"a,b\n1,\x00\n", "line 2, byte 7 (0x00)"),
     "undefined_in_cp1252": (b"a,b\n1,2\n\x81,3\n", "line 3, byte 9 (0x81)"),
@@ -186,6 +182,10 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "separator_line_and_nothing": (b"sep=;\n\n \n", "nothing but blank cells"),
     "cut_parquet": (b"PAR1\x00\x00\x00\x00", "not a readable Parquet file"),
     "cut_workbook": (b"PK\x03\x04\x00\x00xl/workbook.xml", "not a readable Excel file"),
+    "opendocument": (
+        b"PK\x03\x04" + bytes(26) + b"mimetypeapplication/vnd.oasis.opendocument",
+        "save it as .xlsx or CSV",
+    ),
     "cut_old_workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\x00" * 600, "Excel"),
     "broken_json": (b'{"a": 1}\n{"a": \n', "line 2, column"),
     "json_that_is_no_object": (b'{"a": 1}\n[1]\n', "line 2 is not a JSON object"),

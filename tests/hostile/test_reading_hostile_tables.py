@@ -21,14 +21,13 @@ from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import delimited
 from kpca_apps.tables.read import json as json_reader
 from tests.hostile.tables import BROKEN, CELLS, NAMES, SURVIVABLE, bomb, hostile_csv
-from tests.tables.whole_and_parts import read_both_ways
+from tests.tables.whole_and_parts import put, read_both_ways
 
 
 @pytest.mark.parametrize("name", SURVIVABLE)
 def test_survivable_files_are_read(name: str, tmp_path: Path) -> None:
     data, shape = SURVIVABLE[name]
-    path = tmp_path / f"{name}.csv"
-    path.write_bytes(data)
+    path = put(tmp_path / f"{name}.csv", data)
     table = read_both_ways(path, 1)
     assert table.frame.shape == shape
     assert (table.source.n_rows, table.source.n_columns) == shape
@@ -39,8 +38,7 @@ def test_survivable_files_are_read(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_files_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
     data, words = BROKEN[name]
-    path = tmp_path / f"{name}.csv"
-    path.write_bytes(data)
+    path = put(tmp_path / f"{name}.csv", data)
     for open_it in (read_table, partial(open_table, in_memory_rows=0, part_rows=1)):
         with pytest.raises(InputError) as caught:
             open_it(path)
@@ -50,16 +48,14 @@ def test_broken_files_are_refused_in_one_line(name: str, tmp_path: Path) -> None
 
 
 def test_hostile_names_and_cells_pass_unharmed(tmp_path: Path) -> None:
-    path = tmp_path / "hostile.csv"
-    path.write_bytes(hostile_csv(24))
+    path = put(tmp_path / "hostile.csv", hostile_csv(24))
     frame = read_table(path).frame
     assert tuple(frame.columns) == (*(name.strip() for name in NAMES), "cells")
     assert tuple(frame["cells"].unique(maintain_order=True)) == CELLS
 
 
 def test_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "bomb.csv.gz"
-    path.write_bytes(bomb(40_000_000))
+    path = put(tmp_path / "bomb.csv.gz", bomb(40_000_000))
     assert path.stat().st_size < 100_000
     monkeypatch.setattr(limits, "available_memory", lambda: 20_000_000)
     with pytest.raises(MemoryLimitError, match=r"bomb\.csv\.gz: unpacks to more than") as caught:
@@ -72,8 +68,7 @@ def test_many_cells_in_few_bytes_are_refused(
     quote: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = b"a,b\n" + b"1,\n" * 500_000
-    path = tmp_path / "cells.csv"
-    path.write_bytes(data + quote)
+    path = put(tmp_path / "cells.csv", data + quote)
     # Ten times the file's size suffices for its text, but not for offsets and objects.
     monkeypatch.setattr(limits, "available_memory", lambda: 10 * len(data))
     with pytest.raises(MemoryLimitError):
@@ -84,8 +79,7 @@ def test_many_cells_in_few_bytes_are_refused(
 def test_many_lines_of_nothing_take_no_memory(
     quote: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "lines.csv"
-    path.write_bytes(b"a,b\n1,2\n" + b"\n" * 999_999 + quote)
+    path = put(tmp_path / "lines.csv", b"a,b\n1,2\n" + b"\n" * 999_999 + quote)
     monkeypatch.setattr(limits, "available_memory", lambda: 10_000)
     assert read_table(path).frame.height == (2 if quote else 1)
 
@@ -126,8 +120,7 @@ def test_files_beyond_the_limits_are_refused_by_line(
     name: str, few_bytes: int, tmp_path: Path
 ) -> None:
     data, words = REFUSED[name]
-    path = tmp_path / "table.csv"
-    path.write_bytes(data)
+    path = put(tmp_path / "table.csv", data)
     with pytest.raises(InputError, match=words):
         open_table(path, in_memory_rows=few_bytes)
     path.with_suffix(".csv.gz").write_bytes(gzip.compress(data))
@@ -143,14 +136,12 @@ def test_files_within_the_limits_are_read(
     header = ",".join(f"x{k}" for k in range(50))
     rows = [",".join(["1"] * 49 + ['"' + "a,\n" * 100 + '"']) for _ in range(20)]
     text = "\n".join([header, *rows]).replace("\n", end.decode())
-    path = tmp_path / "table.csv"
-    path.write_bytes(text.encode(encoding))
+    path = put(tmp_path / "table.csv", text.encode(encoding))
     assert open_table(path, in_memory_rows=few_bytes).source.n_columns == 50
 
 
 def test_an_encoding_with_another_end_of_lines_is_read(few_bytes: int, tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_bytes(("a,b\n" + "1,2\n" * 500).encode("cp037"))
+    path = put(tmp_path / "table.csv", ("a,b\n" + "1,2\n" * 500).encode("cp037"))
     assert b"\n" not in path.read_bytes()
     assert read_table(path, encoding="cp037").frame.shape == (500, 2)
     assert open_table(path, encoding="cp037", in_memory_rows=few_bytes).source.n_rows == 500
@@ -280,8 +271,7 @@ def test_nothing_is_imported_from_the_current_folder(
 def test_memory_grows_with_what_is_held_and_not_with_rows_times_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "keys.jsonl"
-    path.write_bytes(b"".join(b'{"k%d": 1}\n' % k for k in range(3000)))
+    path = put(tmp_path / "keys.jsonl", b"".join(b'{"k%d": 1}\n' % k for k in range(3000)))
     monkeypatch.setattr(limits, "MOST_COLUMNS", 2999)
     monkeypatch.setattr(input_file, "CHUNK", 1 << 16)
     tracemalloc.start()
@@ -295,8 +285,7 @@ def test_memory_grows_with_what_is_held_and_not_with_rows_times_keys(
 def test_rows_with_a_key_each_of_their_own_are_refused_on_any_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "keys.jsonl"
-    path.write_bytes(b"".join(b'{"k%d": 1}\n' % k for k in range(9000)))
+    path = put(tmp_path / "keys.jsonl", b"".join(b'{"k%d": 1}\n' % k for k in range(9000)))
     monkeypatch.setattr(limits, "available_memory", lambda: 1 << 40)
     # 8,193 rows with different keys make 8193 * 8192 empty cells, just above the limit of 2^26.
     with pytest.raises(InputError, match=r"line 8193: 8,193 rows of 8,193 different keys .* split"):
@@ -358,8 +347,7 @@ def test_nothing_takes_time_that_grows_with_the_square_of_a_cell(file: str, tmp_
         "spaces_between_numbers": b"a b\n1 2\n3" + b" " * n + b"4\n",
         "names_alike": b",".join([b"x"] * 20_000) + b"\n" + b",".join([b"1"] * 20_000),
     }[file]
-    path = tmp_path / "table.csv"
-    path.write_bytes(data)
+    path = put(tmp_path / "table.csv", data)
     table = read_table(path)
     assert table.frame.width in (2, 20_000)
     assert len(table.source.notes) < 30

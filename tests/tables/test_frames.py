@@ -22,7 +22,6 @@ from kpca_apps.tables.frames import (
     frame_beside,
     frame_rows,
     read_frame,
-    table_from_frame,
 )
 from kpca_apps.tables.table import PartedTable
 
@@ -396,12 +395,6 @@ def test_the_interface_of_pandas_is_not_needed(monkeypatch: pytest.MonkeyPatch) 
             frame = pd.DataFrame({"town": ["Ulm", None, "Bonn"]})
     assert frame["town"].dtype == object
     assert read_frame(frame).table.frame["town"].to_list() == ["Ulm", None, "Bonn"]
-
-
-def test_a_frame_of_polars_has_the_hash_of_its_text() -> None:
-    frame = pl.DataFrame({"a": [1, 2]})
-    same, other = table_from_frame(frame), table_from_frame(frame.reverse())
-    assert same.source.sha256 == read_frame(frame).table.source.sha256 != other.source.sha256
 
 
 def test_pandas_is_not_needed() -> None:

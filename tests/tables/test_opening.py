@@ -21,6 +21,7 @@ from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read.json import JsonLines, json_rows
 from kpca_apps.tables.table import plain_types
+from tests.tables.whole_and_parts import put
 
 FRAME = pl.DataFrame(
     {
@@ -35,8 +36,7 @@ FRAME = pl.DataFrame(
 
 def test_source_states_how_a_text_table_was_read(tmp_path: Path) -> None:
     data = gzip.compress("größe;name\n1,5;é\n".encode("cp1252"), mtime=0)
-    path = tmp_path / "sizes.csv.gz"
-    path.write_bytes(data)
+    path = put(tmp_path / "sizes.csv.gz", data)
     source = read_table(path).source
     assert (source.name, source.format) == ("sizes.csv.gz", "csv")
     assert source.sha256 == hashlib.sha256(data).hexdigest()
@@ -206,16 +206,17 @@ def test_standard_input_is_known_by_its_content(kind: str, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("given", "cells"), [("tab", 2), ("\\t", 2), ("\t", 2), ("#", 3)])
 def test_given_delimiter_is_obeyed(given: str, cells: int, tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_bytes(b"a#\tb#c\nd#\te#f\n")
+    path = put(tmp_path / "table.csv", b"a#\tb#c\nd#\te#f\n")
     assert read_table(path, delimiter=given).frame.width == cells
 
 
 def test_given_delimiter_that_never_occurs_is_refused_where_another_cuts(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_bytes(b"a\tb\nd\te\n")
+    path = put(tmp_path / "table.csv", b"a\tb\nd\te\n")
     with pytest.raises(InputError, match=r"the semicolon given .* does not occur .* by the tab"):
         read_table(path, delimiter=";")
+    path.write_bytes(b"a\tb\n" + b"1\t2\n" * 50)
+    with pytest.raises(InputError, match=r"the semicolon given .* does not occur .* by the tab"):
+        open_table(path, delimiter=";", in_memory_rows=0)
     path.write_bytes(b"a\n1\n2\n")
     assert read_table(path, delimiter=";").frame.shape == (2, 1)
 
@@ -227,16 +228,14 @@ def test_delimiter_that_cannot_cut_is_refused(given: str, tmp_path: Path) -> Non
 
 
 def test_given_encoding_is_obeyed(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_bytes("имя,b\nя,1\n".encode("cp1251"))
+    path = put(tmp_path / "table.csv", "имя,b\nя,1\n".encode("cp1251"))
     table = read_table(path, encoding="cp1251")
     assert table.frame.columns == ["имя", "b"]
     assert (table.source.encoding, table.source.notes) == ("cp1251", ())
 
 
 def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_bytes(b"a,b\n1,2\n")
+    path = put(tmp_path / "table.csv", b"a,b\n1,2\n")
     with pytest.raises(ConfigError, match=r'"uft8" is not known; .* Did you mean "utf_8"\?'):
         read_table(path, encoding="uft8")
     for encoding in ("mbcs", "MBCS", "oem", "uft8", "latni1"):
@@ -257,8 +256,7 @@ def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> No
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name_where_utf_8_is_given(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_bytes(codecs.BOM_UTF8 + b"name,size\nada,1\n")
+    path = put(tmp_path / "table.csv", codecs.BOM_UTF8 + b"name,size\nada,1\n")
     for encoding in (None, "utf-8", "UTF8"):
         assert read_table(path, encoding=encoding).frame.columns == ["name", "size"]
 
@@ -268,8 +266,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name_where_utf_8_is_given(tmp_path: P
 def test_a_name_promises_nothing_of_a_text(
     suffix: str, data: bytes, message: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / f"table.{suffix}"
-    path.write_bytes(data)
+    path = put(tmp_path / f"table.{suffix}", data)
     with pytest.raises(InputError, match=message):
         read_table(path)
     path.write_bytes(b"a,b\n1,2\na,b\n")  # the last line repeats the header

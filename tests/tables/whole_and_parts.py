@@ -8,6 +8,12 @@ from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import PartedTable, Table
 
 
+def put(path: Path, content: str | bytes) -> Path:
+    """Write a file and return its path."""
+    path.write_text(content) if isinstance(content, str) else path.write_bytes(content)
+    return path
+
+
 def read_both_ways(path: Path, size: int = 2, **options: Any) -> Table:
     """Read a file whole and in parts, check that both agree, and return the whole table."""
     whole = read_table(path, **options)

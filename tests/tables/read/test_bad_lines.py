@@ -13,6 +13,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import delimited
 from kpca_apps.tables.table import PartedTable
+from tests.tables.whole_and_parts import put
 
 GOOD = [f'{n},"a, {n}",x{n % 7}'.encode() for n in range(200)]
 BAD = {
@@ -75,8 +76,7 @@ def test_without_it_the_error_names_line_and_option(tmp_path: Path) -> None:
 
 
 def test_a_footer_names_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_bytes(damaged({})[0] + b"\nTotal,200\nSource: us\n")
+    path = put(tmp_path / "t.csv", damaged({})[0] + b"\nTotal,200\nSource: us\n")
     with pytest.raises(InputError, match=r"line 203 has 2 cells.*--bad-lines skip"):
         read_table(path)
     table = read_table(path, bad_lines="skip")
@@ -87,15 +87,13 @@ def test_a_footer_names_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("header", [b"id,\xff,kind", b"id,\0,kind", b'id,"a"b,kind'])
 def test_a_bad_header_is_not_left_out(tmp_path: Path, header: bytes) -> None:
     """If a bad header were left out, the first row of data would name the columns."""
-    path = tmp_path / "t.csv"
-    path.write_bytes(b"\n".join([header, *GOOD]))
+    path = put(tmp_path / "t.csv", b"\n".join([header, *GOOD]))
     with pytest.raises(InputError, match=r"line 1 should name the columns and .*--skip-rows"):
         read_table(path, bad_lines="skip", encoding="utf-8")
 
 
 def test_more_bad_lines_than_rows_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_bytes(damaged(dict.fromkeys(range(100), b"a,b"))[0])
+    path = put(tmp_path / "t.csv", damaged(dict.fromkeys(range(100), b"a,b"))[0])
     assert read_table(path, bad_lines="skip").frame.height == 100
     for n_bad in (101, 200):
         path.write_bytes(damaged(dict.fromkeys(range(n_bad), b"a,b"))[0])
@@ -133,8 +131,7 @@ def test_broken_records_are_left_out(tmp_path: Path, suffix: str, keep: float) -
     ]
     for number, (record, _) in bad.items():
         lines[number - 1] = record
-    path = tmp_path / f"t{suffix}"
-    path.write_bytes(b"\n".join(lines))
+    path = put(tmp_path / f"t{suffix}", b"\n".join(lines))
     table = open_table(path, bad_lines="skip", encoding="utf-8", in_memory_rows=keep, part_rows=8)
     tables = [part.read() for part in table.parts] if isinstance(table, PartedTable) else [table]
     assert [n for t in tables if t.lines is not None for n in t.lines] == [

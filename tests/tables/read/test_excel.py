@@ -12,7 +12,7 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.tables.opening import read_table
-from tests.tables.whole_and_parts import read_both_ways
+from tests.tables.whole_and_parts import put, read_both_ways
 
 
 def workbook(*rows: tuple[Any, ...], sheets: tuple[str, ...] = ()) -> bytes:
@@ -70,15 +70,13 @@ def test_excel_reads_the_first_sheet_and_reports_it(tmp_path: Path) -> None:
 
 
 def test_excel_sheet_may_start_anywhere(tmp_path: Path) -> None:
-    path = tmp_path / "table.xlsx"
-    path.write_bytes(workbook((), (), (None, "a", "b"), (None, 1, 2)))
+    path = put(tmp_path / "table.xlsx", workbook((), (), (None, "a", "b"), (None, 1, 2)))
     assert read_table(path).frame.rows() == [(1.0, 2.0)]
 
 
 @pytest.mark.parametrize("rows", [(), (("a", "b"),)])
 def test_excel_without_rows_is_refused(rows: tuple[Any, ...], tmp_path: Path) -> None:
-    path = tmp_path / "table.xlsx"
-    path.write_bytes(workbook(*rows))
+    path = put(tmp_path / "table.xlsx", workbook(*rows))
     with pytest.raises(
         InputError, match=r'table\.xlsx: (no rows were read|the sheet "Sheet" is empty);'
     ):
@@ -88,8 +86,7 @@ def test_excel_without_rows_is_refused(rows: tuple[Any, ...], tmp_path: Path) ->
 def test_excel_without_its_extra_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "table.xlsx"
-    path.write_bytes(workbook(("a",), (1,)))
+    path = put(tmp_path / "table.xlsx", workbook(("a",), (1,)))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r'pip install "\.\[excel\]"'):
         read_table(path)
@@ -246,13 +243,6 @@ def test_a_sheet_of_a_chart_is_no_table(tmp_path: Path) -> None:
 def test_options_of_text_do_not_apply(option: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="Excel"):
         read_table(sheets(tmp_path / "t.xlsx", data=DATA), **option)
-
-
-def test_opendocument_is_refused_with_advice(tmp_path: Path) -> None:
-    path = tmp_path / "t.ods"
-    path.write_bytes(b"PK\x03\x04" + bytes(26) + b"mimetypeapplication/vnd.oasis.opendocument")
-    with pytest.raises(InputError, match=r"save it as \.xlsx or CSV"):
-        read_table(path)
 
 
 def test_a_program_that_embeds_python_is_not_started_for_a_workbook(tmp_path: Path) -> None:

@@ -103,19 +103,6 @@ def test_many_rows_agree_with_a_plain_split() -> None:
     assert cut.lines.tolist() == list(range(2, 5002))
 
 
-@pytest.mark.parametrize("body", [b"3\n", b"3,4,5\n", b'"3\n4"\n'])
-def test_late_ragged_row_is_named_by_its_line(body: bytes) -> None:
-    with pytest.raises(
-        InputError, match=r"t\.csv: line 1002 has \d cells? where line 1 has 2; put"
-    ):
-        read_delimited(b"a,b\n" + b"1,2\n" * 1000 + body + b"1,2\n" * 100, "t.csv")
-
-
-def test_carriage_return_after_a_quote_is_not_the_end_of_a_row() -> None:
-    with pytest.raises(InputError, match="line 2 holds a carriage return"):
-        read_delimited(b'a,b\n,"x"\r1\n', "t.csv")
-
-
 def test_numbers_in_place_of_names_are_data_and_reported() -> None:
     cut = read_delimited(b"1.5,NA\n2,3\n", "t.csv")
     assert cut.frame.rows() == [("1.5", "NA"), ("2", "3")]

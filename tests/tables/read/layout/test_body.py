@@ -9,7 +9,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read.layout import body
 from kpca_apps.tables.table import Table
-from tests.tables.whole_and_parts import read_both_ways
+from tests.tables.whole_and_parts import put, read_both_ways
 
 REGIONS = ["North", "South", "East", "West"]
 # Two tables: sales by region, month, orders and revenue, and hourly measurements of a station.
@@ -100,8 +100,7 @@ def test_the_file_of_a_logger_is_known_by_its_first_word(tmp_path: Path) -> None
     names = ["TIMESTAMP", "AirTC", "RH", "Kind"]
     above = [["TOA5", "station7", "CR1000", "1234", "x", "Table1"], names]
     below = [["TS", "Deg C", "%", ""], ["", "Avg", "Smp", "Smp"]]
-    path = tmp_path / "t.dat"
-    path.write_text(as_text([*above, *below, *STATION], padded=False))
+    path = put(tmp_path / "t.dat", as_text([*above, *below, *STATION], padded=False))
     table = read_both_ways(path, 7)
     assert table.frame.columns == names and cells_of(table) == STATION
     assert table.lines is not None and table.lines.tolist() == list(range(5, 29))
@@ -299,8 +298,7 @@ def test_rows_below_sparse_or_repeated_names_are_data(tmp_path: Path) -> None:
             ["x", "low", "low", "high", "high"],
             ["x", "?", "-", "na", "none"],
         ):
-            path = tmp_path / "t.csv"
-            path.write_text(as_text([head, first, *SHOPS]))
+            path = put(tmp_path / "t.csv", as_text([head, first, *SHOPS]))
             assert cells_of(read_table(path)) == [first, *SHOPS]
 
 
@@ -353,8 +351,7 @@ PLACE_NAMES = ["id", "name", "place", "n"]
     ],
 )
 def test_quoted_commas_do_not_hide_what_cuts_the_rows(rows: Cells, tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(as_text(rows).replace("na\nme", '"na\nme"'))
+    path = put(tmp_path / "t.csv", as_text(rows).replace("na\nme", '"na\nme"'))
     table = read_both_ways(path, 7)
     assert table.frame.columns == rows[0] and cells_of(table) == rows[1:]
     assert not table.source.notes
@@ -486,8 +483,7 @@ def test_a_name_or_level_is_no_total(tmp_path: Path) -> None:
 
 
 def test_a_delimiter_that_ends_all_rows_but_the_header(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("a,b\n1,2,\n3,4,\n")
+    path = put(tmp_path / "t.csv", "a,b\n1,2,\n3,4,\n")
     table = read_both_ways(path, 1)
     assert table.frame.columns == ["a", "b", "column_3"]
     assert cells_of(table) == [["1", "2", ""], ["3", "4", ""]]
@@ -508,8 +504,7 @@ def test_rows_that_repeat_a_row_of_data_are_data(tmp_path: Path) -> None:
 def test_numbers_below_a_sparse_row_are_data(first: list[str], tmp_path: Path) -> None:
     last = [["bob", "1815", "1852"], ["cy", "1820", "1870"], ["dee", "1900", "1950"]]
     counts = [["bob", "1", "2", "3", "4"], ["cy", "4", "5", "6", "1"], ["dee", "7", "8", "9", "2"]]
-    path = tmp_path / "t.csv"
-    path.write_text(as_text([first, *(last if len(first) == 3 else counts)]))
+    path = put(tmp_path / "t.csv", as_text([first, *(last if len(first) == 3 else counts)]))
     assert read_table(path).frame.height == 3
 
 
@@ -628,23 +623,13 @@ def test_remarks_are_left_out_wherever_they_stand(kind: str, remark: str, tmp_pa
 @pytest.mark.parametrize(
     ("kind", "first"),
     [
-        ("names", "Zo\u00eb van den Berg"),
-        ("names", "Area 51"),
-        ("names", "Total"),
-        ("numbers", "124"),
-        ("numbers", "12x"),
-        ("numbers", "unknown"),
-        ("dates", "25.03.2024"),
-        ("dates", "2024-03-25"),
-        ("dates", "n.d."),
-        ("codes", "P024"),
-        ("codes", "P1024"),
-        ("codes", "Q-7"),
-        ("codes", "P024b"),
-        ("named dates", "25 avril 2024"),
+        ("names", "Zo\u00eb van den Berg"), ("names", "Area 51"), ("names", "Total"),
+        ("numbers", "124"), ("numbers", "12x"), ("numbers", "unknown"), ("dates", "25.03.2024"),
+        ("dates", "2024-03-25"), ("dates", "n.d."), ("codes", "P024"), ("codes", "P1024"),
+        ("codes", "Q-7"), ("codes", "P024b"), ("named dates", "25 avril 2024"),
         ("named dates", "2 fevrier"),
     ],
-)
+)  # fmt: skip
 def test_a_row_with_its_first_cell_alone_may_be_data(kind: str, first: str, tmp_path: Path) -> None:
     data = [[FIRSTS[kind](n), *row[1:]] for n, row in enumerate(SALES)]
     for place in (0, 9, 24):
@@ -682,8 +667,7 @@ def test_what_repeats_below_codes_is_a_level(tmp_path: Path) -> None:
     rows, lines = with_rows(data, *marks)
     check(tmp_path, rows, NAMES, data, lines, "(9 remarks)", ways=1)
     short = [r for n, row in enumerate(data) for r in (*[["In kEUR"]] * (n % 20 == 9), row)]
-    path = tmp_path / "short.csv"
-    path.write_text(as_text([NAMES, *short], padded=False))
+    path = put(tmp_path / "short.csv", as_text([NAMES, *short], padded=False))
     assert cells_of(read_table(path)) == data
 
 
@@ -723,8 +707,7 @@ def test_of_too_many_short_lines_the_first_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body, "_MOST_REMARKS", 3)
-    path = tmp_path / "t.csv"
-    path.write_text(as_text([NAMES, *SALES, *[["short"]] * 5, *SALES], padded=False))
+    path = put(tmp_path / "t.csv", as_text([NAMES, *SALES, *[["short"]] * 5, *SALES], padded=False))
     with pytest.raises(InputError, match=f"line {len(SALES) + 2} has 1 cell"):
         read_table(path)
 
@@ -735,8 +718,7 @@ def test_of_too_many_short_lines_the_first_is_named(
 )
 def test_what_a_letter_stands_for_ends_a_table(legend: str, padded: bool, tmp_path: Path) -> None:
     data = [[f"{1990 + n}", *row[1:]] for n, row in enumerate(SALES)]
-    path = tmp_path / "t.csv"
-    path.write_text(as_text([NAMES, *data, [legend]], padded=padded))
+    path = put(tmp_path / "t.csv", as_text([NAMES, *data, [legend]], padded=padded))
     table = read_both_ways(path, 7)
     assert cells_of(table) == data and "(footer)" in table.source.notes[0]
     # If the first column holds words, not years, the legend may be one of them.
@@ -761,20 +743,13 @@ def test_totals_with_too_few_cells_are_left_out(width: int, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("kind", "row"),
     [
-        ("names", ["Ann"]),
-        ("names", ["Rome"]),
-        ("names", ["Zo\u00eb van den Berg"]),
-        ("names", ["Total"]),
-        ("numbers", ["124"]),
-        ("numbers", ["unknown"]),
-        ("dates", ["25.03.2024"]),
-        ("codes", ["P024"]),
-        ("codes", ["P024", "m1"]),
-        ("codes", ["", "m1"]),
-        ("codes", ["Page 1 of 3", "m1", "40"]),
+        ("names", ["Ann"]), ("names", ["Rome"]), ("names", ["Zo\u00eb van den Berg"]),
+        ("names", ["Total"]), ("numbers", ["124"]), ("numbers", ["unknown"]),
+        ("dates", ["25.03.2024"]), ("codes", ["P024"]), ("codes", ["P024", "m1"]),
+        ("codes", ["", "m1"]), ("codes", ["Page 1 of 3", "m1", "40"]),
         ("named dates", ["25 avril 2024"]),
     ],
-)
+)  # fmt: skip
 def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path: Path) -> None:
     data = [[FIRSTS[kind](n), *row[1:]] for n, row in enumerate(SALES)]
     path = tmp_path / "t.csv"
@@ -832,8 +807,7 @@ def test_subtotals_of_a_drawn_list_have_a_star(tmp_path: Path) -> None:
     body = [f"| {row[0]} | {row[2]} | {row[3]} |" for row in SALES]
     star = [rule, "|* Summe {} | 1234.56 |", rule]
     rows = [rule, "| Region | Orders | Revenue |", rule, *body[:12], *star, *body[12:], *star]
-    path = tmp_path / "list.txt"
-    path.write_text("\n".join(rows) + "\n")
+    path = put(tmp_path / "list.txt", "\n".join(rows) + "\n")
     table = read_both_ways(path, 7)
     assert cells_of(table) == [[row[0], row[2], row[3]] for row in SALES]
     assert "17, 32 (2 totals)" in table.source.notes[0]
@@ -1041,8 +1015,7 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
 
 def test_an_end_of_line_inside_a_cell_is_no_blank_line_above_a_foot(tmp_path: Path) -> None:
     rows = [NAMES, *SALES, ["North", "m6\nand m7", "9", "8.50"], ["North", "m8"], ["Source: us"]]
-    path = tmp_path / "t.csv"
-    path.write_text(as_text(rows).replace("m6\nand m7", '"m6\nand m7"'))
+    path = put(tmp_path / "t.csv", as_text(rows).replace("m6\nand m7", '"m6\nand m7"'))
     table = read_both_ways(path, 7)
     assert cells_of(table)[-1] == ["North", "m8", "", ""]
     assert "line 29 (footer)" in table.source.notes[0]
@@ -1051,8 +1024,7 @@ def test_an_end_of_line_inside_a_cell_is_no_blank_line_above_a_foot(tmp_path: Pa
 def test_one_option_turns_recognition_off(tmp_path: Path) -> None:
     rows, _ = pivot()
     given = [["A title"], NAMES, *rows[1:9], NAMES, *rows[9:]]
-    path = tmp_path / "t.csv"
-    path.write_text(as_text(given))
+    path = put(tmp_path / "t.csv", as_text(given))
     for file in (path, as_sheet(tmp_path / "t.xlsx", given)):
         table = read_table(file, layout="off")
         assert table.frame.height == len(given) - 1 and table.frame.columns[0] == "A title"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.read.layout.header import find_header
-from tests.tables.whole_and_parts import read_both_ways
+from tests.tables.whole_and_parts import put, read_both_ways
 
 BODY = [[str(n), str(2 * n), "xyz"[n % 3]] for n in range(20)]
 NAME = st.text(st.sampled_from("abcdefg hé_"), min_size=1, max_size=8).filter(str.strip)
@@ -100,8 +100,7 @@ def test_a_title_is_reported(tmp_path: Path, above: str, note: str) -> None:
 
 
 def test_a_title_stands_below_excels_own_line_too(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("sep=;\nSizes, of May\n\na;b\n1;2\n3;4\n")
+    path = put(tmp_path / "t.csv", "sep=;\nSizes, of May\n\na;b\n1;2\n3;4\n")
     for skip_rows in (0, 3):
         table = read_table(path, skip_rows=skip_rows)
         assert table.frame.columns == ["a", "b"]
@@ -117,15 +116,13 @@ def test_a_title_is_found_above_rows_too_long_for_the_sample(tmp_path: Path) -> 
 
 
 def test_a_header_below_a_title_is_found_in_parts(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(as_csv([["Sizes"], [], ["id", "size", "kind"], *BODY]))
+    path = put(tmp_path / "t.csv", as_csv([["Sizes"], [], ["id", "size", "kind"], *BODY]))
     table = read_both_ways(path, 8)
     assert table.lines is not None and table.lines.tolist() == list(range(4, 24))
 
 
 def test_many_and_long_lines_are_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(("x" * 300 + "\n") * 9_000 + "a,b\n1,2\n")
+    path = put(tmp_path / "t.csv", ("x" * 300 + "\n") * 9_000 + "a,b\n1,2\n")
     table = read_table(path, skip_rows=9_000)
     assert table.frame.rows() == [("1", "2")]
     assert table.lines is not None and table.lines.tolist() == [9_002]
@@ -135,8 +132,7 @@ def test_many_and_long_lines_are_left_out(tmp_path: Path) -> None:
 
 def test_an_unclear_title_is_refused_with_what_to_do(tmp_path: Path) -> None:
     """A title of two lines stands directly above numbers, without a line of column names."""
-    path = tmp_path / "t.csv"
-    path.write_text("Sizes\nof May\n" + as_csv([["4", "2", "3"]] * 40))
+    path = put(tmp_path / "t.csv", "Sizes\nof May\n" + as_csv([["4", "2", "3"]] * 40))
     with pytest.raises(InputError, match=r"line 3 has 3 .*its 2 lines out with --skip-rows 2"):
         read_table(path)
     assert read_table(path, skip_rows=2).frame.shape == (40, 3)
