@@ -5,19 +5,21 @@ The file of flagged rows includes rows with an odd cell. Odd cells have their ow
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, in_parts, joined_rows, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
 from kpca_apps.novelty.row_values import release_pages
-from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.files.output import atomic_write
 from kpca_apps.tables.frames import frame_without
 from kpca_apps.tables.read.excel import MAX_CELL
@@ -31,9 +33,11 @@ from kpca_apps.tables.write import (
     CsvStyle,
     Written,
     csv_bytes,
+    folder_of_parts,
     input_names,
     scored_kind,
     scored_part,
+    write_part,
     write_scored,
 )
 from kpca_apps.tables.write_excel import Sheet, SheetColumn, cells_of, workbook_bytes
@@ -71,9 +75,7 @@ def write_tables(
         kind = "parquet" if source.format == "parquet" else "csv"
         style = _style_of(source, plan)
     scored, flagged = folder / f"scored.{kind}", folder / result.run.flagged_file
-    listed = result.lists.flagged
-    positions = np.array([row.row - 1 for row in listed], dtype=np.int64)
-    rows = _write_scored(table, result, scored, execution, positions, keep_hidden, style)
+    rows = _write_scored(table, result, scored, execution, keep_hidden, style)
     _, notes = input_names(table.columns, found_columns(result, slice(0)))
     notes += _write_listed(rows, table, result, plan, flagged, execution, style)
     if result.run.odd_cells_file != result.run.flagged_file:
@@ -97,10 +99,10 @@ def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
 @dataclass(frozen=True)
 class _ScoredPart:
     part: TablePart
-    found: Added
     n_rows: int
+    scores: Added
+    listed: tuple[FlaggedRow, ...]  # rows of the part, ordered by row, to return
     hidden: frozenset[str]  # columns whose cells are left empty
-    kept: IntArray  # indices, within the part, of the rows to return
 
     def __str__(self) -> str:
         return str(self.part)
@@ -111,49 +113,65 @@ def _write_scored(
     result: ScreeningResult,
     path: Path,
     execution: Execution | None,
-    kept: IntArray,
     keep_hidden: bool,
     style: CsvStyle,
 ) -> Table:
-    """Write the scored table; return the rows at the positions `kept` in order."""
+    """Write the scored table; return the listed rows in order."""
     table, kind = in_parts(table), scored_kind(path)
     hidden = frozenset() if keep_hidden else result.hidden_columns
-    inside, back = np.unique(kept, return_inverse=True)
+    listed = np.array([row.row - 1 for row in result.lists.flagged], dtype=np.int64)
     if not isinstance(table, PartedTable):
         rows = _without(table, hidden)
         write_scored(path, [scored_part(rows, found_columns(result), kind, style=style)])
-        return table.take(kept)
-    tasks, work = _scored_parts(table, result, hidden, inside), execution or Execution()
-    done = work.over("Writing rows", _written, tasks, table.n_rows, kind, style)
+        return table.take(listed)
+    tasks, work = _scored_parts(table, result, hidden), execution or Execution()
     pieces: list[Table] = []
 
-    def parts() -> Iterator[Written]:
-        for data, rows in done:
+    def parts(folder: Path | None) -> Iterator[Written]:
+        done = work.over("Writing rows", _written, tasks, table.n_rows, kind, style, folder)
+        for number, (data, rows) in enumerate(done):
             pieces.append(rows)
+            if folder is not None and kind == "parquet" and not isinstance(data, Path):
+                data = write_part(data, folder, number)
             yield data
             release_pages(
                 result.rows.scores, result.rows.ranks, result.rows.rarities, result.rows.p_values
             )
 
-    write_scored(path, parts())
-    return joined_rows(pieces, back, table.source)
+    is_on_dask = work.workers.executor == "dask"
+    with folder_of_parts(path.absolute()) if is_on_dask else nullcontext() as folder:
+        if folder is not None and kind == "parquet":
+            deque(parts(folder), maxlen=0)
+        else:
+            write_scored(path, parts(folder))
+    return joined_rows(pieces, np.argsort(np.argsort(listed)), table.source)
 
 
 def _scored_parts(
-    table: PartedTable, result: ScreeningResult, hidden: frozenset[str], kept: IntArray
+    table: PartedTable, result: ScreeningResult, hidden: frozenset[str]
 ) -> Iterator[_ScoredPart]:
-    for part in table.parts:
-        found = found_columns(result, slice(part.start, part.stop))
-        first, last = np.searchsorted(kept, (part.start, part.stop))
-        inside = kept[first:last] - part.start
-        yield _ScoredPart(part, found, part.stop - part.start, hidden, inside)
+    listed = sorted(result.lists.flagged, key=lambda row: row.row)
+    ends = np.searchsorted(
+        [row.row for row in listed], [part.stop for part in table.parts], "right"
+    )
+    for part, first, last in zip(table.parts, [0, *ends], ends, strict=False):
+        scores = _score_columns(result, slice(part.start, part.stop))
+        yield _ScoredPart(part, part.stop - part.start, scores, tuple(listed[first:last]), hidden)
 
 
-def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Table]:
+def _written(
+    task: _ScoredPart, kind: str, style: CsvStyle, folder: Path | None
+) -> tuple[Written, Table]:
     table = task.part.read()
     rows, header = _without(table, task.hidden), task.part.number == 0
-    written = scored_part(rows, task.found, kind, header=header, style=style)
-    return written, table.take(task.kept)
+    found = {**task.scores, **_reasons_of_rows(task.listed, task.part.start, task.n_rows)}
+    written = scored_part(rows, found, kind, header=header, style=style)
+    # A worker that does not see the folder, or may not write there, sends the rows.
+    with suppress(OSError):
+        if folder is not None:
+            written = write_part(written, folder, task.part.number)
+    places = np.array([row.row - 1 - task.part.start for row in task.listed], dtype=np.int64)
+    return written, table.take(places)
 
 
 def _without(rows: Table, hidden: frozenset[str]) -> Table:
@@ -204,6 +222,12 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
     elsewhere: texts ``reason_column``, ``seen`` and ``expected``, in which ", " joins columns that
     are odd together, and the number ``share`` (`FlaggedRow.share`).
     """
+    start, stop, _ = rows.indices(result.n_rows)
+    listed = [one for one in result.lists.flagged if start < one.row <= stop]
+    return _score_columns(result, rows) | _reasons_of_rows(listed, start, stop - start)
+
+
+def _score_columns(result: ScreeningResult, rows: slice) -> dict[str, NDArray[Any] | None]:
     numbers = {
         "rarity": result.rows.rarities,
         "p_value": result.rows.p_values,
@@ -212,12 +236,13 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
         "rank": result.rows.ranks,
         **({} if result.rows.is_accepted is None else {"accepted": result.rows.is_accepted}),
     }
-    added = {name: None if x is None else np.asarray(x[rows]) for name, x in numbers.items()}
-    start, stop, _ = rows.indices(result.n_rows)
-    listed = [one for one in result.lists.flagged if start < one.row <= stop]
+    return {name: None if x is None else np.asarray(x[rows]) for name, x in numbers.items()}
+
+
+def _reasons_of_rows(listed: Sequence[FlaggedRow], start: int, n_rows: int) -> dict[str, pl.Series]:
     places = [one.row - 1 - start for one in listed]
-    empty = pl.select(pl.repeat(None, stop - start, dtype=pl.String)).to_series()
-    return added | {
+    empty = pl.select(pl.repeat(None, n_rows, dtype=pl.String)).to_series()
+    return {
         name: empty.cast(cells.dtype).scatter(places, cells).alias(name)
         for name, cells in _reason_columns(listed).items()
     }

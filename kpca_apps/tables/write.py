@@ -1,16 +1,21 @@
 """Write the scored table, rows in input order: the input columns, then the added ones.
 
-Workers convert the parts of a large table; the parts are written to one file in order.
+Workers convert the parts of a large table; the parts are written to one file in order. Dask's
+workers write the parts themselves where they see the folder.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import polars as pl
 import pyarrow as pa
@@ -20,12 +25,14 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.files.output import atomic_write
+from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table, as_arrow, recut
 from kpca_apps.tables.values import NUMBER_LIKE
 
 Added = Mapping[str, NDArray[Any] | pl.Series | None]  # name -> column; None is an empty column
-Written: TypeAlias = "bytes | pa.Table"  # rows as CSV text, or as an Arrow table for a Parquet file
+# Rows as CSV text, as an Arrow table for a Parquet file, or as the file into which a worker wrote.
+Written: TypeAlias = "bytes | pa.Table | Path"
 
 # A spreadsheet may run a cell that begins with one of these characters, also after invisible
 # characters. A number is harmless, and so is a lone sign, which stands for a missing value.
@@ -33,6 +40,7 @@ _FORMULA = r"^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]
 _HARMLESS = rf"^(?:{NUMBER_LIKE}|[+\-]?)$"
 _MARK = b"\xef\xbb\xbf"  # without this mark, spreadsheets do not read a file as UTF-8
 _GROUP_ROWS = 1 << 16  # number of rows in a row group of a Parquet file
+_COPIED = 1 << 20  # bytes copied at once
 
 
 @dataclass(frozen=True)
@@ -59,23 +67,65 @@ def scored_kind(path: str | Path) -> str:
 
 
 def write_scored(path: str | Path, parts: Iterable[Written]) -> None:
-    """Write the parts of a scored table, made by `scored_part`, atomically.
+    """Write the parts of a scored table, made by `scored_part`, to one file, atomically.
 
-    The row groups of a Parquet file do not depend on the parts.
+    The row groups of a Parquet file do not depend on the parts. Files of CSV, written by workers,
+    are removed.
     """
-    kind, parts = scored_kind(path), iter(parts)
+    kind = scored_kind(path)
     with atomic_write(Path(path)) as file:
-        if kind == "csv":
-            file.writelines(parts)
-            return
-        first: pa.Table = next(parts)
-        # Floats rarely repeat, and building their dictionary would take most of the time.
-        repeating = [one.name for one in first.schema if not pa.types.is_floating(one.type)]
-        with pq.ParquetWriter(
-            file, first.schema, compression="zstd", use_dictionary=repeating
-        ) as writer:
-            for rows in recut(chain([first], parts), _GROUP_ROWS):
-                writer.write_table(rows)
+        _write_rows(file, kind, parts)
+
+
+def _write_rows(file: IO[bytes], kind: str, parts: Iterable[Written]) -> None:
+    parts = iter(parts)
+    if kind == "csv":
+        for part in parts:
+            if isinstance(part, Path):
+                with part.open("rb") as text:
+                    shutil.copyfileobj(text, file, _COPIED)
+                part.unlink()
+            else:
+                file.write(part)
+        return
+    first: pa.Table = next(parts)
+    # Floats rarely repeat, and building their dictionary would take most of the time.
+    repeating = [one.name for one in first.schema if not pa.types.is_floating(one.type)]
+    with pq.ParquetWriter(
+        file, first.schema, compression="zstd", use_dictionary=repeating
+    ) as writer:
+        for rows in recut(chain([first], parts), _GROUP_ROWS):
+            writer.write_table(rows)
+
+
+@contextmanager
+def folder_of_parts(path: Path) -> Iterator[Path]:
+    """Yield a folder in which workers write the parts of a scored table, with `write_part`.
+
+    For Parquet it is the table itself, for CSV a temporary folder. Its path has a random part, so
+    workers that see it share the storage.
+    """
+    if scored_kind(path) == "csv":
+        with closing(TemporaryPath(path, folder=True)) as temporary:
+            yield temporary.path
+        return
+    path.mkdir()
+    yield path
+    for item in path.glob(".*"):  # left by workers that were lost
+        item.unlink()
+
+
+def write_part(rows: Written, folder: Path, number: int) -> Path:
+    """Write a part of a scored table into a folder, as a file named by its number; return it."""
+    kind = "csv" if isinstance(rows, bytes) else "parquet"
+    path = folder / f"part-{number:06}.{kind}"
+    # Several workers may write a part, if one of them was thought lost.
+    temporary = folder / f".{path.name}.{secrets.token_hex(8)}"
+    with temporary.open("wb") as file:
+        _write_rows(file, kind, [rows])
+        file.flush()
+        os.fsync(file.fileno())
+    return temporary.replace(path)
 
 
 def scored_part(

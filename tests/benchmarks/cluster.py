@@ -1,10 +1,10 @@
 """Measure a screening on a Dask cluster: CPU seconds of the command, scheduler and workers.
 
 Run ``python -m tests.benchmarks.cluster`` (Linux, as a user who may mount folders). A cluster of
-one worker screens a table of 20 columns at two ``--sizes``, reading a folder of Parquet files
-itself; with ``--sent`` the table is CSV in a folder hidden from the worker, and the command sends
-the rows. The estimate for ``--rows`` divides costs that grow with the rows by ``--workers``, except
-those of the command.
+one worker screens a table of 20 columns at two ``--sizes``, reading a folder of Parquet files and
+writing its parts of the scored table itself; with ``--sent`` the table is CSV in a folder hidden
+from the worker, and the command sends the rows. The estimate for ``--rows`` divides costs that grow
+with the rows by ``--workers``, except those of the command.
 """
 
 import argparse
@@ -84,16 +84,16 @@ def measure(folder: Path, n_rows: int, args: argparse.Namespace) -> Costs:
     else:
         make_table(data, n_rows, args.columns)
     with apart(place, driver, n_workers=1) as cluster:
-        took = screened(data, driver, cluster)
+        took = screened(data, driver, driver / "out" if args.sent else place / "out", cluster)
     print(f"{n_rows:,} rows: {took}", flush=True)
     return took
 
 
-def screened(data: Path, driver: Path, cluster: Cluster) -> Costs:
+def screened(data: Path, driver: Path, out: Path, cluster: Cluster) -> Costs:
     """Screen a table with the command in a separate process; this process runs the scheduler."""
     worker = cluster.processes[0].pid
     before = time.process_time(), cpu_seconds(worker)
-    costs, out = driver / "took.json", driver / "out"
+    costs = driver / "took.json"
     words = ["novelty", "screen", data, "--label", LABEL, "--count", 1000, "--format", "parquet"]
     words += ["--out", out, "--scheduler", cluster.address, "--quiet"]
     subprocess.run(

@@ -18,10 +18,12 @@ from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import PartedTable, Table
 from kpca_apps.tables.write import (
     Written,
+    folder_of_parts,
     input_names,
     neutralise,
     scored_kind,
     scored_part,
+    write_part,
     write_scored,
 )
 from tests.hostile.tables import CELLS, NAMES, hostile_csv
@@ -228,6 +230,34 @@ def test_groups_of_parquet_are_cut_at_the_same_rows_for_any_parts(
     assert pl.read_parquet(tmp_path / "parts.parquet")["cells"].equals(
         read_table(source).frame["cells"]
     )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_parts_that_workers_wrote_and_parts_that_they_sent_make_the_same_table(
+    suffix: str, tmp_path: Path
+) -> None:
+    table = table_from_frame(pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "s": ["=a", "b", None, "d"]}))
+    path, whole = tmp_path / f"scored.{suffix}", tmp_path / f"whole.{suffix}"
+    pieces = [table.take(np.arange(start, start + 1)) for start in range(4)]
+    rows = [
+        scored_part(of, {"row": np.array([k])}, suffix, header=k == 0)
+        for k, of in enumerate(pieces)
+    ]
+    write_whole(table, {"row": np.arange(4)}, whole)
+    with folder_of_parts(path) as folder:
+        seen = [write_part(rows[k], folder, k) for k in (2, 3)]
+        assert [file.name for file in seen] == [f"part-00000{k}.{suffix}" for k in (2, 3)]
+        (folder / ".part-000001.lost").touch()
+        if folder == path:
+            seen += [write_part(rows[k], folder, k) for k in (0, 1)]
+        else:
+            write_scored(path, [*rows[:2], *seen])
+    assert {item.name for item in tmp_path.iterdir()} == {path.name, whole.name}
+    if suffix == "csv":
+        assert path.read_bytes() == whole.read_bytes()
+        return
+    assert {item.name for item in path.iterdir()} == {f"part-00000{k}.parquet" for k in range(4)}
+    assert pl.read_parquet(path).equals(pl.read_parquet(whole))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -56,9 +56,11 @@ class Roots:
         path = self.existing(name)
         if not path.is_dir():
             raise InputError(f"{_quoted(name)}: is not a folder; name that of an earlier run.")
-        for item in path.iterdir():
+        for item in path.rglob("*"):
             if item.is_file():
                 self.file(str(item))
+            else:
+                self.existing(str(item))  # a link to a folder
         return path
 
     def new(self, name: str) -> Path:

@@ -147,7 +147,7 @@ def _read(folder: Path) -> _Run:
         raise InputError(
             f"{label}: is not the folder of a screening; name one that screen or score wrote."
         )
-    scored = next((folder / name for name in SCORED if (folder / name).is_file()), None)
+    scored = next((folder / name for name in SCORED if (folder / name).exists()), None)
     if scored is None:
         raise InputError(f"{label}: has no scored.csv or scored.parquet; {again}")
     delimiter = _delimiter(scored) if scored.suffix == ".csv" else None

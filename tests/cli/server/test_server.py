@@ -200,7 +200,10 @@ def test_nothing_outside_is_read(served: Path, ask: Ask) -> None:
     ask("screen_table", table="birds.csv", out="run")
     (served / "copy").mkdir()
     (served / "copy" / "result.json").symlink_to(private / "birds.csv")
-    calls = [("diff_runs", {"old": "run", "new": "copy"})]
+    parts = served / "parts" / "scored.parquet"
+    parts.mkdir(parents=True)
+    (parts / "part-000000.parquet").symlink_to(private / "birds.csv")
+    calls = [("diff_runs", {"old": "run", "new": name}) for name in ("copy", "parts")]
     for outside in OUTSIDE:
         name = outside.format(private=private)
         calls += [

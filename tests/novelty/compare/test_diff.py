@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from kpca_apps.cli.main import main
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.compare.diff import diff_runs
 from kpca_apps.report.novelty.text import diff_headline
+from kpca_apps.tables.write import folder_of_parts, write_part
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -56,6 +58,19 @@ def test_rows_new_on_the_list_and_removed_from_it_are_those_that_were_changed() 
     assert [name for name, *_ in new.changed] == ["height"]
     assert removed.changed == (("weight", "600.0", "60.0"),)
     assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
+
+
+def test_a_scored_table_in_a_folder_of_parts_is_read_as_one() -> None:
+    after = table()
+    after[7, "weight"] = 60.0
+    old, new = run(table(), "old"), run(after, "new", "--format", "parquet")
+    whole = diff_runs(old, new)
+    rows = pl.read_parquet(new / "scored.parquet").to_arrow()
+    (new / "scored.parquet").unlink()
+    with folder_of_parts(new / "scored.parquet") as folder:
+        for number in range(4):
+            write_part(rows.slice(20 * number, 20), folder, number)
+    assert replace(diff_runs(old, new), run=whole.run) == whole
 
 
 def test_a_row_listed_for_an_odd_cell_alone_is_new_on_the_list() -> None:

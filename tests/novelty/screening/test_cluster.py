@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from kpca_apps.errors import InputError
+from kpca_apps.novelty import written_tables
 from kpca_apps.novelty.columns.parts import Execution
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import ScreeningResult
@@ -27,6 +28,7 @@ from kpca_apps.system.finished import work_folder
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import PartedTable, TablePart
+from kpca_apps.tables.write import Written
 from tests.novelty.tables import changed
 from tests.stores import BUCKET, moto_store
 from tests.system.cluster import Cluster, apart
@@ -174,6 +176,48 @@ def test_rows_are_sent_to_workers_who_cannot_read_them(
     np.testing.assert_array_equal(result.rows.scores, local_result.rows.scores)
     assert scored == written_bytes(table, local_result, plan, None)
     assert len(sent_parts) > len(table.parts)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("name", ["driver", "shared"])
+def test_workers_write_the_scored_table_where_they_see_its_folder(
+    cluster: Cluster,
+    place: Path,
+    local_result: ScreeningResult,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    kind: str,
+) -> None:
+    table, out = opened(place / "shared" / "rows.parquet"), place / name / f"{kind}-out"
+    _, model = screen(table, options=OPTIONS)
+    written: list[int] = []
+    write = written_tables.write_part
+
+    def noted(rows: Written, folder: Path, number: int) -> Path:
+        written.append(number)
+        return write(rows, folder, number)
+
+    monkeypatch.setattr(written_tables, "write_part", noted)
+    plan, named = model.encoder.plan, changed(local_result, flagged_file="flagged.csv")
+    for folder in (out / "alone", out / "cluster"):
+        folder.mkdir(parents=True)
+        workers = Workers("serial")
+        if folder.name == "cluster":
+            workers = Workers("dask", scheduler=cluster.address)
+        with workers:
+            write_tables(folder, table, named, plan, format=kind, execution=Execution(workers))
+    alone, shared = (folder / f"scored.{kind}" for folder in (out / "alone", out / "cluster"))
+    if kind == "csv":
+        assert shared.read_bytes() == alone.read_bytes()
+    else:
+        assert pl.read_parquet(shared).equals(pl.read_parquet(alone))
+        assert len([*shared.iterdir()]) == len(table.parts)
+        # The command wrote no part that a worker could write.
+        assert written == ([] if name == "shared" else [*range(len(table.parts))])
+    assert {file.name for file in shared.parent.iterdir()} == {
+        file.name for file in alone.parent.iterdir()
+    }
+    shutil.rmtree(out)
 
 
 def test_a_copy_that_workers_see_is_read_by_them_and_another_file_is_not(
