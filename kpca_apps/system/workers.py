@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
 import pickle
 import signal
@@ -45,6 +46,9 @@ RETRIES = 2  # number of retries of a part whose worker was lost
 IN_FLIGHT = 3  # number of parts submitted ahead per worker
 # least bytes of an object that is sent once per worker instead of with each part
 LEAST_SPOOLED = 1_000_000
+# most bytes of a part in its task; a larger part is first placed on a worker, in two round trips
+MOST_SENT = 4_000_000
+WIDTH_SECONDS = 1.0  # seconds between questions how many parts a cluster can process at once
 WATCH_SECONDS = 0.2  # seconds between a worker's checks whether its parent process is alive
 
 _log = logging.getLogger(__name__)
@@ -212,17 +216,21 @@ class Workers(AbstractContextManager["Workers"]):
             )
             yield from flight.results(parts)
 
-    def _submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
+    def _submit(
+        self, task: _Task[Any], number: int, part: object, *sent: Any, most: int = MOST_SENT
+    ) -> Any:
         if self.executor == "threads":
             self._pool = self._pool or ThreadPoolExecutor(max_workers=self.width)
             return self._pool.submit(task, number, part, *sent)
         run = _unpacking()
         if self._client is not None:
-            packed: Any = dumps((task, number, part))
-            if len(packed) >= LEAST_SPOOLED:
-                # The scheduler frees scattered data after use, but not a task's arguments.
+            # Dask's own pickler: that of the processes copies a table of reducers for each part.
+            dask_pickle = importlib.import_module("distributed.protocol.pickle")
+            packed: Any = dask_pickle.dumps((task, number, part))
+            if len(packed) >= most:
+                # The scheduler frees scattered data after use, but a task's arguments only with it.
                 with _reached(), _readable(OSError, CancelledError):
-                    packed = self._client.scatter(bytes(packed), hash=False)
+                    packed = self._client.scatter(packed, hash=False)
             return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
         packed = dumps((task, number, part, *sent))
         if self._pool is None:
@@ -395,7 +403,8 @@ class Kept:
             if carried is not None:
                 part = carried(part)
                 self._carried.add(number)
-            future = self._workers._submit(self._task, number, part, *self._sent)
+            sent, most = self._sent, LEAST_SPOOLED  # the scheduler holds these tasks to the end
+            future = self._workers._submit(self._task, number, part, *sent, most=most)
             self._futures[number] = future
         return future
 
@@ -431,14 +440,14 @@ class _Flight(Generic[Part, Result]):
             # Dask raises this error only after its own retries.
             self.given_up = (self.distributed.KilledWorker,)
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
+        self.width, self.asked = 0, -math.inf
         self.sent = self.workers._send_shared(self.shared)
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
         """Yield the results; a few parts are submitted ahead."""
         try:
             for number, part in enumerate(parts):
-                # Ask each time how many parts the workers can process at once: workers may join.
-                while self.suspects or len(self.waiting) >= IN_FLIGHT * self.workers.width:
+                while self.suspects or len(self.waiting) >= IN_FLIGHT * self._current_width():
                     yield self._next()
                 self.waiting.append((number, part, self._submit(number, part)))
             while self.suspects or self.waiting:
@@ -447,6 +456,12 @@ class _Flight(Generic[Part, Result]):
             with interrupts_held():
                 for _, _, future in (*self.suspects, *self.waiting):
                     future.cancel()
+
+    def _current_width(self) -> int:
+        """Return how many parts the workers can process at once; ask again, as workers may join."""
+        if (now := time.monotonic()) >= self.asked + WIDTH_SECONDS:
+            self.width, self.asked = self.workers.width, now
+        return self.width
 
     def _submit(self, number: int, part: Part) -> Any:
         future: Future[Result] = Future()
