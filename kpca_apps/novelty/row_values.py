@@ -21,10 +21,10 @@ def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
     return spilled(n_rows, dtype)
 
 
-def blocks_of(n: int) -> Iterator[slice]:
-    """Yield slices of 2^18 positions that cover an array."""
-    for start in range(0, n, _ROWS_A_BLOCK):
-        yield slice(start, min(start + _ROWS_A_BLOCK, n))
+def blocks_of(n: int, size: int = _ROWS_A_BLOCK) -> Iterator[slice]:
+    """Yield slices of `size` positions that cover an array."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
 
 
 def release_pages(*arrays: NDArray[Any] | None) -> None:

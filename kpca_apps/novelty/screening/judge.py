@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,7 @@ from kpca_apps.novelty.detector.threshold import (
     smallest_rate,
 )
 from kpca_apps.novelty.evidence import strongest_by_row
+from kpca_apps.novelty.ranks import novelty_ranks
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import (
     NEW,
@@ -87,7 +88,7 @@ class Verdict:
     pieces: tuple[JudgedPiece, ...]  # groups, largest first, then all other rows
     groups: tuple[GroupInfo, ...]  # how the rows of each group were judged; empty without groups
 
-    @property
+    @cached_property
     def n_listed(self) -> int:
         """Number of listed rows (flagged, or with evidence against a cell): the first by rank."""
         flagged, others = (
@@ -407,19 +408,6 @@ def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
         wrong = rows.accepted.is_wrong
         order = np.lexsort((ranks, last if wrong is None else last - wrong))
         ranks[order] = np.arange(1, len(ranks) + 1)
-    return ranks
-
-
-def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
-    """Return the rank of every row (n,) by score, 1 = most novel; no score is NaN.
-
-    Scores that tie after the shift to a common threshold are ordered by their `raw` scores, other
-    ties by position.
-    """
-    order = np.lexsort((-scores,) if raw is scores else (-raw, -scores))
-    ranks = row_values(len(scores), np.int64)
-    for block in blocks_of(len(scores)):
-        ranks[order[block]] = np.arange(block.start + 1, block.stop + 1)
     return ranks
 
 

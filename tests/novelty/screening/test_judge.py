@@ -11,10 +11,10 @@ from kpca_apps import fit_model, score_table
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.columns.parts import Execution
 from kpca_apps.novelty.detector.threshold import Rule, top_count
-from kpca_apps.novelty.findings.listed_rows import top_rows
+from kpca_apps.novelty.ranks import novelty_ranks
 from kpca_apps.novelty.run import inherit_options, rows_to_score, score, screen
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.judge import Verdict, flag, judge, novelty_ranks
+from kpca_apps.novelty.screening.judge import Verdict, flag, judge
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
@@ -141,19 +141,6 @@ def test_fdr_guarantees_no_row_that_is_listed_for_a_cell() -> None:
 
 UNEXPLAINED = ScreeningOptions(explain=0)
 HOFFMANN = ScreeningOptions(explain=0, method="hoffmann")
-
-
-@given(n=st.integers(1, 400), n_values=st.integers(1, 400))
-def test_ranks_are_places_by_score_then_score_as_it_came_then_row(n, n_values):
-    rng = np.random.default_rng([n, n_values])
-    scores = rng.choice(rng.lognormal(size=n_values), n)
-    # Some scores differ by rounding only, and some rows are equal.
-    scores *= 1 + rng.choice([0, 1e-12], n)
-    raw = rng.integers(0, 3, n).astype(float)
-    ranks = novelty_ranks(scores, raw)
-    order = np.array(sorted(range(n), key=lambda row: (-scores[row], -raw[row], row)))
-    np.testing.assert_array_equal(ranks[order], np.arange(1, n + 1))
-    np.testing.assert_array_equal(top_rows(ranks, 5), order[:5])
 
 
 @st.composite
