@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -529,22 +529,31 @@ class AcceptedRows:
     statement: str  #: one plain sentence on the accepted rows
 
 
+RarityOf: TypeAlias = Callable[[FloatArray], FloatArray]
+
+
 @dataclass(frozen=True)
 class RowScores:
     """Scores, ranks and flags of every row, in the order of the table.
 
-    For a table read in parts, scores, p-values, rarities and ranks are memory-mapped.
+    For a table read in parts, scores, p-values and ranks are memory-mapped.
     """
 
     scores: FloatArray  #: (n,), higher = more novel
     p_values: FloatArray | None  #: (n,), calibrated; None without a reference
-    rarities: FloatArray | None  #: (n,), `TailShare.share`; None with p-values or "hoffmann"
+    #: Returns `TailShare.share` of scores (r,); None with p-values or "hoffmann".
+    rarity_of: RarityOf | None
     #: (n,), 1 = most novel, by score and by evidence against single cells; ranks are unique, and
     #: accepted rows rank last.
     ranks: IntArray
     is_flagged: BoolArray  #: (n,), rows above the threshold or, with fdr, listed for a cell
     is_accepted: BoolArray | None = None  #: (n,), rows accepted by the user; None if there are none
     scale: ScoreScale | None = None  #: meaning of p-values or rarities; None without either
+
+    @cached_property
+    def rarities(self) -> FloatArray | None:
+        """Rarity of every row, (n,), or None."""
+        return None if self.rarity_of is None else self.rarity_of(self.scores)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, in_parts, joined_rows, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan
-from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
+from kpca_apps.novelty.result import FlaggedRow, RarityOf, ScreeningResult
 from kpca_apps.novelty.row_values import release_pages
 from kpca_apps.system.files.output import atomic_write
 from kpca_apps.tables.frames import frame_without
@@ -100,7 +100,7 @@ def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
 class _ScoredPart:
     part: TablePart
     n_rows: int
-    scores: Added
+    numbers: dict[str, NDArray[Any] | None]  # those of `found_columns`, but for the rarity
     listed: tuple[FlaggedRow, ...]  # rows of the part, ordered by row, to return
     hidden: frozenset[str]  # columns whose cells are left empty
 
@@ -128,15 +128,14 @@ def _write_scored(
     pieces: list[Table] = []
 
     def parts(folder: Path | None) -> Iterator[Written]:
-        done = work.over("Writing rows", _written, tasks, table.n_rows, kind, style, folder)
+        shared = kind, style, folder, result.rows.rarity_of
+        done = work.over("Writing rows", _written, tasks, table.n_rows, *shared)
         for number, (data, rows) in enumerate(done):
             pieces.append(rows)
             if folder is not None and kind == "parquet" and not isinstance(data, Path):
                 data = write_part(data, folder, number)
             yield data
-            release_pages(
-                result.rows.scores, result.rows.ranks, result.rows.rarities, result.rows.p_values
-            )
+            release_pages(result.rows.scores, result.rows.ranks, result.rows.p_values)
 
     is_on_dask = work.workers.executor == "dask"
     with folder_of_parts(path.absolute()) if is_on_dask else nullcontext() as folder:
@@ -155,16 +154,20 @@ def _scored_parts(
         [row.row for row in listed], [part.stop for part in table.parts], "right"
     )
     for part, first, last in zip(table.parts, [0, *ends], ends, strict=False):
-        scores = _score_columns(result, slice(part.start, part.stop))
-        yield _ScoredPart(part, part.stop - part.start, scores, tuple(listed[first:last]), hidden)
+        numbers = _score_columns(result, slice(part.start, part.stop))
+        yield _ScoredPart(part, part.stop - part.start, numbers, tuple(listed[first:last]), hidden)
 
 
 def _written(
-    task: _ScoredPart, kind: str, style: CsvStyle, folder: Path | None
+    task: _ScoredPart,
+    kind: str,
+    style: CsvStyle,
+    folder: Path | None,
+    rarity_of: RarityOf | None,
 ) -> tuple[Written, Table]:
     table = task.part.read()
     rows, header = _without(table, task.hidden), task.part.number == 0
-    found = {**task.scores, **_reasons_of_rows(task.listed, task.part.start, task.n_rows)}
+    found = _added_columns(task.numbers, task.listed, task.part.start, rarity_of)
     written = scored_part(rows, found, kind, header=header, style=style)
     # A worker that does not see the folder, or may not write there, sends the rows.
     with suppress(OSError):
@@ -224,12 +227,11 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
     """
     start, stop, _ = rows.indices(result.n_rows)
     listed = [one for one in result.lists.flagged if start < one.row <= stop]
-    return _score_columns(result, rows) | _reasons_of_rows(listed, start, stop - start)
+    return _added_columns(_score_columns(result, rows), listed, start, result.rows.rarity_of)
 
 
 def _score_columns(result: ScreeningResult, rows: slice) -> dict[str, NDArray[Any] | None]:
     numbers = {
-        "rarity": result.rows.rarities,
         "p_value": result.rows.p_values,
         "novelty_score": result.rows.scores,
         "flagged": result.rows.is_flagged,
@@ -239,13 +241,21 @@ def _score_columns(result: ScreeningResult, rows: slice) -> dict[str, NDArray[An
     return {name: None if x is None else np.asarray(x[rows]) for name, x in numbers.items()}
 
 
-def _reasons_of_rows(listed: Sequence[FlaggedRow], start: int, n_rows: int) -> dict[str, pl.Series]:
-    places = [one.row - 1 - start for one in listed]
-    empty = pl.select(pl.repeat(None, n_rows, dtype=pl.String)).to_series()
-    return {
+def _added_columns(
+    numbers: dict[str, NDArray[Any] | None],
+    listed: Sequence[FlaggedRow],
+    start: int,
+    rarity_of: RarityOf | None,
+) -> Added:
+    """Return the columns added to rows from `start` on, of which some are `listed`."""
+    scores, places = numbers["novelty_score"], [one.row - 1 - start for one in listed]
+    assert scores is not None
+    empty = pl.select(pl.repeat(None, len(scores), dtype=pl.String)).to_series()
+    reasons = {
         name: empty.cast(cells.dtype).scatter(places, cells).alias(name)
         for name, cells in _reason_columns(listed).items()
     }
+    return {"rarity": rarity_of and rarity_of(scores), **numbers, **reasons}
 
 
 def _reason_columns(listed: Sequence[FlaggedRow]) -> dict[str, pl.Series]:

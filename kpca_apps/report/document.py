@@ -10,7 +10,7 @@ SCHEMA_VERSION = 1
 # Fields of results that are not written as JSON.
 LEFT_OUT = (
     *("seconds", "resumed", "bug", "previews", "usual", "keys"),
-    *("scores", "p_values", "rarities", "ranks", "is_flagged", "is_accepted"),
+    *("scores", "p_values", "rarity_of", "ranks", "is_flagged", "is_accepted"),
 )
 
 # Dataclasses, with the names of fields that are left out.

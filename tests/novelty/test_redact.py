@@ -42,7 +42,7 @@ FREE = {
     "TailShare": "share words",
     "ScoreMark": "score words",
     "ScoreScale": "name statement",
-    "RowScores": "scores p_values rarities",
+    "RowScores": "scores p_values rarity_of",
     "RowLists": "keys",
     "RunInfo": "warnings settings versions command",
     "ScreeningRun": "warnings settings versions command next_steps flagged_file",
@@ -84,6 +84,8 @@ def build(kind: Any, name: str = "") -> Any:
     if origin is np.ndarray:
         scalar = get_args(args[1])[0]
         return np.full(2, NUMBER if scalar is np.float64 else 1, dtype=scalar)
+    if origin is Callable:
+        return np.negative
     if origin is tuple:
         if name in ("cells", "common") and args[1] in (str, int):
             return (NAME, build(args[1]))

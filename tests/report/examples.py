@@ -200,7 +200,7 @@ def screening(
         rows=RowScores(
             scores=scores,
             p_values=None,
-            rarities=np.exp(-9 * scores),
+            rarity_of=lambda scores: np.exp(-9 * scores),
             ranks=ranks,
             is_flagged=flagged,
             scale=ScoreScale(
@@ -274,7 +274,7 @@ def with_reference() -> ScreeningResult:
         reference=source("clean.csv"),
         p_values=p_values,
         ranked=tuple(replace(r, p_value=r.rank / 345, rarity=None) for r in result.ranked),
-        rarities=None,
+        rarity_of=None,
         scale=ScoreScale(
             "p-value",
             "p-value: the share of rows like the reference that would score so high.",

@@ -87,7 +87,7 @@ def find_all(
     )
     id_column = naming_column(rows, options.columns.id)
     lists = list_table(verdict, options.explain, id_column)
-    release_pages(scored.scores, scored.ranks, scored.rarities, scored.p_values, rows.surprise)
+    release_pages(scored.scores, scored.ranks, scored.p_values, rows.surprise)
     columns = _with_reason_shares(column_profiles(rows), lists.ranked[: lists.n_explained])
     is_new = not is_fitted_on and not rows.is_own
     moved, of_drift = (

@@ -327,14 +327,14 @@ def list_rows(
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
-    rarity, rarities, p_values = verdict.rarity, verdict.scored.rarities, verdict.scored.p_values
+    rarity, scores, p_values = verdict.rarity, verdict.scored.scores, verdict.scored.p_values
     listed = []
     names = _names(verdict, table, positions, id_column)
     keys = row_keys(table, verdict.model.encoder.plan.hidden)
     for place, (position, name) in enumerate(zip(positions.tolist(), names, strict=True)):
         rare = None
-        if rarity is not None and rarities is not None:
-            rare = rarity.describe(float(rarities[position]))
+        if rarity is not None:
+            rare = rarity.describe(float(rarity.share(scores[position])))
         why = words.reasons.get(position + 1, ())
         is_whole = place < max(n_whole, MIN_LISTED)
         odd = {reason.column for reason in why}

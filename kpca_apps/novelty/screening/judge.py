@@ -147,16 +147,13 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     if not (rule.calibrated and model.groups):
         pieces = [replace(piece, threshold=threshold.value) for piece in pieces]
     rarity = None if calibration is not None else rarity_of(model)
-    rarities, scale = None, None
+    scale = None
     if calibration is not None:
         scale = p_value_scale(calibration)
         if model.groups:
             scale = replace(scale, statement=OF_GROUPS, marks=())
     elif rarity is not None:
-        rarities, scale = row_values(len(scores), np.float64), rarity.scale_of_scores
-        for block in blocks_of(len(scores)):
-            rarities[block] = rarity.share(scores[block])
-        release_pages(rarities)
+        scale = rarity.scale_of_scores
         (at_threshold,) = rarity.share(np.array([threshold.value])).tolist()
         threshold = replace(threshold, rarity=rarity.describe(at_threshold))
     notes: tuple[str, ...] = ()
@@ -180,7 +177,15 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     return Verdict(
         model=model,
         rows=rows,
-        scored=RowScores(scores, p_values, rarities, ranks, flagged, rows.is_accepted, scale),
+        scored=RowScores(
+            scores=scores,
+            p_values=p_values,
+            rarity_of=None if rarity is None else rarity.share,
+            ranks=ranks,
+            is_flagged=flagged,
+            is_accepted=rows.is_accepted,
+            scale=scale,
+        ),
         rarity=rarity,
         evidence=evidence,
         n_odd_cells=n_odd_cells,

@@ -157,7 +157,7 @@ def test_the_scale_people_read_stands_before_the_score(name: str) -> None:
 def test_without_a_scale_the_score_stands_alone() -> None:
     result = examples.screening()
     ranked = tuple(replace(row, rarity=None) for row in result.ranked)
-    plain = changed(result, scale=None, rarities=None, ranked=ranked)
+    plain = changed(result, scale=None, rarity_of=None, ranked=ranked)
     html = render_screening(replace(plain, threshold=replace(result.threshold, rarity=None)))
     assert "how rare" not in html
     assert "1 in " not in Page(html).text
