@@ -51,6 +51,7 @@ from kpca_apps.denoise.estimate.patches import (
     areas_of_one_value,
     band_energies,
     class_likelihoods,
+    counts_of,
     patches_of,
     texture_spectra,
 )
@@ -375,8 +376,7 @@ def _classes(pixels: NDArray[np.float32]) -> _Classes | None:
         return None
     stride = max(1, int(np.sqrt(pixels.size / PATCHES)))
     # Constant areas have lost their noise.
-    patches, constant = (patches_of(one, stride) for one in (pixels, areas_of_one_value(pixels)))
-    patches = patches[~constant.any(axis=1)]
+    patches = patches_of(pixels, stride)[counts_of(areas_of_one_value(pixels), stride) == 0]
     if len(patches) < FEWEST:
         return None
     coefficients = np.asarray(patches @ COSINES, np.float32)

@@ -65,7 +65,10 @@ AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.002, 6.0, 30)]) ** 2
 
 
 def estimate_noise(
-    plane: NDArray[np.floating], data_range: float = 255.0, extreme: NDArray[np.bool_] | None = None
+    plane: NDArray[np.floating],
+    data_range: float = 255.0,
+    extreme: NDArray[np.bool_] | None = None,
+    enough: int = PLENTY,
 ) -> DenoiseInfo:
     """Estimate the white noise of a grey image from the upper frequencies of its patches.
 
@@ -77,7 +80,7 @@ def estimate_noise(
     nothing = DenoiseInfo("gaussian", 0.0, (0.0,), True, False, 1.0, data_range, (0.0, 0.0))
     if not np.ptp(pixels):
         return nothing
-    stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
+    stride = max(1, int(np.sqrt(pixels.size / enough)))
     patches, clipped = sample_patches(pixels, stride, extreme)
     if not len(patches):
         sigma = diagonal_deviation(pixels) / scale

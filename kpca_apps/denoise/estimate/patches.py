@@ -100,6 +100,16 @@ def patches_of(plane: NDArray[np.generic], stride: int) -> NDArray[np.generic]:
     return windows.reshape(-1, PIXELS)
 
 
+def counts_of(flags: NDArray[np.bool_], stride: int) -> NDArray[np.uint8]:
+    """Return how many pixels are flagged in each patch on a grid."""
+    counts = flags.astype(np.uint8)
+    for _ in range(2):
+        for step in (1, 2, 4):  # sums of 2, 4 and 8 pixels
+            counts = counts[:-step] + counts[step:]
+        counts = counts[::stride].T
+    return counts.ravel()
+
+
 def areas_of_one_value(pixels: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Mark the pixels of all patches that have a single value, and so no noise."""
     width = pixels.shape[1]
@@ -144,15 +154,13 @@ def sample_patches(
     stride = max(stride, int(np.ceil(np.sqrt(pixels.size / MOST_PATCHES))))
     if extreme is None:
         extreme = (pixels == pixels.min()) | (pixels == pixels.max())
-    patches, at_ends, constant = (
-        patches_of(plane, stride) for plane in (pixels, extreme, areas_of_one_value(pixels))
-    )
-    varying = (patches != patches[:, :1]).any(axis=1)
-    clear = varying & ~constant.any(axis=1)
-    if np.count_nonzero(clear) >= FEWEST_PATCHES:
-        varying = clear  # The constant part of a patch has lost its noise.
+    patches = patches_of(pixels, stride)
+    # The constant part of a patch has lost its noise.
+    varying = counts_of(areas_of_one_value(pixels), stride) == 0
+    if np.count_nonzero(varying) < FEWEST_PATCHES:
+        varying = (patches != patches[:, :1]).any(axis=1)
     # One pixel always has the extreme value; two or more in a patch are a clipped area.
-    unclipped = varying & (at_ends.sum(axis=1) < 2)
+    unclipped = varying & (counts_of(extreme, stride) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
         return patches[unclipped], False
     # Nearly all patches are clipped, as on a scanned page, so measure the remaining noise. At

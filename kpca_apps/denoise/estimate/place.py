@@ -18,6 +18,7 @@ from kpca_apps.denoise.estimate.patches import (
     COSINES,
     WIDTH,
     band_energies,
+    counts_of,
     patches_of,
     texture_spectra,
 )
@@ -94,11 +95,11 @@ def _tile_levels(plane: NDArray[np.float32]) -> tuple[Array, Array, Array]:
     """Return level, brightness, and share of noise in the energy, for each tile."""
     stride = max(1, int(np.sqrt(plane.size / PATCHES)))
     height, width = ((side - WIDTH) // stride + 1 for side in plane.shape)
-    ends = patches_of((plane == plane.min()) | (plane == plane.max()), stride)
+    ends = counts_of((plane == plane.min()) | (plane == plane.max()), stride)
     coefficients = np.asarray(patches_of(plane, stride) @ COSINES, np.float32)
     brightness, energy = coefficients[:, 0] / WIDTH, np.square(coefficients)
     bands, coarse = band_energies(energy), energy[:, COARSE_BAND].sum(axis=1)
-    coarse[ends.sum(axis=1) > 1] = np.inf
+    coarse[ends > 1] = np.inf
     numbers = np.arange(height * width).reshape(height, width)
     found = np.empty((3, TILES, TILES))
     for i, rows in enumerate(np.array_split(numbers, TILES)):

@@ -10,7 +10,7 @@ import numpy as np
 from kpca_apps.denoise.colour import extreme_pixels, from_opponent, noise_in_opponent, to_opponent
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import rises_far, typical_page
-from kpca_apps.denoise.estimate.level import estimate_noise
+from kpca_apps.denoise.estimate.level import PLENTY, estimate_noise
 from kpca_apps.denoise.noise.camera import camera_probability
 from kpca_apps.denoise.noise.clipping import find_clipping
 from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes, VarianceStabilisation
@@ -104,10 +104,11 @@ def measure_white(planes: Planes) -> DenoiseInfo:
         return estimate_noise(planes[0])
     # Texture is similar in all channels and almost absent from channel differences; independent
     # white noise is not. So colours distinguish texture from noise where a grey image cannot.
-    channels = tuple(estimate_noise(plane).sigma for plane in planes)
+    few = PLENTY // len(planes)
+    channels = tuple(estimate_noise(plane, enough=few).sigma for plane in planes)
     opponent = to_opponent(planes)
     extreme = extreme_pixels(planes)
-    luma, *colours = (estimate_noise(plane, extreme=extreme) for plane in opponent)
+    luma, *colours = (estimate_noise(plane, extreme=extreme, enough=few) for plane in opponent)
     luma = replace(luma, channel_sigma=channels)
     strongest = max(colour.sigma for colour in colours)
     if luma.established and luma.sigma > ALL_ALIKE and strongest < INDEPENDENT * luma.sigma:
