@@ -87,21 +87,33 @@ def run_pass(
     padded = np.pad(guide, MARGINS)
     origin = piece.window[0][0], piece.window[1][0]
 
+    # Truncate the colours of an image together, like pages that a patch spans.
+    alone = 1 if count == 1 else len(planes)
+
     def denoise_band(page: int, rows: Rows, reached: tuple[int, int, int, int]) -> Planes:
-        """Return a band's sums of estimates, weights and leverages, (c, 3, pages, rows, w + 8)."""
+        """Return a band's sums of estimates, weights and leverages, (3, c, pages, rows, w + 8)."""
         found = find_groups(padded, (page, rows, columns), shape, origin, settings.group, tie)
-        first, top, pages, high = reached
-        sums = np.zeros((len(planes), 3, pages, high, planes.shape[3] + WIDTH), np.float32)
+        first, top, *size = reached[0], reached[1], *reached[2:], planes.shape[3] + WIDTH
+        sums = np.zeros((len(planes), 3, *size), np.float32)
         if pilot is not None:
             level = variance[:, 0, 0, 0]
             smooth_groups(planes, pilot, level, found, window, wide, (first, top), sums)
-        else:
-            excess, ratios = np.float32(settings.excess), np.empty(len(found[1]), np.float32)
-            truncate_groups(
-                planes, variance, found, window, wide, settings.bandwidth, excess, (first, top),
-                sums, ratios,
-            )  # fmt: skip
-        return sums
+            return sums.swapaxes(0, 1)
+        excess, ratios = np.float32(settings.excess), np.empty(len(found[1]), np.float32)
+        last = wide, settings.bandwidth, excess, (first, top)
+        truncate_groups(planes[:alone], variance, found, window, *last, sums[:alone], ratios)
+        if alone < len(planes):
+            if settings.sparse:
+                down, across = rows + origin[0], columns + origin[1]
+                nth = np.add.outer(down // settings.stride, across // settings.stride)
+                taken = nth.ravel() % 2 == 0
+                found = found[0].reshape(len(taken), -1, 3)[taken].reshape(-1, 3), found[1][taken]
+            colours, known = (maps[np.newaxis, 1:, 0] for maps in (planes, variance))
+            both = np.zeros((1, 3, len(planes) - 1, *size[1:]), np.float32)
+            wider = np.repeat(window, len(planes) - 1, axis=0)
+            truncate_groups(colours, known, found, wider, *last, both, ratios)
+            sums[1:, :, 0] = both[0].swapaxes(0, 1)
+        return sums.swapaxes(0, 1)
 
     totals, weights, leverages = (np.zeros(planes.shape, np.float32) for _ in range(3))
     parallel = Parallel(n_jobs=settings.n_jobs, require="sharedmem", return_as="generator")
@@ -109,12 +121,8 @@ def run_pass(
     listener = LISTENER.get()
     for number, ((_, _, reached), part) in enumerate(zip(bands, parts, strict=True), 1):
         first, top, pages, high = reached
-        for sums, its_own in zip(
-            (totals, weights, leverages),
-            np.moveaxis(part[..., : planes.shape[-1]], 1, 0),
-            strict=True,
-        ):
-            sums[:, first : first + pages, top : top + high] += its_own
+        for sums, its_own in zip((totals, weights, leverages), part, strict=True):
+            sums[:, first : first + pages, top : top + high] += its_own[..., :-WIDTH]
         if listener is not None:
             listener(number / len(bands))
     # Pixels that no patch covers stay unchanged.

@@ -108,10 +108,10 @@ WINDOWS: list[Window] = [((0, 40), (0, 40)), ((31, 61), (233, 280)), ((69, 71), 
 
 def test_a_window_equals_that_part_of_the_whole() -> None:
     rng = np.random.default_rng(5)
-    noisy = rng.normal(100, 20, (2, 71, 401)) + 60 * (np.arange(401) // 30 % 2)
-    whole = denoised(noisy, [20.0, 12.0], quality="fast")
+    noisy = rng.normal(100, 20, (3, 71, 401)) + 60 * (np.arange(401) // 30 % 2)
+    whole = denoised(noisy, [20.0, 12.0, 16.0], quality="fast")
     for window in WINDOWS:
-        piece = denoised(noisy, [20.0, 12.0], quality="fast", wanted=window)
+        piece = denoised(noisy, [20.0, 12.0, 16.0], quality="fast", wanted=window)
         (top, bottom), (left, right) = window
         inner = np.s_[:, top:bottom, left:right]
         np.testing.assert_array_equal(piece[inner], whole[inner])
@@ -165,6 +165,18 @@ def test_planes_share_groups_and_keep_their_own_noise(clean: Image) -> None:
     assert psnr(colour[1], together[1]) > psnr(
         colour[1], denoise_plane(noisy[1], 30.0, quality="fast")
     )
+
+
+def test_colours_share_components_and_may_differ_in_noise(clean: Image) -> None:
+    colour = np.stack([clean, 0.3 * clean, 0.3 * clean])
+    noisy = colour + 25.0 * np.random.default_rng(4).standard_normal(colour.shape)
+    both = denoised(noisy, [25.0] * 3, quality="draft")
+    alone = denoised(noisy[:2], [25.0] * 2, quality="draft")
+    np.testing.assert_array_equal(both[0], alone[0])
+    assert psnr(colour[1], both[1]) > psnr(colour[1], alone[1]) + 0.1
+    factors = np.array([1.0, 1.0, 4.0])
+    scaled = denoised(factors[:, None, None] * noisy, 25.0 * factors, quality="draft")
+    np.testing.assert_array_equal(scaled, factors[:, None, None] * both)
 
 
 def test_groups_are_searched_in_the_first_plane_even_without_noise_there(
