@@ -36,6 +36,8 @@ NO_NOISE, NOISE = 1.0, 2.0
 # scans have film grain correlated between pixels.
 UNCERTAIN = ("white", "enlarged")
 HELD_OUT = 60  # photographs held out to measure errors
+GREY_SIDE = 256  # side in pixels of the crops that the constants of grey are fitted to
+MOST_COSTLY = 8.0  # largest cost of clean texture in grey, relative to that of faint texture
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,29 @@ def evidence_of(example: Example, levels: list[np.ndarray]) -> np.ndarray:
     return camera.evidence(example.planes, camera.measure_camera(example.planes))
 
 
+def grey_crop(example: Example, seed: int) -> Example:
+    """Return a crop in grey, anywhere on the grid of a JPEG's blocks."""
+    rng = np.random.default_rng(seed)
+    top, left = (int(rng.integers(0, side - GREY_SIDE + 1)) for side in example.planes.shape[1:])
+    window = np.s_[:, top : top + GREY_SIDE, left : left + GREY_SIDE]
+    planes, clean = (
+        None if x is None else np.round(np.tensordot([[0.299, 0.587, 0.114]], x[window], 1))
+        for x in (example.planes, example.clean)
+    )
+    return Example(example.kind, np.asarray(planes, np.float32), clean)
+
+
+def fitted_odds(
+    features: np.ndarray, noisy: np.ndarray, weight: np.ndarray, strength: float = 1.0
+) -> np.ndarray:
+    """Return intercept and weights of the log odds of noise, by logistic regression."""
+    scaler = StandardScaler().fit(features)
+    model = LogisticRegression(C=strength, max_iter=5000)
+    model.fit(scaler.transform(features), noisy, sample_weight=weight)
+    slopes = model.coef_[0] / scaler.scale_
+    return np.r_[model.intercept_ - slopes @ scaler.mean_, slopes].round(3)
+
+
 def main() -> None:
     """Print the constants and the fraction of photographs classified as noisy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -169,13 +194,17 @@ def main() -> None:
         print(f"{name} =", levels[-1].tolist())
     evidence = np.array(parallel(delayed(evidence_of)(example, levels) for example in examples))
     used = ~np.isin(kinds, UNCERTAIN) & ((level < NO_NOISE) | (level > NOISE))
-    scaler = StandardScaler().fit(evidence[used])
-    model = LogisticRegression(max_iter=3000).fit(
-        scaler.transform(evidence[used]), level[used] > NOISE, sample_weight=weight[used]
-    )
-    slopes = model.coef_[0] / scaler.scale_
-    probability = np.r_[model.intercept_ - slopes @ scaler.mean_, slopes].round(3)
-    print("PROBABILITY =", probability.tolist())
+    probability = fitted_odds(evidence[used], level[used] > NOISE, weight[used])
+    print("PROBABILITY[3] =", probability.tolist())
+    in_grey = [grey_crop(example, seed) for seed, example in enumerate(examples)]
+    grey = np.array(parallel(delayed(evidence_of)(example, levels) for example in in_grey))
+    level = np.array([0.0 if e.clean is None else np.std(e.planes - e.clean) for e in in_grey])
+    used = ~np.isin(kinds, UNCERTAIN) & ((level == 0) | (level > NOISE))
+    # Taking texture for noise costs the more, the more energy is removed.
+    costs = 2 * np.clip(np.exp(grey[:, 0]) / 2, 1, MOST_COSTLY)
+    weight = np.where(level > 0, np.where(kinds == "camera", 2.0, 1.0), costs)
+    fitted = fitted_odds(grey[used], level[used] > NOISE, weight[used], 0.3)
+    print("PROBABILITY[1] =", fitted.tolist())
     held_out = list(simulated(others[:HELD_OUT]))
     unseen = np.array(parallel(delayed(evidence_of)(example, levels) for example in held_out))
     for title, table, names in (

@@ -51,8 +51,6 @@ DOMINANT = 0.6
 # class of patches has at most this many times the energy of the quietest class.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.15
-SHARED_LEVEL = 2.0  # correlated noise is above this level (of 255), which film grain may reach
-FEWEST_SHARED = 192 * 192  # fewer pixels may show one texture instead of correlated noise
 
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
 LEAST_VARIANCE = 0.02**2  # minimum relative variance of a mean energy, even over many pixels
@@ -110,15 +108,13 @@ def estimate_noise(
     upper = energies @ COEFFICIENTS / COEFFICIENTS.sum()
     dominant = bool(low**2 >= DOMINANT * np.average(upper[:2], weights=sizes[:2]))
     whiteness = min(1.0, float(low**2 / upper[0]))
-    evenness = float(upper[2] / upper[0])
-    shared = whiteness < WHITE_ENOUGH and evenness < ALIKE and upper[0] > SHARED_LEVEL**2
-    shared = shared and pixels.size >= FEWEST_SHARED
+    shared = whiteness < WHITE_ENOUGH and float(upper[2] / upper[0]) < ALIKE
     return replace(
         nothing,
         sigma=float(sigma / scale),
         channel_sigma=(float(sigma / scale),),
         sigma_range=(float(low / scale), float(high / scale)),
-        correlated=bool(shared) and not dominant,
+        correlated=shared and not dominant,
         whiteness=whiteness,
         established=dominant,
         clipped=clipped,

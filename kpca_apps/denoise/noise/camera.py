@@ -95,8 +95,8 @@ QUIET_PLACES = 0.1
 # noise, .05 for repeated structure, .15 or more for print screens.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
-LEAST_ENERGY = 1e-3  # energy (of 255 squared) added to keep logarithms finite
-FAINT = 1.0
+# Energy (of 255 squared) added to keep logarithms finite, and level of a camera's faintest noise.
+LEAST_ENERGY, FAINT = 1e-3, 1.0
 # Side in pixels of tiles that detect noise, and of tiles for a draft; number of tiles along a side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
 
@@ -252,48 +252,49 @@ def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array,
 
 
 def camera_probability(planes: Planes) -> float:
-    """Return the probability that red, green and blue contain the noise of a camera."""
+    """Return the probability that a grey plane, or colours, contain the noise of a camera."""
     noise = measure_camera(planes)
-    if max(noise.levels) < FAINT:
+    if max(noise.levels) < FAINT or min(planes.shape[1:]) < WIDTH:
         return 0.0
-    return float(expit(PROBABILITY[0] + PROBABILITY[1:] @ evidence(planes, noise)))
+    weights = PROBABILITY[len(planes)]
+    return float(expit(weights[0] + weights[1:] @ evidence(planes, noise)))
 
 
 def evidence(planes: Planes, noise: CameraNoise) -> Array:
-    """Return features, of removed detail and of quiet patches, that tell noise from texture."""
-    return np.concatenate([method_noise_features(planes, noise), with_colours(noise.quiet)])
+    """Return features of removed detail and, in colours, of patches: noise and texture differ."""
+    found = method_noise_features(planes, noise)
+    return found if len(planes) == 1 else np.concatenate([found, with_colours(noise.quiet)])
 
 
 def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
     """Return features of what denoising removes from a few tiles (the method noise).
 
-    Features 1 to 4: log energy in luminance, and in the colours; mean squared correlation of both;
-    log ratio of the picture's energy to that of the method noise, in luminance. Features 5 to 8:
-    unevenness in colours; fall at low and at high frequencies, and kurtosis, in luminance.
+    Features 1 to 5, of luminance: log energy; log ratio of the picture's energy to that of the
+    method noise; fall at low and at high frequencies; kurtosis. Features 6 to 8, only of colours:
+    log energy; mean squared correlation with luminance; unevenness.
     """
     taken, kept = [], []
+    # In grey, blocks 9 pixels apart lie in all ways on the blocks of a JPEG.
+    quality, apart = ("fast", WIDTH) if len(planes) == 3 else ("draft", WIDTH + 1)
     for window in _tiles(planes.shape[1:], TILE):
         tile = to_opponent(np.ascontiguousarray(planes[window]))
-        cleaned = whitened_denoising(tile, noise.spectra, Options(quality="fast"), *LOOKED_AT)
-        taken.append(_blocks(tile - cleaned))
-        kept.append(_blocks(cleaned))
+        cleaned = whitened_denoising(tile, noise.spectra, Options(quality=quality), *LOOKED_AT)
+        taken.append(_blocks(tile - cleaned, apart))
+        kept.append(_blocks(cleaned, apart))
     residual, picture = np.concatenate(taken, axis=1), np.concatenate(kept, axis=1)
     energy, activity = (np.square(x).mean(axis=2) + LEAST_ENERGY for x in (residual, picture))
-    colour = energy[1] + energy[2]
-    products = np.square((residual[:1] * residual[1:]).sum(axis=2))
-    shared = products / (WIDTH**4 * energy[:1] * energy[1:])
     spectrum = np.square(residual[0] @ COSINES).mean(axis=0)
     falls = np.diff(np.log(np.bincount(_INDEX, spectrum)[1:] / _COUNTS[1:] + LEAST_ENERGY))
-    return np.array([
-        np.log(np.median(energy[0])),
-        np.log(np.median(colour)),
-        shared.mean(),
-        np.log(np.median(activity[0]) / np.median(energy[0])),
-        np.log(np.quantile(colour, 0.9) / np.median(colour)),
-        falls[0],
-        falls[-2],
-        kurtosis(residual[0], axis=None),
-    ])  # fmt: skip
+    noisy, drawn = np.median(energy[0]), np.median(activity[0])
+    features = [np.log(noisy), np.log(drawn / noisy), falls[0], falls[-2]]
+    features.append(kurtosis(residual[0], axis=None))
+    if len(planes) == 3:
+        colour = energy[1] + energy[2]
+        products = np.square((residual[:1] * residual[1:]).sum(axis=2))
+        shared = products / (WIDTH**4 * energy[:1] * energy[1:])
+        uneven = np.log(np.quantile(colour, 0.9) / np.median(colour))
+        features += [np.log(np.median(colour)), shared.mean(), uneven]
+    return np.array(features)
 
 
 def _tiles(shape: tuple[int, ...], width: int) -> list[tuple[slice, slice, slice]]:
@@ -307,22 +308,20 @@ def _tiles(shape: tuple[int, ...], width: int) -> list[tuple[slice, slice, slice
     return [(slice(None), rows, columns) for rows in corners[0] for columns in corners[1]]
 
 
-def _blocks(planes: Planes) -> Array:
-    """Return adjacent blocks (c, n, 64) of 8 x 8 pixels, without their means."""
-    channels, height, width = (*planes.shape[:1], *(side // WIDTH for side in planes.shape[1:]))
-    cut = planes[:, : height * WIDTH, : width * WIDTH].astype(np.float64)
-    blocks = cut.reshape(channels, height, WIDTH, width, WIDTH).swapaxes(2, 3)
-    blocks = blocks.reshape(channels, height * width, WIDTH * WIDTH)
+def _blocks(planes: Planes, apart: int = WIDTH) -> Array:
+    """Return blocks (c, n, 64) of 8 x 8 pixels, `apart` pixels apart, without their means."""
+    if min(planes.shape[1:]) < WIDTH:
+        return np.empty((len(planes), 0, WIDTH * WIDTH))
+    blocks = np.stack([patches_of(plane, apart) for plane in planes]).astype(np.float64)
     return np.asarray(blocks - blocks.mean(axis=2, keepdims=True))
 
 
 def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tuple[Planes, Levels]:
     """Denoise by whitening; a given level is spread over frequencies like the measured noise."""
     noise = measure_camera(planes).scaled_to(known) if isinstance(known, float) else known
-    # Denoise the whole image, as the whitening filter combines all pixels.
-    whole = replace(options, wanted=None)
     given = to_opponent(planes)
-    cleaned = whitened_denoising(given, noise.spectra, whole)
+    # Denoise the whole image, as the whitening filter combines all pixels.
+    cleaned = whitened_denoising(given, noise.spectra, replace(options, wanted=None))
     cleaned[0] = with_texture_back(given[0], cleaned[0])
     cleaned = from_opponent(cleaned)
     found = [before_clipping(*one) for one in zip(planes, cleaned, strict=True)]

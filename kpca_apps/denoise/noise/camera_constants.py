@@ -64,13 +64,13 @@ COLOUR = np.array(
          -0.352, 0.017, 0.239, 0.651, 0.031, 0.341],
     ]
 )  # fmt: skip
-# Coefficients of the log odds that there is camera noise: the intercept, then the weights of
-# `method_noise_features`, then those of `quiet_deviations` in luminance and in colour.
-PROBABILITY = np.array(
-    [
-        -1.064, 0.979, 0.145, -5.391, -0.92, -0.369, 1.063, -3.149, -0.34, -0.913, 1.132, 0.262,
+# Log odds of camera noise, by the number of channels: intercept, then weights of `evidence`.
+PROBABILITY = {
+    1: np.array([-3.36, -0.24, -0.519, 2.094, -8.463, -0.272]),
+    3: np.array([
+        -1.064, 0.979, -0.92, 1.063, -3.149, -0.34, 0.145, -5.391, -0.369, -0.913, 1.132, 0.262,
         -0.814, -0.804, 0.22, -0.398, 0.478, 0.185, 0.611, 1.625, -1.072, -0.918, -1.001, -0.668,
         0.158, 0.646, 0.083, 0.383, 0.57, 0.199, -0.458, -0.015, -0.108, -1.542, -0.108, 0.353,
         0.793, -0.432, 0.172, 0.163, 0.181, 2.871, 4.31,
-    ]
-)  # fmt: skip
+    ]),
+}  # fmt: skip

@@ -28,7 +28,10 @@ NOT_WHITE = 1.0  # noise level, of 255: if all channels are below, there is no w
 # Least probability of camera noise. Of photographs not used to fit the constants, 3 of 65 clean
 # ones (BSDS500, means of PolyU) and 35 of 40 noisy ones are above .5; 1 and 33 are above .7.
 PROBABLE = 0.5
-FEWEST_SHARED = 100 * 100  # fewer pixels may show one texture instead of correlated noise
+# The same for a grey image whose patches are equally noisy. Clean photographs of BSDS500 have at
+# most .051 then, and eight of ten with blurred noise more than .09.
+PROBABLE_IF_EVEN = 0.07
+FEWEST_SHARED = (192 * 192, 100 * 100)  # fewer pixels, in grey or colours, may be one texture
 
 
 def measure(image: Inspected) -> Measured:
@@ -91,8 +94,7 @@ def _before_clipping(image: Inspected) -> Levels | None:
     laws = [law for page in image.laws for law in page.laws]
     if not laws or not all(law.established and law.clipped and not rises_far(law) for law in laws):
         return None
-    typical = typical_page(image.laws)
-    return tuple(law.variance(law.middle) ** 0.5 for law in typical)
+    return tuple(law.variance(law.middle) ** 0.5 for law in typical_page(image.laws))
 
 
 def measure_white(planes: Planes) -> DenoiseInfo:
@@ -101,7 +103,10 @@ def measure_white(planes: Planes) -> DenoiseInfo:
     `sigma` is the level in grey or luminance, `channel_sigma` the level in each channel.
     """
     if len(planes) == 1:
-        return estimate_noise(planes[0])
+        grey = estimate_noise(planes[0])
+        least = PROBABLE_IF_EVEN if grey.correlated else PROBABLE
+        may_share = not grey.established and planes.size >= FEWEST_SHARED[0]
+        return replace(grey, correlated=may_share and camera_probability(planes) > least)
     # Texture is similar in all channels and almost absent from channel differences; independent
     # white noise is not. So colours distinguish texture from noise where a grey image cannot.
     few = PLENTY // len(planes)
@@ -134,7 +139,7 @@ def measure_white(planes: Planes) -> DenoiseInfo:
             return luma
     elif luma.established:
         return replace(luma, correlated=False)
-    if planes[0].size < FEWEST_SHARED or not any(np.ptp(plane) for plane in opponent[1:]):
+    if planes[0].size < FEWEST_SHARED[1] or not any(np.ptp(plane) for plane in opponent[1:]):
         return luma
     return replace(luma, correlated=camera_probability(planes) > PROBABLE)
 

@@ -121,6 +121,31 @@ def test_clean_pictures_are_left_alone(picture: str) -> None:
     assert not info.established or info.sigma < 1
 
 
+def in_grey_by_a_camera(scene: np.ndarray, level: float) -> np.ndarray:
+    """Return what a camera makes of a scene: mosaic, noise, demosaicking, grey, and JPEG."""
+    rows, columns = np.indices(scene.shape[:2]) % 2
+    sites = np.stack([rows + columns == 0, rows + columns == 1, rows + columns == 2], axis=-1)
+    raw = scene + level * np.random.default_rng(0).standard_normal(scene.shape)
+    seen, weights = (raw * sites).astype(float), sites.astype(float)
+    for axis in (0, 1):
+        seen, weights = (convolve1d(x, [1, 2, 1], axis) for x in (seen, weights))
+    grey = np.clip(np.round((seen / weights) @ [0.299, 0.587, 0.114]), 0, 255).astype(np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(grey).save(stream, "JPEG", quality=90)
+    return np.array(Image.open(stream))
+
+
+def test_the_noise_of_a_camera_is_removed_in_grey_too() -> None:
+    scene = data.rocket()[:256, :256].astype(float)
+    clean, noisy = (in_grey_by_a_camera(scene, level) for level in (0, 4))
+    unchanged, _ = denoise_with_info(clean, quality="fast")
+    np.testing.assert_array_equal(unchanged, clean)
+    cleaned, info = denoise_with_info(noisy, quality="fast")
+    assert info.noise == "camera" and info.established
+    errors = [np.sqrt(np.mean(np.square(x - clean.astype(float)))) for x in (noisy, cleaned)]
+    assert errors[1] < 0.8 * errors[0]
+
+
 def halves(kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return an image textured on the right, its noisy version, and a fraction of its texture."""
     texture = 9 * shared_noise((192, 320), 0.6, seed=5)
