@@ -290,9 +290,9 @@ def _cell_hashes(column: Column) -> HashArray:
             hashes[whole] = [_text_hash(str(int(value))) for value in numbers[whole].tolist()]
         return hashes
     levels = column.levels
-    is_number = ~levels.texts.str.contains(_CODE)
-    bare = pl.select(pl.when(is_number).then(levels.texts)).to_series()
-    values = bare.cast(pl.Float64, strict=False)
+    text = pl.lit(levels.texts)
+    number = pl.when(~text.str.contains(_CODE)).then(text).cast(pl.Float64, strict=False)
+    values = pl.select(number).to_series()
     hashes = _number_hashes(values.fill_null(np.nan).to_numpy())
     is_text = np.flatnonzero(values.is_null().to_numpy())
     hashes[is_text] = [_text_hash(levels.texts[place]) for place in is_text.tolist()]

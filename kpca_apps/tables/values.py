@@ -790,7 +790,8 @@ class Column:
         if cells.head(_FIRST_CELLS).n_unique() > _DIFFERENT:
             return _levels(self.texts)
         written = _levels(cells)
-        return _levels(_stripped(written.texts), written.codes)
+        texts = _stripped(written.texts)
+        return written if texts.equals(written.texts) else _levels(texts, written.codes)
 
     def number_format(
         self, prefer_comma: bool = False, known: tuple[str, ...] = ()
@@ -971,18 +972,21 @@ class Column:
 
     def beside(self, format: ValueFormat) -> dict[str, int]:
         """Count the cells with each mark and token of a format; for dates, count plain numbers."""
-        texts, counts = _alike(self.levels.texts), self.levels.counts
-        found = {"a number (YYYYMMDD, or days of a spreadsheet)": texts.str.contains(DATE_NUMBER)}
+        tokens = format.tokens if isinstance(format, NumberFormat) else ()
+        patterns = {"a number (YYYYMMDD, or days of a spreadsheet)": DATE_NUMBER}
         if isinstance(format, DateFormat) and format.digits:
             of_digits = _STAMPED if format.digits == STAMP else _SIX
-            found = {f"a number ({format.digits})": texts.str.contains(of_digits)}
+            patterns = {f"a number ({format.digits})": of_digits}
         if isinstance(format, NumberFormat):
             patterns = {
                 mark: "|".join(pattern for pattern, _ in replacements((mark,)))
                 for mark in format.marks
             }
-            found = {mark: texts.str.contains(pattern) for mark, pattern in patterns.items()}
-            found |= {token: self.levels.texts == token for token in format.tokens}
+        if not patterns and not tokens:
+            return {}
+        texts, counts = _alike(self.levels.texts), self.levels.counts
+        found = {name: texts.str.contains(pattern) for name, pattern in patterns.items()}
+        found |= {token: self.levels.texts == token for token in tokens}
         return {name: n for name, hit in found.items() if (n := int(counts[hit.to_numpy()].sum()))}
 
     def unread(self, format: ValueFormat) -> dict[str, int]:
