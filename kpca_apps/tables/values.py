@@ -30,8 +30,6 @@ MISSING_WORDS = frozenset(
 )
 _LARGEST = 1e100
 EXACT = 2.0**53  # above this, different integers may become the same float
-# If more than 500 of the first 1,000 cells differ, strip all cells before they are encoded.
-_FIRST_CELLS, _DIFFERENT = 1_000, 500
 
 # Matches text made of the characters of numbers, even if not a valid number ("1.2.3").
 NUMBER_LIKE = (
@@ -786,10 +784,7 @@ class Column:
         """Distinct texts of the cells."""
         if self.cells.dtype.is_float() or self.cells.dtype.is_integer():
             return _levels_of_numbers(self.cells)
-        cells = _written(self.cells)
-        if cells.head(_FIRST_CELLS).n_unique() > _DIFFERENT:
-            return _levels(self.texts)
-        written = _levels(cells)
+        written = _levels(_written(self.cells))
         texts = _stripped(written.texts)
         return written if texts.equals(written.texts) else _levels(texts, written.codes)
 
@@ -972,16 +967,14 @@ class Column:
 
     def beside(self, format: ValueFormat) -> dict[str, int]:
         """Count the cells with each mark and token of a format; for dates, count plain numbers."""
-        tokens = format.tokens if isinstance(format, NumberFormat) else ()
-        patterns = {"a number (YYYYMMDD, or days of a spreadsheet)": DATE_NUMBER}
-        if isinstance(format, DateFormat) and format.digits:
-            of_digits = _STAMPED if format.digits == STAMP else _SIX
-            patterns = {f"a number ({format.digits})": of_digits}
+        tokens: tuple[str, ...] = ()
         if isinstance(format, NumberFormat):
-            patterns = {
-                mark: "|".join(pattern for pattern, _ in replacements((mark,)))
-                for mark in format.marks
-            }
+            tokens, marks = format.tokens, format.marks
+            patterns = {mark: "|".join(p for p, _ in replacements((mark,))) for mark in marks}
+        elif format.digits:
+            patterns = {f"a number ({format.digits})": _STAMPED if format.digits == STAMP else _SIX}
+        else:
+            patterns = {"a number (YYYYMMDD, or days of a spreadsheet)": DATE_NUMBER}
         if not patterns and not tokens:
             return {}
         texts, counts = _alike(self.levels.texts), self.levels.counts
