@@ -36,7 +36,7 @@ def peers() -> dict[str, Callable[[], object]]:
 
 
 def compare_fits(repeats: int) -> None:
-    """Time fits that score their own rows; print seconds and ratios to IForest."""
+    """Fit each detector and score the fitted rows; print seconds, and their ratio to IForest's."""
     makers = peers()
     for n in (5_000, 10_000):
         X = curved_rows(n, COLUMNS)

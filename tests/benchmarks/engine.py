@@ -198,7 +198,7 @@ def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: f
 
 
 def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
-    """Return the least seconds to recompute a Gram matrix's triangle once for every 32 vectors.
+    """Return the minimum seconds to recompute a Gram matrix's triangle once per 32 vectors.
 
     Work for each kernel value: its exponent, its exponential, and its terms in two matrix
     products, as the matrix is symmetric.
@@ -241,7 +241,7 @@ def exact(args: argparse.Namespace) -> None:
 
 
 def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
-    """Fit with landmarks; return time, memory and, for ours, the least time of its products."""
+    """Return time and memory of a fit; for "ours", also the minimum time of its matrix products."""
     X = curved_rows(n)
     gamma = usual_gamma(X)
     points = X[np.random.default_rng(0).choice(n, m, replace=False)]
@@ -257,7 +257,7 @@ def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
 
 
 def sums_limit(n: int, m: int, block: int = 4096) -> float:
-    """Return the least CPU seconds to compute K (n, m) in float32 and K'K in float64."""
+    """Return the minimum CPU seconds to compute K (n, m) in float32 and K'K in float64."""
     rng = np.random.default_rng(0)
     left = rng.random((block, DIMENSIONS + 2), np.float32)
     right = -0.1 * rng.random((DIMENSIONS + 2, m), np.float32)
@@ -315,7 +315,7 @@ def landmarks(args: argparse.Namespace) -> None:
 
 
 def scoring(args: argparse.Namespace) -> None:
-    """Print rows per second, least time over actual time, and the time relative to our float32."""
+    """Print rows per second, minimum time over actual time, and time relative to our float32."""
     n, m, q = args.rows, args.landmarks, args.components
     X = curved_rows(n)
     gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]

@@ -1,4 +1,4 @@
-"""Screen tables as offices, surveys, banks and loggers export them, each with one gross error.
+"""Screen exported tables of offices, surveys, banks and loggers; each has one gross error.
 
 Every file is drawn with its own seed and locale and laid out as one program writes it. A table is
 right if its columns have the correct names and kinds, all data rows are read with their line

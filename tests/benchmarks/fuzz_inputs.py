@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from tests.hostile.doors import IMAGES, finished_batch, finished_run, sound_table
 
 MAX_BYTES = 1 << 17  # largest size of a seed file
-Change = Callable[[bytes], bytes]  # the fuzzer's own byte mutation
+Change = Callable[[bytes], bytes]  # the fuzzer's function that changes bytes at random
 
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2, 7, 255, 256, 10**6, 2**31, 2**53, 2**63 - 1, -(2**63), 2**70,

@@ -255,7 +255,7 @@ def _numeric_difference(old: str, new: str) -> str:
 def keep(folder: Path, only: str) -> Kept:
     """Run all steps and write their results to a folder."""
     os.environ["COLUMNS"] = "80"
-    warnings.simplefilter("ignore")  # warnings are part of the results
+    warnings.simplefilter("ignore")  # results list the warnings, so print none
     kept: Kept = {}
     raw, here = folder.resolve() / "raw", Path.cwd()
     if raw.exists():

@@ -52,7 +52,7 @@ def one_scale(plan: Plan) -> Plan:
 
 
 def nearest(plan: Plan) -> Plan:
-    """Return the plan without random draws among patches that differ only by noise."""
+    """Return the plan with groups of the nearest patches, none of which is drawn at random."""
     return replace(plan, passes=tuple(replace(step, tie=0.0) for step in plan.passes))
 
 

@@ -75,7 +75,7 @@ class KnownErrors(NamedTuple):
     """A table as published, with the rows known to be wrong."""
 
     name: str
-    source: str  # all tables of a source are in one `half`
+    source: str  # all tables of one source have the same `half`, "choosing" or "reporting"
     frame: pd.DataFrame
     wrong: Collection[int]  # row positions
 
@@ -89,7 +89,7 @@ def git(folder: Path, *words: str) -> bytes:
 
 
 def covid(folder: Path, kind: str) -> KnownErrors:
-    """Return cumulative counts by day and province, with cells that commits corrected."""
+    """Return cumulative counts by day and province, with the rows that later commits corrected."""
     file = FILE_OF_DAYS.format(kind)
     frame = pd.read_csv(io.BytesIO(git(folder, "show", f"HEAD:{file}")), dtype=str)
     days = {day: place for place, day in enumerate(frame["YYYYMMDD"])}

@@ -77,7 +77,7 @@ def detector(X: FloatArray) -> FloatArray:
 
 
 def screened(X: FloatArray, row: int, column: int) -> tuple[int, bool, bool]:
-    """Screen a table; return the row's rank, and whether its cell and another cell are odd."""
+    """Screen a table; return the row's rank, whether its cell is odd, and whether others are."""
     found = screen_table(pl.DataFrame({f"m{j}": X[:, j] for j in range(X.shape[1])}))
     odd = {(at - 1, cell.column) for cell in found.findings.odd_cells for at in cell.rows}
     cell = (row, f"m{column}")

@@ -228,7 +228,7 @@ def write_original(path: Path, kind: str, data: bytes) -> None:
 
 
 def damaged_folder(whole: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """Damage one file of a folder, in at least half of the calls one with metadata."""
+    """Damage one file of a zipped folder; half of the calls choose among metadata files only."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(buffer, "w") as archive:
         names = source.namelist()

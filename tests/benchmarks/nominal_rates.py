@@ -126,7 +126,10 @@ def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) ->
 
 
 def interval(n: int, alpha: float, n_seeds: int, n_new: int) -> tuple[float, float]:
-    """Return the `LEVEL` interval of the mean rate of flags, with n calibration rows per seed."""
+    """Return the interval that holds the mean rate of flags with probability `LEVEL`.
+
+    Each seed has n calibration rows and `n_new` new rows.
+    """
     above = n + 1 - math.ceil((n + 1) * (1 - alpha) - 1e-9)
     of_fit = betabinom(n_new, above, n + 1 - above)
     total = np.ones(1)

@@ -54,7 +54,7 @@ def bands(image: np.ndarray) -> np.ndarray:
 
 
 def textured_pixels(clean: np.ndarray) -> np.ndarray:
-    """Mark pixels (h, w) of tiles with large mean bands, for which one hard edge is too little."""
+    """Mark the pixels (h, w) of the quarter of the tiles whose frequency bands are strongest."""
     size = np.abs(bands(clean)).sum(axis=0)
     rows, columns = (side // TILE for side in size.shape)
     tiles = size[: rows * TILE, : columns * TILE].reshape(rows, TILE, columns, TILE)

@@ -103,7 +103,7 @@ def run_kpca(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 @pytest.fixture
 def whole_kpca(folder: Path, run_kpca: Run) -> Run:
-    """Run ``kpca novelty ...`` with its figures in the working folder."""
+    """Run ``kpca novelty ...`` in the working folder, and draw its figures."""
     return partial(run_kpca, "novelty")
 
 

@@ -98,7 +98,7 @@ SHAPES = {
 FILES = ("csv", "several", "xlsx", "json", "jsonl", "parquet", "arrow")
 DATABASES = ("sqlite", "duckdb")
 FRAMES = ("polars", "pandas", "pyarrow")
-NO_REPEAT = ("json", "jsonl", "parquet", "polars")  # kinds of table whose names cannot repeat
+NO_REPEAT = ("json", "jsonl", "parquet", "polars")  # tables where column names cannot repeat
 CASES = [
     (shape, kind)
     for shape in SHAPES

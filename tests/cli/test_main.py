@@ -119,7 +119,7 @@ def test_every_ending_is_one_line_and_its_code(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    # Import modules that use the name before patching it, or they would keep the patched name.
+    # Import all users of `resolve_rule` first: imported while it is `fail`, they would keep `fail`.
     for module in ("cli.novelty.run", "novelty.run"):
         import_module(f"kpca_apps.{module}")
     monkeypatch.setattr("kpca_apps.novelty.screening.model.resolve_rule", fail)

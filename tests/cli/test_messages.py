@@ -43,7 +43,7 @@ def test_messages_of_wrong_options_are_those_of_the_approved_table(
         assert reply.err.startswith("error: ") and reply.err.count("\n") == 1, (case, reply.err)
         assert reply.code in (2, 3, 4), case
         assert reply.err.rstrip("\n").isprintable(), case
-    # Read new or changed lines before writing the table again (see messages.py).
+    # If this fails, read the changed messages before you write the table again; see messages.py.
     assert package_lines(as_table(replies)) == package_lines(TABLE.read_text("utf-8"))
 
 

@@ -55,7 +55,8 @@ def test_each_table_has_the_report_that_it_has_by_itself(kpca: Run, tables: Path
     assert of_may["n_odd_cells"] == result["findings"]["n_odd_cells"]
     top = result["ranked"][0]
     assert of_may["oddest"].startswith(f"{top['id']} (line {top['line']}): its ")
-    # The command in a report replaces that report; the index can still be replaced.
+    # The command stated in a report replaces this report alone; then `--each` can still replace all
+    # reports. Its exit code is 5, because one table fails.
     assert kpca(*content["run"]["command"].split()[2:]).code == 0
     assert kpca("screen", "data", "--each", "--out", "out", "--force").code == 5
 
@@ -156,7 +157,7 @@ def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:
 def test_a_full_disk_is_no_fault_of_a_table(
     kpca: Run, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk ends the command, or an index of failed tables would replace the reports."""
+    """A full disk ends the command; an index of failed tables does not replace the reports."""
     assert kpca("screen", "data", "--each", "--out", "out").code == 5
     before = index()
 

@@ -1,4 +1,4 @@
-"""Faults: each function plays a scene again with a disturbance.
+"""Faults: each function runs a command of `scenes.py` and disturbs it, for example kills it.
 
 A function returns whether the command was disturbed before its end; LossError says what was lost.
 """

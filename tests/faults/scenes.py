@@ -1,4 +1,4 @@
-"""Commands to disturb: all kinds of sources and outputs, on small inputs."""
+"""Commands that `kinds.py` disturbs or kills, with inputs and outputs of all kinds."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-MOMENTS = ("time", "step")  # kill all processes at once, at a time or before a disk step
+MOMENTS = ("time", "step")  # kill all processes, at a random time or before a file operation
 WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or kill one process: the first, or a child
 
 
@@ -239,7 +239,7 @@ def results(folder: Path, in_store: Mapping[str, bytes]) -> Units:
 
 
 def unit_of(name: Path) -> str:
-    """Return which result a file belongs to; empty for other files."""
+    """Return the name of the result that a file is a part of; "" if it is part of none."""
     parts = name.parts
     if parts[0] == "work" or name.suffix in _BESIDE:
         return ""

@@ -38,7 +38,7 @@ class LossError(Exception):
 
 @dataclass
 class Stage:
-    """Where scenes are played: folders, and addresses of servers."""
+    """Folders and server addresses for the commands that are run and disturbed."""
 
     folder: Path
     temporary: Path  # the folder for temporary files of all commands

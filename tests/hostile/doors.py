@@ -53,8 +53,8 @@ from tests.hostile.outputs import unshowable
 from tests.novelty.relations.ruled import ruled_frame
 from tests.novelty.screening.test_hostile_models import mixed
 
-MOST_PAGES = 16  # largest number of pages to decode and write
-LONGEST = 1000  # largest number of characters of a message
+MOST_PAGES = 16  # maximum number of pages to decode and write
+LONGEST = 1000  # maximum number of characters of a message
 
 
 @dataclass(frozen=True)

@@ -323,7 +323,7 @@ RUN = ("--quality", "draft", "--jobs", 1)
 
 
 def image_files() -> None:
-    """Put the texts into names of images in a batch, its tables and a dictionary."""
+    """Put the texts into file names of images, and into a table of settings for each image."""
     Path("in").mkdir()
     names = file_names(suffix=".png")
     for name in names:
@@ -368,7 +368,7 @@ def image_metadata() -> None:
         for kind in islice(cycle(metadata.KINDS), place, place + 2):
             metadata.KINDS[kind](Path(f"in/{place}.{kind}"), noisy(), text)
     kpca("denoise", "run", "in", *RUN, "--out", OUT / "all", code=5)
-    (OUT / "all/images").rename("images")  # the metadata of the results is that of the inputs
+    (OUT / "all/images").rename("images")  # not checked, as images keep their metadata
     kpca("denoise", "run", "in", "--dry-run", "--json", code=None)
     kpca("denoise", "noise", "in", code=None)
     for text in TEXTS[::3]:
@@ -474,7 +474,7 @@ def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
 
 
 def run_all(names: Sequence[str], keep: Path | None = None) -> int:
-    """Visit the named places, print counts of texts and faults; return the number of faults."""
+    """Put all texts into each named place; print and return the number of faults in the output."""
     n_faults = 0
     with tempfile.TemporaryDirectory() as made:
         top = keep or Path(made)

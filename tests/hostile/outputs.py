@@ -219,7 +219,7 @@ def sql(data: bytes) -> list[str]:
     """Find SQL statements, outside quotes, that the export does not write."""
     text = data.decode("utf-8")
     bare = re.sub(r"--[^\n]*|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'", " ", text)
-    # The temporary macros that read cells come first.
+    # The export begins with temporary macros that read cells; skip them.
     macro = re.compile(r"CREATE OR REPLACE TEMP MACRO kpca_\w+\(cell\) AS\b")
     statements = (part.strip() for part in bare.split(";"))
     starts = {text.split()[0] for text in statements if text and not macro.match(text)}

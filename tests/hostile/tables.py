@@ -48,7 +48,7 @@ def as_csv(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> bytes:
 
 
 def hostile_csv(n_rows: int = 60) -> bytes:
-    """Return a table with every hostile name over numbers, and one column of hostile cells."""
+    """Return a table with numbers under each hostile name, and with a column of hostile cells."""
     rows = [
         (
             *(str((17 * row + 7 * column) % 23 / 4) for column in range(len(NAMES))),

@@ -18,8 +18,8 @@ from tests.report.watching import COMPLAINTS, WATCH, WITH_FIREFOX, watched
 pytestmark = [pytest.mark.release, *WITH_FIREFOX]
 
 Opened = Callable[[Path], Any]
-MIN_TEXTS = 60  # number of texts of a place that must appear in its output
-MOST_PAGES = 40  # largest number of pages to open per place
+MIN_TEXTS = 60  # minimum number of texts that must appear in an output folder
+MOST_PAGES = 40  # maximum number of pages to open per output folder
 SHOWN = """() => {
     for (const fold of document.querySelectorAll("details")) fold.open = true;
     const titles = [...document.querySelectorAll("*")].flatMap((one) =>
@@ -30,7 +30,7 @@ SHOWN = """() => {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Map each visited place to its output folder."""
+    """Return the output folder of each place of input; `place_of` adds the folders."""
     return {}
 
 
@@ -38,7 +38,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def place_of(
     folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:
-    """Return a function that fills a place, once, and returns its output folder."""
+    """Return a function that puts all texts into a place of input and returns the output folder."""
 
     def out_of(place: str) -> Path:
         if place not in folders:
