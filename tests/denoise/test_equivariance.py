@@ -70,7 +70,7 @@ def test_the_unit_has_no_influence(drawn, noise, exponent, is_known, has_range):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("unit", [1 / 255, 257.0])
 def test_other_units_change_the_result_by_rounding_only(method, unit):
-    """On strokes, every method except `linear` uses kernels of finite bandwidth."""
+    """The image has strokes, on which kernels of finite bandwidth differ from `linear`."""
     rows, columns = np.indices((48, 64))
     clean = 200.0 * ((rows + 2 * columns) % 17 < 4)
     noisy = clean + np.random.default_rng(0).normal(0, 15, clean.shape)

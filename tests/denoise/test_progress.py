@@ -25,7 +25,7 @@ def test_a_truncated_progress_board_still_reports_its_shares(
     with watching(board, ["a.png", "b.png", "c.png"], within):
         writing(board, 1)(0.5)
         assert heard.wait(10)
-        board.write_bytes(board.read_bytes()[:13])  # the second share is cut in the middle
+        board.write_bytes(board.read_bytes()[:13])  # cuts bytes 8 to 15, the progress of b.png
         heard.clear()
         writing(board, 1)(0.75)
         assert heard.wait(10)

@@ -30,8 +30,9 @@ def of_kernel(kernel: Kernel, d: int, dtype: type = np.float64) -> float:
 
 def of_errors(subspace: KernelSubspace, X: Matrix, delta: float) -> Matrix:
     """Return bounds (n,) on the rounding errors of reconstruction errors."""
-    # The error is k(x, x) - 2 beta'k + c - |W'k - b|^2. Kernel values and products of p terms are
-    # rounded, and W'KW is the identity only up to the residuals of the eigenvectors.
+    # The error (see `KernelSubspace`) is a sum of kernel values and of their products with weights.
+    # Kernel values and products of p terms are rounded, and components have length 1 and are
+    # orthogonal only up to the residuals of the eigenvectors.
     kernel, T = subspace.kernel, np.abs(subspace.project(X))
     p, eps = len(subspace.points), float(np.finfo(np.float64).eps)
     diagonal = kernel.diagonal(subspace.points)

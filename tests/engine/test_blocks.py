@@ -1,4 +1,7 @@
-"""Errors of a block equal those of regressions on other blocks, fitted without the row."""
+"""A row's errors by block of features equal those of regressions fitted without the row.
+
+The regression of a block predicts its features from the features of all other blocks.
+"""
 
 import numpy as np
 import pytest
@@ -98,7 +101,7 @@ def test_residuals_of_new_rows_are_those_of_one_regression_a_block(name):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
-    """Regressions keep the deviations and penalty of all rows; only capped leverages differ."""
+    """Residuals are compared where the leverage is below its cap; above it they are not exact."""
     features, block = table_of(name)
     n = len(features)
     model = BlockPCA.fit(features, block)

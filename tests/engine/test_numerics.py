@@ -107,7 +107,8 @@ def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
     moved = rounding.of_gram(float(kernel.diagonal(X).sum()), n, delta_of(kernel)) / n
     total = subspace.leading(0).errors()(X).mean()
     rest = subspace.errors()(X).mean()
-    # Each fit may drop directions with at most a thousand eps of the trace as rounding.
+    # The fit drops components whose eigenvalues are as small as rounding errors; the term with n
+    # bounds the sum of their variances.
     assert abs(total - rest - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
     spread = np.sqrt(subspace.variances)
     # T is V (n L)^(1/2), with eigenvectors V and variances L; the fit divides by roots of L, which
@@ -237,12 +238,13 @@ def test_with_all_rows_as_landmarks_a_fit_through_them_is_exact(kernel, X):
     kernel = reference.kernel  # in some kernels, the fit moves the origin to the mean
     basis = LandmarkBasis.from_eigen(kernel, X)
     nystroem = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X))
-    # Directions below 1e-10 of the largest eigenvalue are excluded from the span.
+    # The basis drops eigenvalues below 1e-10 of the largest one, which is at most the trace.
     cut = 1e-10 * float(kernel.diagonal(X).sum())
     shared = min(reference.n_components, nystroem.n_components)
     n, trace = len(X), float(kernel.diagonal(X).sum())
-    # Rounding errors of K_mm are divided by eigenvalues as small as the cut, so that eigenvalues of
-    # the fit change by up to the root of error times trace (Weyl).
+    # Rounding errors of the landmarks' kernel matrix are divided by its eigenvalues, of which some
+    # are as small as `cut`. By Weyl's inequality, this moves the eigenvalues of the fit by at most
+    # about sqrt(rounding error * trace).
     delta = delta_of(kernel)
     moved = 2 * rounding.of_gram(trace, n, delta)
     moved += cut + 2 * np.sqrt(moved * trace)

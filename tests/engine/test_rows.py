@@ -63,7 +63,7 @@ def blas_threads():
 
 @pytest.fixture
 def two_blas_threads():
-    """Let BLAS use two threads during a test, set by a thread that ends before the test."""
+    """Let BLAS use two threads during a test, as set by a helper thread that has ended."""
     before = max(blas_threads())
     set_blas_threads(2)
     yield

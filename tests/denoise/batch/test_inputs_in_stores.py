@@ -1,4 +1,4 @@
-"""An object fails only if its name or size suits no local file; the object store is a fake."""
+"""Images come from a fake object store; those with impossible names or sizes fail alone."""
 
 import io
 from pathlib import Path

@@ -15,7 +15,7 @@ from kpca_apps.denoise.denoiser import clean_image, denoise_kpca
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError
 
-# The loops take long to compile.
+# It takes long to compile the denoising loops for stacks.
 pytestmark = pytest.mark.release
 
 RUNNER = CliRunner()

@@ -8,7 +8,8 @@ import numpy as np
 import tifffile
 from skimage import data
 
-# The model's module; the level is the standard deviation of the square root.
+# Module of a noise model. Its noise level is the standard deviation of the noise in the square root
+# of the intensity.
 MODEL = '''
 """Noise that is white in the square root of the intensity."""
 

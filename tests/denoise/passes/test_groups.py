@@ -1,4 +1,4 @@
-"""Groups equal those of a plain numpy search, images those of uncompiled code for groups."""
+"""Groups of patches equal those of a numpy search; images equal those of uncompiled code."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_a_small_image_gives_all_its_patches() -> None:
 
 
 def test_ties_are_drawn_from_everywhere_and_reproducibly(image: Image) -> None:
-    """In noise, nearest patches share noise with the reference; patches drawn among ties do not."""
+    """Patches drawn at random share no noise with the reference patch; the nearest patches do."""
     drawn = search(image, 30, 30, (6, 6), 48, tie=1e6)
     assert drawn == search(image, 30, 30, (6, 6), 48, tie=1e6)
     assert (30, 30) in drawn
@@ -130,7 +130,7 @@ def test_pixels_beside_a_patch_enter_no_estimate() -> None:
 
 
 class ByOperator:
-    """The two compiled loops over groups in plain Python, with `operator.denoise_group`."""
+    """Python loops over groups of patches, to be used in place of the two compiled loops."""
 
     def __init__(self) -> None:
         self.bandwidths: list[float | None] = []  # bandwidth by group; None for `smooth`

@@ -13,7 +13,7 @@ from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import AROUND, denoise_planes, page_blocks
 from kpca_apps.errors import ConfigError, InputError
 
-# The loops take long to compile.
+# It takes long to compile the denoising loops for stacks.
 pytestmark = pytest.mark.release
 
 Pages = NDArray[np.float64]

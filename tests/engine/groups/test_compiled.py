@@ -135,7 +135,7 @@ def test_the_compiled_soft_cut_is_the_operator(shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> None:
-    """Then numpy and compiled code equal the linear method; narrower kernels do not."""
+    """A bandwidth above the limit gives the linear result in numpy and in compiled code."""
     noisy, _ = random_group(shape, 1)
     spread = np.square(noisy - noisy.mean(axis=0)).sum(axis=1).mean()
     limit = WIDEST * spread / (shape[1] * 100.0)

@@ -37,7 +37,7 @@ def test_norms_are_those_of_the_plain_product(p, q, dtype, tolerance):
 
 
 def test_columns_of_very_different_lengths_keep_their_digits():
-    """Such are component weights, whose columns have lengths of 1 / standard deviation."""
+    """Component weights have columns of very different lengths, 1 / standard deviation."""
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
     lengths = np.logspace(0, 7, 60)
@@ -49,7 +49,7 @@ def test_columns_of_very_different_lengths_keep_their_digits():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_short_columns_keep_their_digits_beside_long_ones(seed):
-    """A far row gets its own component; the others have tiny variances and thus long columns."""
+    """One component is of a far row; all others have tiny variances, hence long columns in `C`."""
     X = 1e-3 * normal_rows(12, 4, seed)
     X[0] *= 1e3
     subspace = exact(RBF(0.3), X)

@@ -1,4 +1,4 @@
-"""FITS, MRC and NIfTI files keep their content, checked with the libraries of their fields."""
+"""FITS, MRC and NIfTI files keep their content, as read by astropy, mrcfile and nibabel."""
 
 import gzip
 import io

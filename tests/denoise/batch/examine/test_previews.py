@@ -118,7 +118,7 @@ def test_deep_images_are_stretched_alike_before_and_after(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
 def test_a_dim_picture_with_a_few_bright_spots_is_not_shown_black(dtype: str) -> None:
-    """Such are pictures of night skies, and of cells with one stained structure."""
+    """Pictures of night skies, and of cells with one stained structure, have such spots."""
     after = np.random.default_rng(0).normal(300, 60, (300, 400))
     after[100:115, 200:260] = 60000
     after = after.clip(0, None).astype(dtype)

@@ -78,7 +78,7 @@ PAGES = {
     quick(
         [
             ("grey", "fast", "gaussian", 15.0),
-            ("grey", "draft", "auto", None),  # `LAW`: noise correlated between pixels
+            ("grey", "draft", "auto", None),  # `LAW` in place of sigma: correlated noise
             ("floats", "draft", "gaussian", 5.0),
             ("colours", "fast", "gaussian", 15.0),
             ("an empty channel", "draft", "poisson", 20.0),
