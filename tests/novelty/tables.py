@@ -12,7 +12,7 @@ __all__ = ["changed", "correlated", "frame_of"]
 
 
 def frame_of(n: int, seed: int = 0, *, odd: int = 0) -> pl.DataFrame:
-    """Return three columns that follow one latent size, a colour, and a label of the odd rows."""
+    """Return birds with three correlated measures, which disagree in the last `odd` rows."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=n)
     columns = [size + 0.1 * rng.normal(size=n) for _ in range(3)]

@@ -46,7 +46,7 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     frame, rows = patients(seed)
     result = screen_table(frame, count=3)
     assert {*result.rows.ranks[rows].tolist()} == {*range(1, 9)}
-    # Only scores flag rows; the list also holds rows with certain errors, ranked together.
+    # Rows are flagged by their scores alone. The list also has all rows with planted errors.
     assert result.n_flagged == 3
     assert result.n_listed == 3 + int((~result.rows.is_flagged[rows]).sum())
     listed = [entry.row for entry in result.lists.flagged]
@@ -128,8 +128,8 @@ def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     # Rows with an odd cell are listed together with the flagged rows.
     is_listed = (before <= n_flagged) | has_cell
     assert after[is_listed].max() == is_listed.sum()
-    # At most 12 p rows without odd cells rank before a row whose odd cell has p-value p: by
-    # chance, as many of 12 correct rows have a cell that is as odd.
+    # A row whose odd cell has p-value p has at most 12 p rows without odd cells ahead of it: of 12
+    # correct rows, 12 p are expected to have a cell as odd by chance.
     for row in np.flatnonzero(has_cell & ~is_first).tolist():
         n_ahead = int((~has_cell & ~is_first & (after < after[row])).sum())
         assert n_ahead <= min(12 * np.exp(cells[row + 1]), before[row])

@@ -148,7 +148,7 @@ def test_a_page_with_entities_in_its_texts_is_read(tmp_path: Path) -> None:
     for text, name in ((whole, "Bolt 3&quot;"), (whole.replace('"', "&quot;"), None)):
         path.write_text(damaged(text), encoding="utf-8")
         if name is None:
-            with pytest.raises(InputError, match="damaged"):  # the id ends the text
+            with pytest.raises(InputError, match="damaged"):  # decoded, &quot; ends the id
                 read_marks(path)
         else:
             assert read_marks(path).marks[0].id == name

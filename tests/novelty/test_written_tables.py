@@ -339,7 +339,7 @@ def test_all_odd_cells_are_listed_with_file_and_line(two_files: list[Path], tmp_
     assert any(
         '"weight": 2 cells are not numbers' in w and "in row 8 " in w for w in result.run.warnings
     )
-    # The page names the file of each cell and of the rows on the cards.
+    # Beside the line of an odd cell or of one of the oddest rows, the page names its file.
     page = " ".join(re.sub("<[^>]+>", " ", render_screening(result)).split())
     assert re.search(r"b\.csv\D+52", page)
     oddest = result.ranked[0]

@@ -8,7 +8,7 @@ from kpca_apps.papers.data import FILES, PaperData
 from kpca_apps.papers.registry import REFERENCES, all_experiments, gathered, not_run, reproduce
 from kpca_apps.papers.result import Claim, Experiment, Outcome
 
-# Functions that no experiment calls itself: other methods use them.
+# Functions that no experiment calls directly, but that other methods use.
 SERVE_OTHERS = {"assembled", "feature_distances"}
 
 

@@ -9,7 +9,8 @@ WITH_FIREFOX = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-# Runs in the browser process: page errors, including policy violations, and requests.
+# Scripts for the browser's own process: WATCH records the requests of a page; COMPLAINTS returns
+# them and the page's errors, including violations of its content security policy.
 WATCH = """
     Services.console.reset();
     window.requested = [];

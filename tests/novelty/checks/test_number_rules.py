@@ -69,7 +69,7 @@ def test_codes_for_missing_values_are_one_pattern(column: str, code: float, n_ce
 @pytest.mark.parametrize("column", ["heights", "ages", "temperatures"])
 def test_one_cell_of_few_is_enough_of_a_code_below_0(column: str, n: int, n_cells: int) -> None:
     for code in (-99.0, -999.0, -9999.0):
-        # Among temperatures of 12 with a spread of 8, only -999 is far enough to be a code.
+        # -99 is too near to temperatures, with mean 12 and standard deviation 8, to be a code.
         if column != "temperatures" or code < -99.0:
             values = np.append(COLUMNS[column][:n], [code] * n_cells)
             assert NumberRule.fit(values, 1.0).codes == (code,)

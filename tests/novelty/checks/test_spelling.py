@@ -52,7 +52,7 @@ def test_a_rare_level_stands_for_the_common_one_next_to_it(seen: str, meant: str
         {"EURO": 500, "EURA": 1},
         {"car": 500, "cat": 1},
         {"Anderson": 50, "Andersen": 40},
-        # Most common levels resemble one another, so all levels are taken for codes, not words.
+        # Most of the common levels differ by one letter, so levels are taken for codes, not words.
         {"stone": 400, "store": 300, "shore": 300, "score": 200, "scone": 1},
     ],
 )

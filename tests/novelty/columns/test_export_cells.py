@@ -406,7 +406,7 @@ SHARED = {
 @pytest.mark.parametrize(
     "write",
     [
-        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # grams, not marks
+        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # values in grams
         lambda k: f"{k} {'bab'[k % 3]}",  # house numbers
         lambda k: f"{37 * k % 1900 + 1000}{['', ' b', '', ' e', ''][k % 5]}",  # articles
         lambda k: f"{1000 + k}{'-' * (k % 3 == 0)}",  # part numbers
@@ -470,7 +470,7 @@ def test_few_censored_numbers_beside_a_text_for_missing_are_numbers() -> None:
     role, values, notes = spec_and_values(["<0.05", "0.06", "0.07", "n.d."] * 25)
     assert role == "numeric" and np.isnan(values).sum() == 25
     assert "25 cells with a comparison sign and 25 cells with" in notes[0]
-    # Among the steps of a scale, a word such as "n.d." is another level.
+    # Three different numbers are levels of a category; the word among them is one more level.
     for cells in (
         ["1", "2", "3", "n.d."],
         ["<5", "5", ">5", "n.d."],

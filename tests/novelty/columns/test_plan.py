@@ -297,7 +297,8 @@ def test_long_times_and_single_long_numbers_are_measures() -> None:
     spec = inferred_spec(Column(cells), None, False)
     assert (spec.role, spec.n_distinct) == ("numeric", 200)
     assert re.search("rounded; as floats, 200 different ones become [0-9]{2}\\.", spec.notes[0])
-    # One long number among short ones is taken for an error; floats stay numbers.
+    # One long number among short ones is taken for an error. Floats are no identifiers, even if
+    # they are large; the first 40 numbers of LONG round to the same float.
     assert spec_of([LONG[0], *(k * k for k in range(39))]).role == "numeric"
     assert spec_of([float(value) for value in LONG[:40]]).role == "constant"
     assert spec_of([2.0**60 * (k + 1) for k in range(40)]).role == "numeric"
@@ -308,7 +309,7 @@ def test_measures_drawn_by_chance_are_kept_even_where_none_happens_to_repeat(
     seed: int, n: int, spread: float, size: float
 ) -> None:
     values = np.exp(np.random.default_rng(seed).normal(size, spread, n)).astype(np.int64)
-    # Where one duplicate is expected, none may occur by chance; where ten are, almost never.
+    # If fewer than 1 % of the values are repeats, chance might give none: remove the repeats.
     assert spec_of_texts(
         np.unique(values) if len(np.unique(values)) > 0.99 * n else values
     ).role in {"numeric", "categorical", "constant"}

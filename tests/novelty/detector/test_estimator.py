@@ -473,7 +473,7 @@ def test_a_training_row_is_explained_without_its_own_landmark():
 
 
 def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(ring):
-    """Kernel PCA errors tell far rows; cells do not, as one row in eleven has far cells."""
+    """Errors of kernel PCA find the far rows; odd cells do not: too many rows (1 in 11) are far."""
     far = np.random.default_rng(1).uniform(10, 20, size=(40, 2))
     outlier = np.arange(440) >= 400
     for distance in (1.0, 3.0):

@@ -118,7 +118,7 @@ def nearest_by_sorting(
     nearest,
     radius,
 ):
-    """Find the nearest rows as `nearest_without` does, by sums over the other groups."""
+    """Find the nearest rows as `nearest_without` does, but by sorting all distances."""
     for i, row in enumerate(rows):
         parts = [
             (lines[line] - row[column]) ** 2 if line >= 0 else of_levels[i][level_of[-1 - line]]

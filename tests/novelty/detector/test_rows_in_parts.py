@@ -53,7 +53,7 @@ def sent(function):
 
 @pytest.fixture
 def rows(monkeypatch):
-    """Return a table of which only a sample is held in memory."""
+    """Limit samples to 400 rows, and return a table of 1,500 rows."""
     monkeypatch.setattr(engine_rows, "SAMPLE_ROWS", 400)
     return np.random.default_rng(5).normal(size=(1500, 3))
 

@@ -64,7 +64,6 @@ def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spr
     for k in numbers[numbers < n - 1]:
         one, next_one = (densest(np.r_[dense, others[:j]]) for j in (k, k + 1))
         assert min(one.sum(), next_one.sum()) >= (n + k) // 2
-        # Adding a row moves the typical density by at most 2 max / (n typical); see `densest`.
         assert abs(int(one.sum()) - int(next_one.sum())) <= 20
     jittered = np.r_[dense, others] * (1 + 1e-4 * rng.uniform(-1, 1, 2 * n))
     kept, moved = densest(np.r_[dense, others]), densest(jittered)

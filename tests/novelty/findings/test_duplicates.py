@@ -194,7 +194,7 @@ def test_numbers_are_compared_in_single_precision_at_any_scale() -> None:
     assert single == pytest.approx(numbers, rel=1e-7, abs=0)
     # Amounts that differ by a cent, and locations some metres apart, stay different.
     assert len({*module._single(np.array([45678.91, 45678.92, 47.401059, 47.401140]))}) == 4
-    # Integers are codes and counts, and the largest float must not become infinite.
+    # Integers are not rounded, as they may be codes; the largest float does not become infinite.
     whole = np.array([16_777_216.0, 16_777_217.0, np.finfo(float).max, np.inf, -np.inf, np.nan])
     np.testing.assert_array_equal(module._single(whole), whole)
 

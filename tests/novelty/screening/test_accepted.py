@@ -169,7 +169,7 @@ def test_a_list_that_accepts_nearly_all_rows_is_refused(
 
 
 def test_the_plan_of_a_table_reads_what_is_accepted() -> None:
-    """Typed files and text files identify the same rows."""
+    """Accepted rows are found by typed cells and by cells as text, in tables of either kind."""
     rng = np.random.default_rng(0)
     frame = pl.DataFrame(
         {

@@ -150,7 +150,7 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
     frame = frame.with_columns(country=pl.col("country").replace({"CH": "DE"}))
     frame[50, "country"], frame[51, "country"] = "Fr", "fR"
     before, _ = screen(table(frame), options=OPTIONS)
-    # Other listed cells contradict the rest of their rows.
+    # Leave out cells that are listed because they contradict the rest of their rows.
     seen = {cell.seen for cell in before.findings.odd_cells if cell.kind != CONTRADICTED}
     assert seen == {"90000.0", "80000.0", "Fr", "fR"}
     fine = table(frame[[40, 50]], "fine.csv")
@@ -170,7 +170,7 @@ def test_scoring_skips_accepted_rows_and_keeps_the_model() -> None:
     assert flagged(rates) == flagged(plain) - set(RARE)
     assert rates.lists.accepted is not None
     assert rates.lists.accepted.statement == "20 rows are accepted in fine.csv and not listed."
-    # A false discovery rate and a selection count only rows that are not accepted.
+    # With a false discovery rate, accepted rows do not count, as if the table did not have them.
     options = replace(model.options, fdr=0.1)
     listed = score(model, table(), accept=[PATTERN], options=options)
     others = score(model, table(parcels()[20:]), options=options)
@@ -237,7 +237,7 @@ def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -
 
 @pytest.mark.release
 def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
-    """Accepted tail rows join the calibration, so similar rows are flagged less often."""
+    """Accepted rows with high scores join the calibration, so fewer rows like them are flagged."""
     rates = []
     for seed in range(4):
         reference, first, later = (

@@ -308,7 +308,7 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
 def test_rows_that_do_not_fit_into_the_memory_of_workers_change_no_bit(
     place: Path, local_result: ScreeningResult, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # A process with its libraries loaded already needs more memory than these rows.
+    # Ignore the memory of the whole process: its libraries alone exceed the limit of 200 kB.
     for what in ("SPILL", "PAUSE", "TERMINATE"):
         monkeypatch.setenv(f"DASK_DISTRIBUTED__WORKER__MEMORY__{what}", "False")
     n_moved: list[int] = []

@@ -212,7 +212,7 @@ def test_a_table_in_parts_has_the_groups_of_the_whole(
 ) -> None:
     table = table_from_frame(two_kinds(), "kinds")
     whole, _ = screen(table, options=by("kind", share=0.02))
-    if n_rows is not None:  # tables in parts have groups in parts
+    if n_rows is not None:  # groups with more rows than this are in parts, too
         monkeypatch.setattr(parts, "SAMPLE_ROWS", n_rows)
     screened, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
     np.testing.assert_allclose(screened.rows.scores, whole.rows.scores, rtol=1e-6)

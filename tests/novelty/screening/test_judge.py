@@ -145,7 +145,7 @@ HOFFMANN = ScreeningOptions(explain=0, method="hoffmann")
 
 @st.composite
 def mixed_frames(draw: st.DrawFn) -> pl.DataFrame:
-    """Draw coarse numbers, some absurdly large, beside a category, with many ties and far rows."""
+    """Draw columns of rounded numbers, some multiplied by up to 10^8, and a category."""
     n, seed = draw(st.integers(12, 60)), draw(st.integers(0, 10**6))
     rng = np.random.default_rng(seed)
     numbers = rng.normal(size=(n, draw(st.integers(1, 4)))).round(draw(st.integers(0, 3)))
@@ -289,8 +289,9 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
 
 @pytest.mark.parametrize("by", [(), ("place",)])
 def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ...]) -> None:
-    # At a rate of 10 %, a single row of 1,000 is listed if a p-value of it is below 1 in 10,000.
-    # With 400 calibration rows its score has 1 in 401 at best, but its far cell has less.
+    # At a rate of 10 %, a single row of 1,000 is listed if it has a p-value below 1 in 10,000. With
+    # 400 calibration rows, the p-value of its score is at least 1 in 401; that of its far cell is
+    # smaller.
     def draw(n: int, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng(seed)
         pressure = rng.normal(140, 12, n).round()

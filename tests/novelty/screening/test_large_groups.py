@@ -21,7 +21,7 @@ APART = "apart from the others"
 
 
 def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame, np.ndarray]:
-    """Return rows of two correlated sizes, and a mask of the limited rows, a share `part`.
+    """Return a table of two correlated columns, and a mask of its limited rows (share `part`).
 
     Limited rows lie apart from the others and spread twice as far. In the first `n_odd` limited
     rows and in the first `n_odd` others, the sizes disagree.

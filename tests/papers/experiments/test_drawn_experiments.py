@@ -49,7 +49,7 @@ def correlation(a, b):
 
 
 def test_captions_hold_or_not_as_scikit_learn_has_it(outcomes):
-    """Check what captions say with scikit-learn on other draws; verdicts must say the same."""
+    """Test the captions' claims by scikit-learn on other draws; our verdicts must agree."""
     X, labels = three_clusters(np.random.default_rng(99))
     T, values = kernel_pca(X, kernel="rbf", gamma=0.3)
     first_two = NearestCentroid().fit(T[:, :2], labels).score(T[:, :2], labels)

@@ -1,4 +1,4 @@
-"""Digit errors by number of components equal those of scikit-learn's linear classifiers."""
+"""Digits are misclassified as often as by scikit-learn's kernel PCA and linear classifier."""
 
 from dataclasses import dataclass
 

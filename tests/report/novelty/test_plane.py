@@ -24,7 +24,7 @@ def marks(drawing: Drawing, colour: str) -> int:
 
 def test_the_plane_draws_every_flagged_row_or_says_why_not() -> None:
     drawing = drawn_plane()
-    # One of the twelve lacks a value, and one lies far to the right.
+    # Of the 12 flagged rows, one lacks a value. Of the 11 drawn, one lies far to the right.
     assert marks(drawing, "accent") == 11
     assert "1 flagged row lacks one of the values and cannot be drawn." in drawing.caption
     assert "1 row lies far beyond the rim" in drawing.caption

@@ -29,7 +29,8 @@ def test_polynomials_are_standardised_and_the_first_is_the_number_on_its_scale()
         first = rows.features[:, features.polynomial[j]]
         inside = (column > np.quantile(column, BULK[0])) & (column < np.quantile(column, BULK[1]))
         np.testing.assert_allclose(rows.value[j, inside], first[inside], rtol=1e-9, atol=1e-9)
-        # The feature clips values beyond the bulk; `value` keeps their order and is never smaller.
+        # Features are clipped beyond the bulk of their column. `value` is not clipped: it increases
+        # with the column and is at least as far from 0 as the feature.
         assert (np.diff(rows.value[j, np.argsort(column)]) >= 0).all()
         assert (np.abs(first) <= np.abs(rows.value[j]) + 1e-9).all()
 

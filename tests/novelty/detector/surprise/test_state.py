@@ -57,7 +57,7 @@ def test_a_score_comes_back_to_the_last_bit(detector):
 
 
 def test_a_table_without_varying_numbers_comes_back_too():
-    """One column has two values and the other is constant, so no number has a scale."""
+    """One column has two values and the other only one, so no column is scaled as a number."""
     X = np.column_stack([table_of(3)[:, 3:4], np.full(N, 2.0)])
     fitted = KernelPCANovelty(random_state=0).fit(X)
     assert not fitted.combined_.cells.map.number.size

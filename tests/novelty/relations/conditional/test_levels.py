@@ -237,7 +237,7 @@ def test_the_order_of_rows_and_the_names_of_levels_do_not_matter() -> None:
     assert {(int(order[row]), name) for row, name in places(of_others.cells)} == places(
         judged.cells
     )
-    # Columns of numbers are not renamed: as text they would become categories.
+    # Rename levels of text columns only: numbers with a "!" would become categories.
     renamed = frame.with_columns(
         pl.col(name).map_elements(lambda text: text[::-1] + "!", return_dtype=pl.String)
         for name in ("town", "state", "paid")
@@ -371,7 +371,7 @@ def test_a_cell_that_contradicts_all_others_is_wrong_itself() -> None:
 
 
 def test_recurring_values_are_no_misspellings() -> None:
-    """Five planes of one model are its "ER" version: a name that recurs is no misspelling."""
+    """Five cells have "ER" after the name of a model: a variant that recurs is no misspelling."""
     rng = np.random.default_rng(5)
     models = np.array([f"{word} {number}" for word in words(rng, 10, 6) for number in "123"])
     place = rng.integers(0, 30, 1_500)

@@ -82,7 +82,8 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
         if frame["child"][row - 1] == frame["child"][row + 1]:
             line = np.interp(age[row], age[[row - 1, row + 1]], weight[[row - 1, row + 1]])
             assert predicted.expected[row] == pytest.approx(line)
-    # A first visit has one neighbour, so no ratio; new rows are judged like known ones.
+    # A child's first visit has no visit before it, so no ratio. The ratios of new rows (zeros) are
+    # those of learned rows (ones).
     assert np.isnan(predicted.ratio[:: len(AGES)]).all()
     again = sequence.ratios(table, cells, np.zeros(frame.height, dtype=bool))
     np.testing.assert_array_equal(again.ratio, predicted.ratio)

@@ -162,7 +162,7 @@ def tables() -> dict[str, tuple[pl.DataFrame, HeldRules]]:
 
 
 def differences(engine: str) -> tuple[Counter[str], list[str]]:
-    """Return counts of outcomes over rules and kinds of cells, and each difference as text."""
+    """Compare the rows a program finds with those of `check`; return counts and differences."""
     given, counts, named = tables(), Counter[str](), []
     for (cell, (_, rules)), rows_found in zip(
         given.items(), ENGINES[engine]([*given.values()]), strict=True
