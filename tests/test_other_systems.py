@@ -67,7 +67,7 @@ from kpca_apps.cli.main import main
 
 sys.exit(main(sys.argv[1:]))
 """
-# Libraries to import before the child loses the Unix names; the child needs them anyway.
+# The child imports these libraries first, as they need the Unix-only names that it then hides.
 LIBRARIES = (
     "asyncio", "ctypes", "joblib.externals.loky", "matplotlib.font_manager", "matplotlib.pyplot",
     "mcp.server.stdio", "multiprocessing.context", "numba", "PIL.Image", "polars", "psutil",

@@ -177,7 +177,7 @@ def test_types_that_differ_from_file_to_file_meet(tmp_path: Path) -> None:
 def test_packed_texts_are_read_to_their_end(
     tmp_path: Path, suffix: str, name: str, pack: object, n_bytes: int
 ) -> None:
-    """The text is whole even if a decompressed chunk ends at its end or within a character."""
+    """No text is lost if a decompressed chunk ends where the text ends or within a character."""
     assert callable(pack)
     text = b"v,w\n" + b"\xc3\xa91,2\n" * (n_bytes // 6 - 2)
     text += b"1," + b"3" * (n_bytes - len(text) - 3) + b"\n"

@@ -1,4 +1,4 @@
-"""Object store addresses, and their libraries' errors as one line; without a store."""
+"""Addresses of object stores, and one-line errors of store libraries; no store is needed."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_rows_come_by_the_key_wherever_they_are_stored(uri: str, postgres: Serve
 
 
 def test_the_only_table_may_lie_in_a_schema_of_its_own(uri: str, postgres: Server) -> None:
-    # Create a view that reports its scan settings: one process, from the first row.
+    # The view returns the settings it is read with: scans start at the first row, in one process.
     settings = "synchronize_seqscans", "max_parallel_workers_per_gather"
     shown = ", ".join(f"current_setting('{name}') AS {name}" for name in settings)
     postgres.run('CREATE SCHEMA "all.sales"', f'CREATE VIEW "all.sales".orders AS SELECT {shown}')

@@ -80,7 +80,7 @@ def test_text_of_sqlite_that_is_not_utf_8_is_refused_without_being_shown(tmp_pat
 
 
 def test_a_write_that_was_killed_does_not_prevent_reading_sqlite(tmp_path: Path) -> None:
-    """A reader cannot undo the unfinished write, and SQLite would refuse to read."""
+    """SQLite refuses to read until the unfinished write is undone, which takes write access."""
     path = tmp_path / "shop.db"
     killed = (
         "import os, signal, sqlite3\n"

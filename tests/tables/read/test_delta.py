@@ -1,4 +1,4 @@
-"""Delta tables: one version without its deleted rows, from the library or by the protocol."""
+"""A version of a Delta table is read without the rows that were deleted before it."""
 
 import base64
 import json

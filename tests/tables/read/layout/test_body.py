@@ -185,7 +185,7 @@ def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -
     "flags", [["", "(H)", "(L)", ""], ["", "%", "", ""], ["", "m", "s", ""], ["", "kg", "n.d.", ""]]
 )
 def test_flags_below_the_header_are_data(flags: list[str], tmp_path: Path) -> None:
-    """A single unit is data, too; several units in one row are unlikely by chance."""
+    """Flags may look like units: a single "%", or letters such as "m" and "s"."""
     untouched(tmp_path, [["TIMESTAMP", "AirTC", "RH", "Kind"], flags, *STATION])
 
 
@@ -264,11 +264,11 @@ def test_kinds_of_answers_below_questions_are_joined(
     names += [f"Age? {words[0]}", f"Job? {words[0]}", f"More? {words[1]}"]
     note = "line 2 (second row of names, joined)"
     check(tmp_path, [first, second, *data], names, data, [*range(3, 23)], note, sheet=True)
-    # A row with an id is an answer.
+    # If the second row has an id, it holds the answers of a respondent, not names.
     first = [name or f"column_{k}" for k, name in enumerate(first)]
     answered = ["900", "2024-03-01", *[""] * len(options), *second[-3:]]
     untouched(tmp_path, [first, answered, *data])
-    # A row with a number but no id is an answer, too.
+    # If the second row has a number but no id, it holds answers, too.
     kinds = [[f"{n}", "Request", f"{n % 4}"] for n in range(12)]
     untouched(tmp_path, [["id", "kind", "hours"], ["", words[0], "3"], *kinds])
 
@@ -289,7 +289,7 @@ def test_a_first_row_of_years_above_years_is_data(names: list[str], tmp_path: Pa
 
 
 def test_rows_below_sparse_or_repeated_names_are_data(tmp_path: Path) -> None:
-    """A second header has words above all numbers, and tells apart the columns of each group."""
+    """A second row of names would have a word above each number, and no word twice in a group."""
     for head in (["shop", "2022", "", "2023", ""], ["shop", "a", "a", "b", "b"]):
         for first in (
             ["x", "7", "8", "9", "6"],
@@ -444,7 +444,7 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
     ]
     note = "line 2 (units)"
     check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, sheet=True)
-    # A row of units with a number, or with a level of its column, is data.
+    # With a colour that occurs below ("red"), or with a number (7.5), a row of units is data.
     untouched(tmp_path, [names, [*units[:2], "red", *units[3:]], *data])
     untouched(tmp_path, [names, [*units[:4], "7.5"], *data])
     # Most values of the first column are below a detection limit.
@@ -456,7 +456,7 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
 def test_codes_above_whole_numbers_are_no_units(tmp_path: Path) -> None:
     untouched(tmp_path, [["code", "iso"], ["EUR", "min"], ["840", "2"], ["826", "3"]])
     untouched(tmp_path, [["team", "won"], ["A", "%"], ["1", "2"], ["2", "4"], ["3", "1"]])
-    # Two units are enough if the column without a unit has no blank cell below.
+    # A row with two units is a row of units if the column without a unit has no blank cell below.
     names, data = (
         ["Zeit", "Temp", "Druck"],
         [[f"{h}:00", str(20 + h), str(990 + h)] for h in range(9)],
@@ -549,7 +549,7 @@ def test_other_words_below_a_table_are_data(last: list[str], tmp_path: Path) -> 
     last = [*last, "", "", ""][:4]
     numbered = [[str(100 + n), *row[1:]] for n, row in enumerate(SALES)]
     untouched(tmp_path, [NAMES, *SALES, last], sheet=last[0] == "Total")
-    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # below numbers, they are footers
+    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # both texts are footers below numbers
         untouched(tmp_path, [NAMES, *numbered, last])
 
 
@@ -775,7 +775,7 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
 
 
 def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
-    """If the rest of a text were left out as a remark, it would be lost without an error."""
+    """A text broken into two lines without quotes is an error; its second line is no remark."""
     data = [[f"P{n:03}", str(n), "arrived in time"] for n in range(24)]
     path = tmp_path / "t.csv"
     path.write_text(as_text([NAMES[:3], *data[:9], ["left at the door"], *data[9:]], padded=False))
@@ -851,7 +851,7 @@ def test_totals_are_left_out_and_labels_filled_down(word: str, tmp_path: Path) -
     labels = 'in "Region", into 20 empty cells'
     sheet = word == "Total {}"
     check(tmp_path, rows, NAMES, SALES, lines, totals, labels, sheet=sheet)
-    # Write decimal commas, rounded totals, and a wrong cell that is included in its total.
+    # Separated by semicolons: with decimal commas, unchanged, and with 43.5 in place of 43.50.
     path = tmp_path / "c.csv"
     for old, new in ((".", ","), ("", ""), (".50", ".5")):
         path.write_text(as_text([[c.replace(old, new) for c in row] for row in rows], cut=";"))
@@ -897,7 +897,7 @@ def test_a_first_or_last_row_with_a_gross_error_stays(
         ["", "error", "", ""],
         ["bad", "bad", "bad", "bad"],
         ["x", "NA", "n/a", "-"],
-        ["", "(H)", "[c]", "a"],  # flags; "a" is a level
+        ["", "(H)", "[c]", "a"],  # two flags, and a value of Kind ("a")
         ["+++", "+++", "---", "+++"],
     ],
 )
@@ -937,7 +937,7 @@ def test_a_total_in_the_middle_alone_is_data(tmp_path: Path) -> None:
     rows = [["Ann", "1", "2"], ["Bob", "2", "2"], ["Total", "3", "4"], ["Cem", "4", "7"]]
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows])
     untouched(tmp_path, [["Name", "Orders"], *(row[:2] for row in rows)])
-    # "Total" and "Grand total" are each the sum of all rows above, so both may be customers.
+    # "Grand total" adds the row "Total" to the others, so "Total" is no total but a customer.
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows, ["Grand total", "10", "15"]])
 
 
@@ -1007,7 +1007,7 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
         path.write_text(as_text([NAMES, *SALES]) + end)
         with pytest.raises(InputError, match=r"line 2\d has \d cells? where line 1 has 4"):
             read_table(path)
-    # Rows below a footer are data, so the line is a remark.
+    # If rows of data follow "Source: us", it is no sign of a file cut short but a remark.
     path.write_text(as_text([NAMES, *SALES]) + "Source: us\n" + as_text(SALES))
     table = read_table(path)
     assert table.frame.height == 48 and "line 26 (remark)" in table.source.notes[0]
