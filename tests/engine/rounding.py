@@ -47,8 +47,8 @@ def of_errors(subspace: KernelSubspace, X: Matrix, delta: float) -> Matrix:
 
 def of_gram(trace: float, n: int, delta: float) -> float:
     """Return a bound on the 2-norm error of a centred Gram matrix and its eigenpairs."""
-    # |E_ij| <= delta sqrt(K_ii K_jj) has a Frobenius norm of delta trace(K); solvers are backward
-    # stable to n eps |K|.
+    # Rounding errors of at most delta sqrt(K_ii K_jj) in the entries of the Gram matrix K have a
+    # Frobenius norm of at most delta trace(K); solvers are backward stable to n eps |K|.
     return (delta + 4 * n * float(np.finfo(np.float64).eps)) * trace
 
 
@@ -67,7 +67,7 @@ def of_projection(distance: Matrix, moved: float, gap: float) -> Matrix:
 
     ``distance`` holds the rows' squared distances from the mean, the largest possible errors.
     """
-    # Davis and Kahan: the projector changes by at most min(2 |E| / gap, 1).
+    # Davis and Kahan: the projector changes by at most min(2 moved / gap, 1).
     turn = min(2.0 * moved / gap, 1.0) if gap > 0.0 else 1.0
     found: Matrix = 2.0 * turn * distance
     return found

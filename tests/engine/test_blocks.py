@@ -1,7 +1,4 @@
-"""A row's errors by block of features equal those of regressions fitted without the row.
-
-The regression of a block predicts its features from the features of all other blocks.
-"""
+"""A row's errors by block of features equal those of regressions fitted without the row."""
 
 import numpy as np
 import pytest
@@ -32,7 +29,7 @@ def table_of(name):
 
 
 def regressions(features, block, fitted, rows, ridge):
-    """Residuals of ridge regressions of each block on the others.
+    """Residuals of ridge regressions of each block on all other blocks.
 
     As in the closed form, the standard deviations of the features and the penalty (ridge times n)
     are those of all rows, and the constant is not penalised.

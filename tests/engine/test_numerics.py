@@ -242,9 +242,8 @@ def test_with_all_rows_as_landmarks_a_fit_through_them_is_exact(kernel, X):
     cut = 1e-10 * float(kernel.diagonal(X).sum())
     shared = min(reference.n_components, nystroem.n_components)
     n, trace = len(X), float(kernel.diagonal(X).sum())
-    # Rounding errors of the landmarks' kernel matrix are divided by its eigenvalues, of which some
-    # are as small as `cut`. By Weyl's inequality, this moves the eigenvalues of the fit by at most
-    # about sqrt(rounding error * trace).
+    # Rounding errors are divided by eigenvalues as small as `cut`. By Weyl's inequality, this moves
+    # the eigenvalues of the fit by at most about sqrt(rounding error * trace).
     delta = delta_of(kernel)
     moved = 2 * rounding.of_gram(trace, n, delta)
     moved += cut + 2 * np.sqrt(moved * trace)

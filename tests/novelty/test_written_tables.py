@@ -31,7 +31,7 @@ ADDED = ["rank", "line", "flagged", "reason_column", "seen", "expected", "share"
 
 
 def parcels() -> pl.DataFrame:
-    """Return parcels of matching sizes; odd ones are too long, or have width and depth 0."""
+    """Return parcels of matching sizes; odd parcels are too long, or have width and depth 0."""
     rng = np.random.default_rng(0)
     size = rng.uniform(20, 40, N_ROWS)
     length, width, depth = (factor * size + rng.normal(size=N_ROWS) * 0.3 for factor in (3, 2, 1))

@@ -248,7 +248,7 @@ def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> No
             read_table(path, encoding=encoding)
         for suggested in re.findall('Did you mean "(.*)"', str(error.value)):
             codecs.lookup(suggested)
-    for encoding in ("hex", "zlib", "bz2"):  # these map bytes to bytes, not to text
+    for encoding in ("hex", "zlib", "bz2"):  # these encodings map bytes to bytes, not to text
         with pytest.raises(ConfigError, match=f'"{encoding}"'):
             read_table(path, encoding=encoding)
     with pytest.raises(InputError, match="punycode"):

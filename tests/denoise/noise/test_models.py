@@ -208,7 +208,7 @@ NOISY["speckle"] = speckle()
 @pytest.mark.parametrize("noise", NOISY)
 @pytest.mark.parametrize("given", quick([True, False], False))
 def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, given: bool) -> None:
-    """As in fluorescence microscopy: one or two channels hold a dye, the others nothing."""
+    """As in fluorescence microscopy: one or two channels hold a dye, all other channels nothing."""
     sigma = {"gaussian": 15.0, "poisson": 255 / np.sqrt(PEAK), "speckle": 0.25}[noise]
     options = {
         "noise": noise,

@@ -62,7 +62,7 @@ def test_tiny_ridge_stays_finite() -> None:
 
 @pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
 def test_one_patch_unlike_all_others_stays_alone(size: float) -> None:
-    """In single precision, a hot pixel's patch is barely smoothed and barely affects others."""
+    """In single precision, a hot pixel's patch barely changes and barely affects other patches."""
     x = 3 * np.random.default_rng(5).normal(size=(90, 64))
     x[7, 5] += size
     x -= x.mean(0)

@@ -66,7 +66,7 @@ def test_a_gram_matrix_is_square_and_may_be_indefinite() -> None:
 
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
 def test_an_asymmetric_gram_matrix_is_symmetrised(method: Any) -> None:
-    """Centring makes this K symmetric (for others, solvers of scikit-learn disagree)."""
+    """Centring makes this K symmetric (for other matrices, solvers of scikit-learn disagree)."""
     gram = RBF(0.3)(ROWS)
     ramp = np.linspace(0, 0.5, 60)
     skew = gram + ramp - ramp[:, np.newaxis]

@@ -76,7 +76,7 @@ def test_a_small_change_of_a_large_table_is_not_reported_and_few_cells_say_nothi
 
 def test_distances_and_p_values_are_those_of_scipy() -> None:
     rng = np.random.default_rng(4)
-    x, y = rng.normal(size=60), rng.normal(0.3, 1.2, size=50)  # so few that summaries keep them all
+    x, y = rng.normal(size=60), rng.normal(0.3, 1.2, size=50)  # so few numbers that all are stored
     (old,), (new,) = summaries(pl.DataFrame({"x": x})), summaries(pl.DataFrame({"x": y}))
     distance, p_value = _kolmogorov(old, new)
     exact = stats.ks_2samp(x, y, method="asymp")

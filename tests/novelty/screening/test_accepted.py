@@ -36,7 +36,7 @@ def find(accept: Table, rows: Table, *specs: ColumnSpec, most: float = 1.0) -> A
 def accepted(
     accept: Sequence[object], cells: Sequence[object] | pl.Series, spec: ColumnSpec
 ) -> str:
-    """Mark the accepted cells of a column with x, others with a dot, omitting a last dummy row."""
+    """Mark a column's accepted cells with x, all other cells with a dot; omit a last dummy row."""
     rows = table(x=cells, y=["accepted"] * (len(cells) - 1) + ["never"])
     matches = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
     return "".join(".x"[int(flag)] for flag in matches.is_accepted)

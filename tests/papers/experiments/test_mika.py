@@ -49,7 +49,7 @@ def plain_fixed_points(train, noisy, sigma, count):
 
 @pytest.mark.release
 def test_the_widest_kernel_of_the_toy_is_reported_correctly():
-    """A table like the paper's fulfils all claims; one with halved ratios for sigma 0.8 does not."""
+    """A table like the paper's fulfils all claims; with halved ratios for sigma 0.8, not all."""
     paper = np.array(list(mika.PAPER.values()), dtype=float)
     paper[2, 0] = 1.01
     assert [claim.verdict for claim in mika._judge_toy(paper)] == [R] * 5

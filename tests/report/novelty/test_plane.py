@@ -31,10 +31,10 @@ def test_the_plane_draws_every_flagged_row_or_says_why_not() -> None:
     assert "Flipper Length (mm)\u2069 (34 %)" in drawing.caption
     axes = drawing.figure.axes[0]
     assert axes.get_xlabel() == "Flipper Length (mm)" and axes.get_ylabel() == "Body Mass (g)"
-    assert axes.get_xlim()[1] < 300  # the row at 1950 does not compress the others
+    assert axes.get_xlim()[1] < 300  # the row at 1950 does not compress all other rows
     svg = str(to_svg(drawing))
     assert ">1 N262A1<" in svg and ">2 N" not in svg
-    # Flagged rows are drawn over the others.
+    # Flagged rows are drawn over all other rows.
     colours = [line.get_color() for line in axes.get_lines() if len(line.get_xdata())]
     assert (colours[0], {*colours[1:]}) == (PALETTE["band"], {PALETTE["accent"]})
 

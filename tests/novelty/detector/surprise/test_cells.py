@@ -68,8 +68,7 @@ def test_ordinary_large_values_of_heavy_tails_and_of_rain_are_not_odd(seed):
     for name in ("heavy", "lopsided", "mostly zero"):
         assert rows.oddest[largest[name]].mean() < 1.25 * of_bell
     oddest = rows.oddest >= np.quantile(rows.oddest, 0.95)
-    # Rain (column 5) is above 0 in 30 % of all rows. Among the oddest rows, the share may not be
-    # much larger.
+    # Rain (column 5) is above 0 in 30 % of all rows, and not much more often in the oddest rows.
     assert (X[oddest, 5] > 0).mean() < 0.55
 
 
