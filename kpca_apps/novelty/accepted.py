@@ -38,7 +38,7 @@ from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueForma
 from kpca_apps.tables.write import as_written
 
 DIGITS = 12  # significant digits in which numbers must agree; spreadsheet files store 15 digits
-# Largest share of rows that may be accepted: with more, too few are left to judge.
+# Maximum share of rows that may be accepted: with more, too few are left to judge.
 MOST = 0.5
 MAX_NAMED = 5
 # Columns that this package adds to lists of flagged rows and to scored tables.
@@ -49,10 +49,10 @@ OURS = frozenset(
 Kind = Literal["wrong", "fine", "known"]
 
 KEY = "row_key"  # column of keys in a list of marks
-LARGEST = 64_000_000  # largest size of a page or a list, in bytes
+LARGEST = 64_000_000  # maximum size of a page or a list, in bytes
 MOST_MARKS = 100_000
 _HEAD = 4096  # number of first bytes that show whether a remote file is a page
-_LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
+_LONGEST, _LONGEST_NOTE = 300, 2_000  # maximum numbers of characters of an id and of a note
 _SIGN = b'<script type="application/json" id="marks">'  # text before the marks in a page
 _SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'
 _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
@@ -70,7 +70,7 @@ class Accepted:
     """Rows of a table that a reader judged to be fine, known to be odd, or wrong."""
 
     is_accepted: BoolArray  # (n,), rows judged fine or known to be odd
-    name: str  # name of the list
+    name: str  # name of the file or table that states these judgements
     notes: tuple[str, ...]  # notes on listed rows that match no row
     is_known: BoolArray | None = None  # (n,), known to be odd, so not learned from; None if none
     is_wrong: BoolArray | None = None  # (n,), rows marked as wrong, which rank first

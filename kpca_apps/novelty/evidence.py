@@ -50,7 +50,7 @@ def as_table(lines: Iterable[Evidence]) -> pl.DataFrame:
 
 
 NO_EVIDENCE = as_table(())
-MAX_EVIDENCE = 100_000  # largest number of lines; the strongest are kept
+MAX_EVIDENCE = 100_000  # maximum number of lines; the strongest are kept
 # Cells that agree in these fields are one finding.
 _ALIKE = ("column", "kind", "seen", "sentence", "suggestion", "expected")
 

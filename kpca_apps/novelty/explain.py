@@ -26,7 +26,7 @@ from kpca_apps.novelty.screening.profiles import naming_column
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 
-MAX_PLACES = 20  # largest number of rows of one id that a message lists
+MAX_PLACES = 20  # maximum number of rows of one id that a message lists
 Line = NewType("Line", int)  # line of the file on which a row starts (a plain number is a row)
 
 
@@ -104,7 +104,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | Line) -> int:
 def _named_rows(
     rows: Encoded, id_column: str | None, row: str
 ) -> tuple[NDArray[np.int64], str, str]:
-    """Return row indices by id or number, and the search in words, with and without values."""
+    """Find rows by id or number; describe the search in words, with and without the id."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
     what = bare = f"{quoted(row)}: {numbered}; or name the column of ids with --id"
     if id_column is not None:

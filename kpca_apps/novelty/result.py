@@ -19,15 +19,15 @@ Settings = Mapping[str, Setting]
 
 COLUMN_BINS = 40
 BINS = 60  # bins of the histogram of all scores
-MAX_TICKS = 200  # largest number of flagged rows with stored scores
+MAX_TICKS = 200  # maximum number of flagged rows with stored scores
 MAX_STEPS = 400  # approximate number of ranks with stored scores
-WIDE = 30.0  # least ratio of highest to median score for a logarithmic axis
-REACH = 2.0  # histogram range above the threshold, in distances of the threshold from the median
-N_KINDS = 5  # number of kinds of reasons listed before all others
+WIDE = 30.0  # minimum ratio of highest to median score for a logarithmic axis
+REACH = 2.0  # range of bins above the threshold, divided by the distance from median to threshold
+N_KINDS = 5  # number of groups of rows (`kinds_of_reason`) that come first in the list
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"  # kinds of odd cells
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
 REVEALED = "is hidden, but follows from"  # words of a note for readers who may see all values
-# Largest number of odd cells on a page: in all columns, and in one, so that none fills the page.
+# Maximum number of odd cells on a page: in all columns, and in one, so that none fills the page.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 
 
@@ -290,7 +290,7 @@ class FoundRule:
     rule: str  #: in plain English: "start <= end"
     kind: str  #: "order", "linear", "determines" and so on, as in a file of rules
     columns: tuple[str, ...]  #: columns that the rule is about
-    n_rows: int  #: number of checked rows to which the rule applies: of all, or of a sample
+    n_rows: int  #: number of rows to which the rule applies, among all rows or a sample
     n_broken: int  #: number of these rows that break the rule
     rows: tuple[int, ...] = ()  #: the first 1,000 rows that break the rule, 1 = first row of data
     lines: tuple[int, ...] | None = None  #: lines of these rows in the input file, if any
@@ -320,8 +320,8 @@ class ThresholdInfo:
     rule: str  #: "share", "count", "alpha" or "fdr"
     setting: float  #: the number given for the rule, or its default
     value: float  #: rows with higher scores are flagged; may be inf
-    calibration: str | None  #: "leave-one-out", "split" (guaranteed) or None (a choice)
-    n_calibration: int  #: number of rows used for calibration; 0 for a choice
+    calibration: str | None  #: "leave-one-out", "split", or None for a share or count
+    n_calibration: int  #: number of rows used for calibration; 0 for a share or count
     statement: str  #: one plain sentence on the meaning of the threshold
     rarity: TailShare | None = None  #: how rare a score at the threshold is
 
@@ -546,7 +546,7 @@ class RowScores:
     #: (n,), 1 = most novel, by score and by evidence against single cells; ranks are unique, and
     #: accepted rows rank last.
     ranks: IntArray
-    is_flagged: BoolArray  #: (n,), rows above the threshold or, with fdr, listed for a cell
+    is_flagged: BoolArray  #: (n,), rows above the threshold, or (with fdr) with a very odd cell
     is_accepted: BoolArray | None = None  #: (n,), rows accepted by the user; None if there are none
     scale: ScoreScale | None = None  #: meaning of p-values or rarities; None without either
 
@@ -583,8 +583,8 @@ class Findings:
     n_odd_cells: int = 0  #: number of odd cells of the table, listed or not
     #: Rules of the table, or of the training table of the given model, checked on this table.
     rules: tuple[FoundRule, ...] = ()
-    #: Rows that are odd for the same reason: by single cells, the strongest evidence first, then as
-    #: a whole, most rows first.
+    #: Groups of rows that are odd for the same reason. Patterns of single cells come first, by
+    #: strength of evidence; patterns of whole rows follow, by number of rows.
     patterns: tuple[Pattern, ...] = ()
     duplicates: DuplicateRows = DuplicateRows()  #: rows that repeat others
     moved: tuple[MovedColumn, ...] = ()  #: columns distributed unlike the training table's
@@ -594,7 +594,7 @@ class Findings:
 class Pictures:
     """The points drawn in the figures."""
 
-    map: ComponentMap  #: rows on the first two components, scree and gains
+    map: ComponentMap  #: rows on the first two components, and the components' variances
     contours: ScoreContours | None = None  #: scores on a grid, for tables of two numeric columns
     plane: ColumnPlane | None = None  #: None if no column can be drawn
 
@@ -620,7 +620,7 @@ class ScreeningRun(RunInfo):
 
     @property
     def odd_cells_file(self) -> str:
-        """Name of the file of all odd cells in the folder of the run; empty if there are none."""
+        """Name of the file of odd cells in the folder of the run; empty without `flagged_file`."""
         if not self.flagged_file:
             return ""
         return "odd_cells.csv" if self.flagged_file.endswith(".csv") else self.flagged_file
@@ -701,12 +701,12 @@ class ScreeningResult:
 
     @property
     def n_listed(self) -> int:
-        """Number of rows flagged or listed for an odd cell, which are the first by rank."""
+        """Number of rows that are flagged or have a listed odd cell; these rows rank first."""
         return max(self.n_flagged, len(self.lists.flagged))
 
     @cached_property
     def n_flagged(self) -> int:
-        """Number of rows above the threshold or, with fdr, listed for a cell."""
+        """Number of rows above the threshold; with fdr, also rows with a very odd cell."""
         return int(self.rows.is_flagged.sum())
 
 

@@ -33,7 +33,7 @@ class OddValue(NamedTuple):
 
 
 class CellCheck(Protocol):
-    """What a check learned from a column, without the table: workers receive it."""
+    """A check fitted to a column. It keeps no rows of the table, since it is sent to workers."""
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterable[FoundValue]:
         """Yield each odd value of a column, or of a part of it, once."""

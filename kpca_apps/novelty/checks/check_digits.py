@@ -20,7 +20,7 @@ from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Largest share of codes with a rare length. A code of such a length is wrong even if valid, as one
+# Maximum share of codes with a rare length. A code of such a length is wrong even if valid, as one
 # wrong code in ten is valid by chance. IBANs are exempt: their length depends on the country.
 RARE_LENGTH = 0.005
 ODD_CODE, CLEARNESS = "code", 6.0  # a wrong code is as clear an error as an unreadable number

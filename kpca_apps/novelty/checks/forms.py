@@ -27,12 +27,12 @@ RARE = 300  # at most one cell in this many may be odd; columns with fewer cells
 N_SAMPLED = 100  # number of distinct texts whose punctuation is tested
 ALL = 0.98  # shapes are tested if at least this share of the cells contains digits
 USUAL = 0.02  # a shape is usual if at least this share of the cells has it
-WORD = 4.0  # least mean length of texts with placeholders; in shorter texts, "x" is a code
+WORD = 4.0  # placeholders are reported if texts have at least this many characters on average
 # Texts typed for "not known yet" that are not read as missing values.
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
 )
-CLEARNESS = 3.0  # clearness of a text of odd form; below that of a number that lost its sign
+CLEARNESS = 3.0  # see `FoundValue`; a number that lost its sign has a clearness of 4.0
 FORM, STAND_IN = "form", "placeholder"
 
 

@@ -56,17 +56,16 @@ SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
 # A code in SURE_CODES lies below other numbers by more than this many times their range.
 CODE_WIDTHS = 3.0
-# Largest number, or share if that is more, of cells beyond a limit: more would be normal values.
+# Maximum number and maximum share of the cells beyond a limit; `most_beyond` combines the two.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
-# Largest number of cells that may have lost their sign, or largest share if that is more.
+# Maximum number of cells that may have lost their sign, or maximum share if that is more.
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
 SMALLEST_COUNT = 5  # in a column of counts, 0 is ordinary if the smallest count is below this
 # In a column of few distinct values and at least MIN_FEW cells, the limit lies beyond the range of
 # the repeated values, by WIDTHS times this range.
 MIN_FEW, WIDTHS = 100, 2.0
-# Least gap between the logarithms of ordinary and odd values, half a decimal place: near its start,
-# a tail is heavier than fitted.
+# Minimum gap between the logarithms of ordinary and odd values: half a decimal place.
 SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
@@ -141,7 +140,7 @@ class SignRule:
     """The sign of nearly all numbers of a column, apart from 0."""
 
     sign: int  # 1 or -1
-    smallest: float  # least absolute value at which a number of the other sign is odd
+    smallest: float  # smallest absolute value at which a number of the other sign is odd
     largest: float  # largest absolute value at which such a number is odd
 
     @classmethod
@@ -213,7 +212,7 @@ class NumberRule:
         return kinds
 
     def side_beyond(self, value: float) -> Side:
-        """Return the end of the column that a value exceeds most clearly."""
+        """Return the side whose limit the value exceeds; of two such sides, the clearer one."""
         one = np.array([value])
         beyond = [side for side in self.sides if side.turned(one)[0] > side.limit]
         return max(beyond, key=lambda side: side.clearness(value))
@@ -319,7 +318,7 @@ _Bounded = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 class KnownNumbers:
     """What a reference shows about a column of numbers."""
 
-    # (turn, ordinary, limit) of the upper and of the lower end, as in `Side`, but not transformed.
+    # Upper end: (1, largest ordinary value, limit); lower end: (-1, smallest ordinary value, limit)
     ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]
     sign: SignRule | None
     middle: tuple[_Bounded, _Bounded]
@@ -419,7 +418,7 @@ def _zero_is_far(values: FloatArray, whole: bool) -> bool:
     rest = values[values != 0]
     if len(rest) < MIN_CELLS or len(values) - len(rest) > most_beyond(len(values)):
         return False
-    # A few negative numbers do not make 0 ordinary.
+    # In a column with more than a few negative numbers, 0 is ordinary.
     above = rest[rest > 0]
     if len(rest) - len(above) > max(MAX_TURNED_CELLS, MAX_TURNED_SHARE * len(rest)):
         return False

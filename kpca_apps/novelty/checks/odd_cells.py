@@ -46,7 +46,7 @@ Learn = Callable[[Table, ColumnSpec], CellCheck | None]
 CHECKS: tuple[Learn, ...] = (learn_stuck, learn_spelling, learn_words, learn_forms)
 # Fields of an odd cell that are columns of the evidence.
 SHARED = ("column", "kind", "seen", "sentence", "suggestion", "expected", "rule", "n_cells")
-MAX_CELLS = 20_000  # largest number of odd cells kept for a column: the clearest
+MAX_CELLS = 20_000  # maximum number of odd cells kept for a column; the clearest are kept
 
 
 def cell_rules(
@@ -345,7 +345,7 @@ class CellFaults:
 
 
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
-    """Return a note on unreadable cells; InputError if they are several and most filled cells."""
+    """Return a note on unreadable cells, or raise InputError if there are too many."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
     # Say "possible date", since an impossible date still looks like a date.
     noun = noun if noun == "number" else f"possible {noun}"

@@ -30,10 +30,10 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
 RARE_SHARE = 0.001  # a level is rare up to this share of cells, or RARE_CELLS if that is more
-# Least ratio of the counts of a common level and its misspelling, if they differ in case and spaces
-# only, or if the misspelling is a rare code.
+# Minimum ratio of the counts of a common level and its misspelling, if the two differ in case and
+# spaces only, or if the misspelling is a rare code.
 TIMES_RARER_FOLDED = 5
-# Least number of cells, and of characters, of a suggested code.
+# Minimum numbers of cells and of characters of a suggested code.
 LEAST_OF_CODE, MIN_CODE_LETTERS = 10, 3
 MIN_LETTERS, MAX_LETTERS = 4, 60
 CODE_LETTERS = 5  # words in capitals up to this length are codes: EURO, KJFK
@@ -55,7 +55,8 @@ class SpellingRule:
 
     rare: float  # number of cells above which a level is not misspelt
     counts: Mapping[str, int]  # number of cells of each level that occurs more than once
-    nearby: Mapping[str, Sequence[str]]  # common levels by text, with no or one letter deleted
+    # Common levels, by their own text and by each text that is left if one letter is deleted.
+    nearby: Mapping[str, Sequence[str]]
     folded: Mapping[str, str]  # the most frequent level by its `folded` text
     codes: Mapping[str, str]  # the most frequent code by its `code_key`
 
@@ -129,7 +130,7 @@ class SpellingRule:
 
 
 def _is_typing_error(level: str, common: str) -> bool:
-    """Return whether the two levels differ by no digit, inner capital or question mark."""
+    """Return whether no digit, inner capital or question mark differs between two levels."""
     start, ours, theirs = difference(level, common)
     for text, edited in ((level, ours), (common, theirs)):
         inside = start > 0 and not text.isupper()

@@ -22,9 +22,9 @@ from kpca_apps.tables.values import Column, NumberFormat
 STUCK = "stuck"
 MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
-# Weight of the prior: four imagined runs, of which one goes on after its second reading.
+# Pseudo-observations of whether a run continues after a reading; one of the four continues.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # above that of a lost sign, below that of a code for a missing value
+CLEARNESS = 5.0  # see `FoundValue`; a lost sign has clearness 4.0, a code for a missing value 8.0
 
 
 def learn_stuck(table: Table, spec: ColumnSpec) -> StuckRule | None:

@@ -17,16 +17,16 @@ import numpy as np
 
 from kpca_apps.system.arrays import FloatArray
 
-# Number of values in the tail: a tenth of all, but at least 60, and at most 1,000 or half of the
-# values above the median (`FEW_UPPER` of them if that is more).
+# The tail holds a tenth of all values, or 60 if that is more. It never holds more than 1,000 values
+# or more than half of the values above the median (15 of these values if half is fewer).
 TAIL_SHARE, USUAL_TAIL, FEW_UPPER, MAX_TAIL = 0.1, 60, 15, 1_000
 MIN_TAIL, MIN_STEPS = 6, 5
-# Share, least number and largest share of the tail's values that are censored.
+# Share, minimum number and maximum share of the tail's values that are censored.
 CENSORED_SHARE, MIN_CENSORED, MAX_CENSORED_SHARE = 0.1, 3, 1 / 3
-# Mean and deviation of the normal prior of the shapes above 0. Measured: of 60 columns (30 to 2,000
-# rows) of one distribution, at most 3, mostly none, have an ordinary value called odd. The
-# distributions are exponential, gamma, Weibull, log-normal (sigma 1 to 2), Student (2 to 5 degrees
-# of freedom) and Pareto (exponents 2 and 3); with Pareto exponent 1, up to 5 columns have one.
+# Mean and deviation of the normal prior of positive shapes. Measured with 60 columns (30 to 2,000
+# rows) drawn from each distribution: an ordinary value is called odd in 0 to 3 of the 60 columns
+# (up to 5 for Pareto exponent 1). The distributions are exponential, gamma, Weibull, log-normal
+# (sigma 1 to 2), Student (2 to 5 degrees of freedom) and Pareto (exponents 2 and 3).
 PRIOR_SHAPE, PRIOR_SPREAD = 0.3, 0.2
 SHAPES = np.concatenate([[1e-6], np.linspace(0.1, 2.0, 20)])
 EXPONENTIAL = SHAPES[:1]  # if values have a Pareto tail, their logarithms have an exponential tail
@@ -39,7 +39,7 @@ MAX_EXPECTED = 0.01 / 3
 # An odd value lies at least this many times as far from the start of the tail as the last ordinary
 # value.
 GAP = 1.5
-# Gaps tried for the limit, in units of the tail's width; each is 5 % wider than the one before.
+# Distances from `ordinary` tried for the limit, in units of `ordinary - start`, in steps of 5 %.
 SEARCHED = np.geomspace(0.1, 1e9, 472)
 
 
@@ -103,7 +103,7 @@ class Tail:
         return self.times * (survival @ self.weights)
 
     def _gap(self, least: float, values: FloatArray) -> float:
-        """Return the distance from `ordinary` to the first of sorted `values` beyond a gap."""
+        """Return the distance of the first odd one of sorted `values` from `ordinary`, or inf."""
         gaps = values - self.ordinary
         wide = values[gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))]
         first = bisect_left(

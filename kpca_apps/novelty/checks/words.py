@@ -35,9 +35,9 @@ KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
 # right; of six corrections of words with frequencies from 10^-6.8 to 10^-6.5, none was.
 RARE, COMMON, TIMES_RARER = 10**-6.8, 1e-6, 100
 N_SAMPLED = 2_000  # number of distinct texts whose words determine the language
-MOST_TEXTS = 50_000  # largest number of distinct texts: more would take minutes
+MOST_TEXTS = 50_000  # maximum number of distinct texts: more would take minutes
 MAX_TEXTS_SHARE = 0.01  # a word in a larger share of the texts is not misspelt
-CLEARNESS = 3.5  # clearness of a misspelt word; above that of a text of odd form (3, see `forms`)
+CLEARNESS = 3.5  # see `FoundValue`; a text of odd form has a clearness of 3.0 (`forms`)
 # Letters between spaces or punctuation; parts of addresses, paths and compounds do not match.
 WORD = re.compile(r"(?<![^\s(\[\"“,;:!?])[^\W\d_]{3,}(?![^\s)\]\"”,;:!?])")
 

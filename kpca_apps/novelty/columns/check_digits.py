@@ -13,8 +13,8 @@ import polars as pl
 from kpca_apps.system.arrays import BoolArray, IntArray
 
 MIN_CODES, N_SAMPLED = 15, 2_000
-SHORTEST = 8  # least number of digits of a code
-HOLDS = 0.9  # least share of codes with valid check digits
+SHORTEST = 8  # minimum number of digits of a code
+HOLDS = 0.9  # minimum share of codes with valid check digits
 
 
 def _mod_10(digits: IntArray) -> BoolArray:

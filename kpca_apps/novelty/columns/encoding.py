@@ -39,7 +39,7 @@ class ValueCoder:
     """
 
     spec: ColumnSpec
-    features: tuple[int, ...]  # indices of the used features, among all of the column's kind
+    features: tuple[int, ...]  # indices into the features that `KINDS` defines for the role
     gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
     repeats: bool = False  # whether only the features of time of day and weekday are used
@@ -134,7 +134,7 @@ class MovedDates(ValueCoder):
         """Find the shift; ``None`` unless most dates lie outside the training range.
 
         To keep differences between columns, the shift of another column (`others`, in days) is
-        taken if it fits, else the least number of whole weeks, to keep weekdays.
+        taken if it fits, else the smallest number of whole weeks, to keep weekdays.
         """
         if not (then.is_date and then.quantiles and now.quantiles) or coder.repeats:
             return None
@@ -189,7 +189,8 @@ class LevelCoder:
     """
 
     spec: ColumnSpec
-    levels: tuple[str, ...]  # then come an indicator of "other" and, if has_missing, of "missing"
+    # Levels in the order of their indicators. Indicators of "other" and (if used) "missing" follow.
+    levels: tuple[str, ...]
     has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
     # Value of an indicator that is set: levels then differ by 2 scale^2 in squared distance.
     scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]
@@ -293,7 +294,7 @@ class TableEncoder:
         return cls(plan, tuple(coders), imputer, summaries)
 
     def moved_dates(self, table: Table) -> dict[str, MovedDates]:
-        """Find the columns of a table with most dates outside the training range."""
+        """Find the columns in which over half of the dates lie outside the training range."""
         found = dict[str, MovedDates]()
         for coder, then in zip(self.coders, self.summaries, strict=True):
             if isinstance(coder, ValueCoder) and then.is_date and then.name in table.columns:
@@ -335,7 +336,7 @@ class TableEncoder:
         )
 
     def state_columns(self, but: Collection[str]) -> Iterator[int]:
-        """Yield matrix columns that show whether cells are equal, for all columns except `but`.
+        """Yield the matrix columns that show whether two rows have equal cells, without `but`.
 
         These are the values of numbers and dates, and all indicators except those of pooled levels.
         """

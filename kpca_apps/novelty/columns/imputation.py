@@ -22,14 +22,15 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 _CLIP = 4.0  # limits the influence of outliers on filled values
-# To find a column's range, 1 of 200 values is left out at each end, at least 1 from 20 values on.
+# To find a column's range, 0.5 % of its values are left out at each end: at least one value, but
+# none in a column of fewer than 20 values.
 _CUT, _FEWEST_TO_CUT = 200, 20
 _EXTREME = 10.0
 _SHRINK = 0.05
 _SWEEPS = 2
-# Rank of a low-rank precision; largest number of columns for a full matrix (2 MB).
+# Rank of a low-rank precision; maximum number of columns for a full matrix (2 MB).
 _MOST_RANKS, _MOST_IN_FULL = 128, 512
-_FLOOR = 1e-3  # least eigenvalue: a covariance matrix from pairwise observed rows may be indefinite
+_FLOOR = 1e-3  # minimum eigenvalue: a covariance matrix of pairwise observed rows may be indefinite
 _MATRICES = 4  # number of matrices of the precision's size that are in memory at once
 _BLOCK = 4_000_000  # number of numbers in a block of linear systems (32 MB)
 

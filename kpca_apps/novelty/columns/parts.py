@@ -158,7 +158,7 @@ AnyTable = Table | PartedTable
 GroupKey = tuple[str | None, ...]
 Groups = tuple[list[GroupKey], IntArray]  # groups, and the index (n,) of each row's group
 NO_GROUPS: Groups = ([], np.empty(0, dtype=np.int64))
-MOST_KEYS = 100_000  # largest number of groups; the groups of an identifier are more
+MOST_KEYS = 100_000  # maximum number of groups; a column of identifiers would make more
 
 
 @dataclass(frozen=True)

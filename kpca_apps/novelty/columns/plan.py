@@ -65,16 +65,16 @@ UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "lab
 
 _MIN_ROWS = 3
 _MOSTLY = 0.5  # a column of text with a larger share of numbers gets a note
-_MANY_WORDS = 3.0  # least mean number of words in prose
+_MANY_WORDS = 3.0  # minimum mean number of words in prose
 _ONE_WORD = 1.5  # mean number of words below which texts are codes
 _DATES = {
     *("date", "dates", "datum", "dato", "fecha", "dob", "birthdate"),
     *("datetime", "timestamp", "zeitstempel"),
 }
-_MOST_OTHERS = 0.4  # largest share of words and partial dates in a column of dates
-_MOST_DAYS = 130 * 366  # largest range (days) of dates written as numbers: a long human life
+_MOST_OTHERS = 0.4  # maximum share of words and partial dates in a column of dates
+_MOST_DAYS = 130 * 366  # maximum range (days) of dates written as numbers: a long human life
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
-_MOST_UNITS = 5  # largest number of units in a column; more words behind its numbers are no units
+_MOST_UNITS = 5  # if more distinct words follow the numbers of a column, the words are no units
 _OF_ONE_CENTURY = 15 * 365.25 * 86_400  # range (s) above which two-digit years may mix centuries
 
 
@@ -574,24 +574,24 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
 # 2. they are written as codes: zero-padded to one width, with more digits than a measurement, or
 #    with valid check digits;
 # 3. the name denotes an identifier (``PID``, ``customer id``);
-# 4. values drawn at random would repeat. In a sample of a smooth distribution, the expected number
-#    of equal pairs is half the number of pairs one step apart (or two, three, four): a birthday
-#    problem with the density of the column, in which a few huge values do not matter. If ten times
-#    as many repeats are expected as observed, repeats were avoided.
+# 4. values drawn at random would repeat more often. In a sample of a smooth distribution, equal
+#    pairs are expected half as often as pairs that differ by one step (or by two, three or four
+#    steps), as in the birthday problem. If at least ten times as many equal pairs are expected as
+#    observed, repeats were avoided.
 # Times and ranks rarely repeat but describe their row: rule 4 does not apply to them.
 
 
 DISTINCT = 0.95
-"""Least share of distinct values of an identifier: a few rows may be duplicates."""
+"""Minimum share of distinct values in an identifier: a few rows may be duplicates."""
 COUNTING = "whole numbers in steps of 1"
 """The only certain reason, so the only one without a note."""
 PADDED = "written with leading zeros"
 
-_NEARLY = 0.95  # least share of cells, or of steps between values, that must follow a rule
-_MIN_NUMBERS = 10  # least number of integers; fewer are consecutive by chance
-_STEPS = 4  # chance repeats are estimated from pairs of values at most this many steps apart
-_FEWER = 10.0  # least ratio of expected to observed repeats in an identifier
-_LONG = 16  # least number of digits of a code: more than measurements have and floats keep
+_NEARLY = 0.95  # minimum share of cells, or of steps between values, that must follow a rule
+_MIN_NUMBERS = 10  # minimum number of integers; fewer are consecutive by chance
+_STEPS = 4  # maximum difference, in steps, of the pairs of values counted for rule 4 above
+_FEWER = 10.0  # minimum ratio of expected to observed repeats in an identifier
+_LONG = 16  # minimum number of digits of a code: more than measurements have and floats keep
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
 _MEASURES = {
     *("year", "yr", "month", "week", "date", "day", "hour", "minute", "second"),
@@ -712,7 +712,7 @@ def name_words(name: str) -> list[str]:
 
 
 MIN_VALUES = 30
-# Least rank correlation of dates with the row number; a few percent of them may be wrong or late.
+# Minimum rank correlation of dates with the row number; a few percent of them may be wrong or late.
 IN_ORDER = 0.95
 # A counter has even steps: their interquartile range is at most .7 times their median. Steps
 # between sorted numbers of any smooth distribution are exponential: ln 3 / ln 2 = 1.58 medians.

@@ -22,7 +22,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.hoffmann import NAME
 from kpca_apps.system.arrays import FloatArray
 
-MAX_FIT_ROWS = 5_000  # largest number of training rows for methods with quadratic cost
+MAX_FIT_ROWS = 5_000  # maximum number of training rows for methods with quadratic cost
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ POSITIVE_WORDS = frozenset(
         *("defective", "faulty", "fault", "failure", "positive", "pos", "bad", "noise"),
     }
 )
-MAX_GUESSED = 10  # largest number of label values among which the outlier class is guessed
+MAX_GUESSED = 10  # maximum number of label values among which the outlier class is guessed
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]
 
 
 OURS = {"blocks": "Kernel PCA by blocks", "hoffmann": NAME}
-MIN_NORMAL = 6  # least number of normal rows, which are split into a training half and a test half
-MAX_POINTS = 400  # largest number of points of a curve
+MIN_NORMAL = 6  # minimum number of normal rows, which are split into training and test halves
+MAX_POINTS = 400  # maximum number of points of a curve
 
 
 def compare_table(

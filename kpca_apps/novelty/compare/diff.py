@@ -32,8 +32,8 @@ from kpca_apps.tables.write import as_written
 
 KIND = "novelty screening"
 SCORED = ("scored.csv", "scored.parquet")
-MOST_ROWS = 1_000  # largest number of rows described in each list
-MOST_CHANGED = 10  # largest number of changed cells described in a row
+MOST_ROWS = 1_000  # maximum number of rows described in each list
+MOST_CHANGED = 10  # maximum number of changed cells described in a row
 # Settings that depend on the table and are therefore not compared.
 OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
 CELL = 60
@@ -95,7 +95,7 @@ def diff_runs(
     hashes = [_key_hashes(run, keys) for run in runs]
     is_apart = not np.isin(hashes[0], hashes[1]).any()
     if is_apart:
-        # If the tables have no common row, no row is new or removed.
+        # Tables without a common row are not compared: every row would be new or removed.
         listed = [frame.clear() for frame in listed]
     describe = partial(_listed, shared=shared, hidden=hidden, key=key)
     settings_changed = _settings_changed(*(run.result for run in runs))

@@ -1,4 +1,4 @@
-"""A fitted detector: an immutable value that scores rows and maps and explains them."""
+"""A fitted detector: an immutable value that scores, maps and explains rows."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class NoveltyScores:
     purpose: ClassVar[str] = "Scoring rows"
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Return the function of rows (r, d) and of the mask of those in the training subset."""
+        """Return a function that scores rows (r, d), given a mask of those used in training."""
         views, combined, model = self.views, self.combined, self.model
         if isinstance(model, TikhonovFilter):
             kernel, of_features = model.basis.kernel, model.errors(self.precision)
@@ -147,7 +147,7 @@ class Detector(Uncached):
 
     @cached_property
     def viewed(self) -> KernelSubspace:
-        """The subspace with its points scaled by all views, as the kernel needs them."""
+        """The subspace with its points transformed by `views`: the kernel is defined on these."""
         return replace(self.subspace, points=self.views.transform(self.subspace.points))
 
     @cached_property
@@ -230,7 +230,7 @@ class Detector(Uncached):
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Score rows at training positions `own` (-1: new rows); landmarks without themselves."""
+        """Score rows (r, d); a row that is a landmark, by its position `own`, as if left out."""
         scores = self.scores(X, n_jobs=n_jobs)
         is_landmark = np.isin(own, self.landmarks)
         if self.ridge is not None and is_landmark.any():

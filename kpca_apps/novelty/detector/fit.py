@@ -65,9 +65,9 @@ CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
 # sample of the rows suffices to scale the columns.
 DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
-# Largest numbers of rows and of their cells from which expected values come: model files hold them.
+# A model file stores up to this many rows, and up to this many cells, to compute expected values.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # least share of rows, the oddest, from which no expected values come
+LEAST_LEFT_OUT = 0.05  # minimum share of rows (the top by score) that give no expected values
 _NEARLY_EQUAL = "Most rows are nearly equal: small differences between their scores mean little."
 # Limits on rows and cells from which the scores of cells are learned. Most tables have fewer rows,
 # and 10,000 rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
@@ -132,7 +132,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
     rows = np.asarray(sample)
     is_matrix = rows.dtype == np.float64 and rows.ndim == 2 and rows.shape[0] >= 3
     if not (is_matrix and rows.shape[1] and np.isfinite(rows).all()):
-        # Imported here for its clear errors: the import takes as long as fitting a small table.
+        # `check_array` raises clear errors. It is imported only if needed: the import is slow.
         from sklearn.utils import check_array
 
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
@@ -370,7 +370,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # A landmark's own residual is mere jitter: use what the other landmarks miss of the row.
+        # Replace a landmark's residual, which is nearly 0, by the residual from the others.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))

@@ -26,9 +26,9 @@ from kpca_apps.system.arrays import FloatArray
 NAME = "Kernel PCA (Hoffmann 2007)"
 # Share of the variance in feature space that is kept. With more, an isolated row gets its own
 # component. In eight tables (development half of tests/benchmarks/real_tables.py, two seeds), the
-# first 2 % of the rows held 50 % of the faults with a share of .8, 43 % with .9 and 19 % with .95.
+# top 2 % of rows by score held 50 % of the faults with a share of .8, 43 % with .9, 19 % with .95.
 MOST_VARIANCE = 0.8
-# Most rows for which all eigenvalues are computed, to find that share: 1.3 s (3,000 rows: 4 s).
+# Maximum number of rows for which all eigenvalues are computed: 1.3 s (3,000 rows take 4 s).
 MOST_EIGENVALUES = 2_000
 
 

@@ -18,13 +18,13 @@ from msgspec import Meta
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Heads of the list that are examined, as shares of the rows, and least number of rows in each. In
+# Heads of the list that are examined, as shares of the rows, and minimum number of rows in each. In
 # the shortest head, odd rows of other kinds may precede the group.
 HEADS, FEWEST_IN_HEAD = (0.01, 0.02, 0.04), 20
-# Least share of rows in a large group; the user may be looking for a smaller one.
+# Minimum share of rows in a large group; the user may be looking for a smaller one.
 LEAST_SHARE = 0.05
-# A group fills a head of the list if it holds at least this share of the head's rows, and its odds
-# there are this many times its odds in the table: 1 in 2 there if it has 1 in 13 rows of the table.
+# A group fills a head of the list if it holds at least the share LEADING of the head's rows, and if
+# its odds are TIMES_THE_ODDS times those in the table: 1 to 1 in the head and 1 to 12 in the table.
 LEADING, TIMES_THE_ODDS = 0.5, 12.0
 
 

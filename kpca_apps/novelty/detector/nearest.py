@@ -1,4 +1,4 @@
-"""Find the rows nearest to a row in the columns outside a set of groups, for many sets.
+"""Find the rows nearest to a row, with sets of column groups left out of the distance.
 
 The distance without a set is summed over the groups before, between and after its members. It is
 not a difference of sums, in which a huge part would drown small ones.
@@ -43,8 +43,8 @@ def nearest_without(
             for w in range(sets.shape[2]):
                 if sets[i, e, w] >= 0:
                     left_out[sets[i, e, w]] = True
-        # Number the groups that occur in any set (`members`). Sum once for each row: all other
-        # groups, the members before each member, and each member with those behind it.
+        # `members` are the groups that occur in any set. Sum once for each row: `base`, all other
+        # groups; `before[j]`, the first j members; `behind[j]`, `base` and the later members.
         m = 0
         for g in range(n_groups):
             place[g] = m

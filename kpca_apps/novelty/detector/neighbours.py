@@ -14,15 +14,15 @@ from scipy.spatial.distance import cdist
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
-# Quantile of scores and distances up to which a row is typical, so that a changed copy of a row
-# stops being odd; number of evenly spaced rows from which the quantile is estimated.
+# A row is typical up to this quantile of the scores, and of the distances to the nearest rows;
+# number of evenly spaced rows from which each quantile is estimated.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
 SOME_ROWS = 100  # number of rows from which the usual distance to the nearest rows is estimated
 MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times farther than usual
 # Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
 FEW_ROWS = 1_000  # up to this many reference rows, importing numba takes longer than numpy needs
-# Codes instead of a set's group numbers: padding, find rows that agree in most groups, find none.
+# Codes instead of a set's group numbers: padding; search by agreement in most groups; no search.
 NONE, AGREEING, NO_SET = -1, -2, -3
 # In the search for rows that agree in most groups, a group counts at most one standard deviation.
 MOST_APART = 1.0
@@ -91,12 +91,12 @@ class Nearest(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected:
-    """Expected values of m groups of columns of some rows, concatenated."""
+    """Expected values for m pairs of a row and a column group, in one array."""
 
     groups: IntArray  # (m,)
     values: FloatArray  # unscaled expected values, group after group
     ends: IntArray  # (m,), where the values of each group end
-    distances: FloatArray  # (m,), distance of each row from its expected values
+    distances: FloatArray  # (m,), for each pair: distance of the row from the expected values
 
     def of(self, place: int) -> FloatArray:
         """Return the unscaled values of one group."""
@@ -132,7 +132,7 @@ class Surroundings:
         is_single = self.sizes == 1
         wide = [columns for columns in groups if len(columns) != 1]
         self._wide = [(columns, *_levels(rows[:, columns])) for columns in wide]
-        # Indices: 0, 1, ... of groups of one column (rows of `_lines`), -1, -2, ... of the others.
+        # Groups of one column get 0, 1, ... (their lines in `_lines`), all other groups -1, -2, ...
         self._line_of = np.where(is_single, np.cumsum(is_single) - 1, -np.cumsum(~is_single))
         self._column_of = np.where(is_single, self._columns[self._ends - 1], -1)
         self._lines = np.ascontiguousarray(rows.T[self._column_of[is_single]])
@@ -192,7 +192,7 @@ class Surroundings:
     def _distances(self, row: FloatArray, of_levels: FloatArray, sets: IntArray) -> FloatArray:
         """Return squared distances (e, s) of a row (d,) to s rows, without each of e group sets.
 
-        `of_levels` (l,) are the row's squared distances to the levels of groups of several columns.
+        `of_levels` (l,) is the line of the row in the result of `_of_levels`.
         """
         is_line = self._line_of >= 0
         parts = np.empty((len(is_line), len(self.everyone)))
@@ -203,8 +203,8 @@ class Surroundings:
         is_left_out = np.zeros((len(sets), len(parts)), dtype=bool)
         of_set, at = np.nonzero(sets >= 0)
         is_left_out[of_set, sets[of_set, at]] = True
-        # Groups that occur in any set are members. Sum once: all other groups, the members before
-        # each member, and each member with those behind it.
+        # `members` are the groups that occur in any set. Sum once: `base`, all other groups;
+        # `before[j]`, the first j members; `after[j]`, `base` and the later members.
         is_member = is_left_out.any(axis=0)
         members, is_left_out = parts[is_member], is_left_out[:, is_member]
         base = parts[~is_member].sum(axis=0)
@@ -220,7 +220,7 @@ class Surroundings:
         return distances
 
     def _of_levels(self, rows: FloatArray) -> FloatArray:
-        """Return squared distances (r, l) of rows to all l levels of groups of several columns."""
+        """Return squared distances (r, l) of rows to the l `levels` of all groups in `_wide`."""
         squares = [np.zeros((len(rows), 0))]
         for columns, levels, _ in self._wide:
             of_group = np.zeros((len(rows), len(levels)))

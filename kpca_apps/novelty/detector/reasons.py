@@ -70,10 +70,10 @@ class Attribution:
     around: Surroundings  # finds the rows nearest to a row, and expected values
     own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
     typical: float = 0.0  # score of a typical row: only the excess over it is explained
-    least: float = 0.0  # least share of a reason, except for the first
+    least: float = 0.0  # minimum share of a reason, except for the first
 
     def explain(self) -> list[tuple[ColumnDrop, ...]]:
-        """Explain all rows, largest drop first; columns of one set follow each other.
+        """For each row, list columns by drop of the score, largest first; sets stay together.
 
         If no replacement lowers the score, the result is the one column that is farthest from its
         expected value; empty if none is off.
@@ -163,7 +163,7 @@ class Attribution:
             yield tuple(reasons) or self._farthest(i, expected, excess[i] > 0.0)
 
     def _groups_to_try(self) -> tuple[IntArray, FloatArray | None]:
-        """Choose column groups to replace one at a time: numbers (r, a), increasing in each row.
+        """Choose the column groups to replace one at a time; return sorted indices (r, a).
 
         If there are very many, choose those farthest from the rows that agree in most groups, since
         each trial is slow; also return the distances (r, g) of all groups.
@@ -176,7 +176,7 @@ class Attribution:
         return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
     def _distances(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
-        """Return how far each row's groups are from the rows that agree in most groups, (r, g)."""
+        """Return each row's distance (r, g) in each group from the median of `agreeing` rows."""
         r, n = len(rows), len(self.around.groups)
         of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
@@ -268,7 +268,7 @@ class Attribution:
         return suspects
 
     def _sets(self, rows: IntArray, suspects: IntArray) -> tuple[IntArray, FloatArray, Expected]:
-        """Replace pairs and triples of suspects of rows (u,) by their expected values.
+        """Find expected values for all pairs and triples of the suspect groups of rows (u,).
 
         Return the positions of each set's expected values (u, e, 3), pairs first, padded with -1;
         how far the nearest rows are without the set, (u, e); and the expected values.
@@ -326,7 +326,7 @@ class Attribution:
 
 
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
-    """Choose the smallest set of groups that explains each of u rows, by what each trial leaves.
+    """Choose the smallest set that explains each of u rows, by the oddness that trials leave.
 
     A trial replaces one of n groups, of which `highest` (u,) lowers the score most, or one of six
     pairs, or one of four triples. Results are positions in this order.

@@ -32,7 +32,7 @@ class Rule:
 
     @property
     def calibrated(self) -> bool:
-        """Whether clean rows calibrate the rule (a rate), rather than a user's share or count."""
+        """Whether the rule is a rate calibrated on clean rows, and no share or count of rows."""
         return self.name in ("alpha", "fdr")
 
     @property

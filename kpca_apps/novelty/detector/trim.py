@@ -22,17 +22,17 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 # Shares of the typical density: a row is sparse below the first, dense above the second, and counts
 # in part in between.
 AS_DENSE = (0.6, 0.8)
-# If the share of rows about as dense as the densest half is at most .7, half of all rows are kept.
-# If it is .9 or more, these rows are kept. In between, the kept share is interpolated.
+# Let s be the share of rows about as dense as the densest half. If s is at most .7, half of all
+# rows are kept; if s is at least .9, the share s is. In between, the kept share is interpolated.
 EVEN = (0.7, 0.9, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class KernelDensity:
-    """Kernel density w' k_Z(x) of each row x, by weights w; training rows count like others."""
+    """Kernel density of each row: weighted sum of its kernel values with the `points`."""
 
     kernel: Kernel
-    points: FloatArray  # (m, d), Z
+    points: FloatArray  # (m, d)
     weights: FloatArray  # (m,)
     precision: Resolved = "float64"
 
@@ -105,7 +105,7 @@ def densest(density: FloatArray) -> BoolArray:
     >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()
     np.int64(19)
     """
-    # The number kept changes gradually with the number of dense rows: no single row decides it.
+    # The number of marked rows grows gradually with the number of dense rows, without a jump.
     n, half = len(density), (len(density) + 1) // 2
     ordered = np.sort(density)
     typical = float(ordered[n - half :].sum()) / half

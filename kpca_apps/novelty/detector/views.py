@@ -47,7 +47,7 @@ MOST_ROWS_KEPT, MOST_FEATURE_BYTES = 10_000, 2**26
 # Number of rows compared with the landmarks at once. A multiple of 64 and of 24, as
 # `engine.rows.BLOCK` explains; small, as the kernel over views holds several arrays of this size.
 SCORED_BLOCK = 192
-VARIANCE_ROWS = 10_000  # number of evenly drawn rows whose variance scales a view's block
+VARIANCE_ROWS = 10_000  # number of evenly drawn rows for the variances of the scaled columns
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
@@ -57,8 +57,8 @@ MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
 GROSS = 100.0  # number of robust standard deviations from the median beyond which a value is gross
 
 CELLS_A_VALUE = 2  # number of cells into which the range of a column is cut, per distinct value
-ROUNDING = 0.01  # largest rounding error of a value's guess (see `NormalScores`), in cells
-# Largest number of values in a cell; beyond, a search of the whole column takes fewer steps.
+ROUNDING = 0.01  # maximum rounding error of the `guesses` in `NormalScores`, in units of a cell
+# Maximum number of values in a cell; beyond, a search of the whole column takes fewer steps.
 MOST_STEPS = 32
 
 
@@ -255,7 +255,7 @@ class OfViews:
         return str(self.function.purpose)
 
     def prepare(self) -> Callable[..., Any]:
-        """Return the function of rows and, for some functions, of the mask of rows in use."""
+        """Return a function of unscaled rows that applies `function` to their views."""
         prepared, transform = self.function.prepare(), self.views.transform
         return lambda rows, *in_use: prepared(transform(rows), *in_use)
 
@@ -270,7 +270,7 @@ class ViewedSample:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows, and of columns of their views."""
+        """Shape of the matrix that `views.transform` makes of the rows."""
         return len(self.rows), self.views.n_features
 
     def __len__(self) -> int:
@@ -507,16 +507,16 @@ class NormalScores:
     values: FloatArray  # (p,), by column: increasing distinct values, then infinity
     scores: FloatArray  # (2 p,), pairs: score just below a value, score of the value
     starts: IntArray  # (d + 1,), where columns start in `values`
-    # (c,), by column and cell: index in `values` of the cell's first value.
+    # (c,), index in `values` of the first value in each cell (interval of guesses) of each column
     first: NDArray[np.int32]
     cell_starts: IntArray  # (d + 1,), where columns start in `first`
-    low: FloatArray  # (d,), guess of the smallest value
-    rate: FloatArray  # (d,), number of cells per unit of the guess
+    low: FloatArray  # (d,), smallest of the `guesses` of each column
+    rate: FloatArray  # (d,), number of cells divided by the range of the column's guesses
     crowded: IntArray  # (e,), columns with too many values in some cell
 
     @classmethod
     def fit(cls, ordered: FloatArray, guesses: FloatArray) -> Self:
-        """Tabulate the scores of training values (n, d), sorted by column; `guesses` as above."""
+        """Tabulate the scores of sorted training values (n, d); `guesses`: see the class."""
         n, d = ordered.shape
         by_rank = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * (n + 1)))
         is_new = np.diff(ordered, axis=0, prepend=-np.inf) > 0
@@ -550,7 +550,7 @@ class NormalScores:
         )
 
     def __call__(self, columns: FloatArray, guesses: FloatArray) -> FloatArray:
-        """Return the scores of values (d, b), one line for each column; `guesses` as above."""
+        """Return the scores of values (d, b), one line per column; `guesses`: see the class."""
         n_cells = np.diff(self.cell_starts)[:, None]
         place = _cells(guesses, self.low[:, None], self.rate[:, None], n_cells, ROUNDING)
         place += self.cell_starts[:-1, None]

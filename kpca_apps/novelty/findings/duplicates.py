@@ -28,7 +28,7 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
-# Largest numbers: groups listed; rows or columns named in a group; groups of equal rows examined.
+# Maximum numbers: groups listed; rows or columns named in a group; groups of equal rows examined.
 MAX_GROUPS = 20
 MAX_PLACES = 8
 _MAX_LOOKED_AT = 2_000

@@ -99,7 +99,7 @@ def find_all(
     others = [row for row in lists.ranked if row.row not in verdict.rank_by_score]
     patterns = *kinds, *find_patterns(others, columns, lists.table, rows.sample_table)
     duplicates = find_duplicates(rows)
-    # If the model was fitted with the same hidden columns, its own notes include these.
+    # Notes on hidden columns; those that the model already gave when fitted are left out below.
     of_hidden = revealed_notes(
         rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
     )

@@ -37,28 +37,28 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import NumberFormat
 
-# Number of the model's rows whose distances to expected values are measured; least number of rows
+# Number of the model's rows whose distances to expected values are measured; minimum number of rows
 # for any hint.
 N_CALIBRATING, MIN_ROWS = 300, 50
 FARTHEST = 3.0  # a column adds at most this many standard deviations to distances
 # A value that is not odd by itself is deviant if its distance from the expected value exceeds
 # TIMES_FARTHEST times the FAR_SHARE quantile over the calibrating rows, and fewer than MAX_EXPECTED
-# of them would be as far by chance. A repaired value fits if its distance is within the
-# FITTING_SHARE quantile and at most PART_OF_WAY times the distance that the repair moved it. (For
-# an exchange: at most PART_OF_WAY times its distance before.)
+# of these rows would be as far by chance. A repaired value fits if its distance is within the
+# FITTING_SHARE quantile and at most PART_OF_WAY times the distance from the value to its repair.
+# (For an exchange: PART_OF_WAY times the distance of the value that the exchange replaces.)
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 # Wider quantile for repairs without alternatives (an exchange, a sign), and for values that are odd
 # by themselves or alone in their column.
 CLEAR_FITTING_SHARE = 0.95
-# Units have similar factors: try them only if most rows are within a tenth of the expected value.
+# Units are tried only if three of four values are within about 10 % of their expected values.
 CLOSE_FOR_UNITS = 0.1
 # Compare a column in logarithms if POSITIVE_SHARE of its values are above 0, unless the logarithms
 # reach TIMES_LONGER times as far down as up, as temperatures near 0 do. For log-normal columns this
 # ratio is 1, for normal columns with a mean of 4 standard deviations 1.6.
 POSITIVE_SHARE, TIMES_LONGER = 0.99, 1.4
 MAX_ALTERNATIVES = 2
-# Largest number of deviant columns between which exchanges are tried, as the number of pairs is
+# Maximum number of deviant columns between which exchanges are tried, as the number of pairs is
 # quadratic. If most columns, and more than FEW_DEVIANT, deviate, no single cell is wrong: the row
 # has another size than its neighbours.
 MAX_DEVIANT, FEW_DEVIANT = 8, 2
@@ -93,7 +93,7 @@ LONG_WORD = 4
 
 
 class _Column:
-    """A column of numbers, and how far rows of the model are from their expected values in it."""
+    """A column of numbers, with quantiles of the distances of its values from expected ones."""
 
     fitting: float  # FITTING_SHARE quantile of the distances of these rows
     clear_fitting: float  # CLEAR_FITTING_SHARE quantile of the distances
@@ -115,7 +115,7 @@ class _Column:
         self.steps = steps_of(values)
 
     def learn(self, values: FloatArray, expected: FloatArray, times: float) -> bool:
-        """Learn from the values of some rows; return False if too few distances are finite.
+        """Learn the distances of `values` from `expected`; return False if too few are finite.
 
         The whole table has `times` as many rows.
         """
@@ -140,7 +140,7 @@ class _Column:
         return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
 
     def holds(self, value: float) -> bool:
-        """Whether a value is possible: among `steps`, or in range and as whole as the others."""
+        """Whether a value is possible: in `steps` or, without steps, in range (and an integer)."""
         if self.steps.size:
             return bool(np.isclose(self.steps, value, rtol=1e-9, atol=0.0).any())
         return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
@@ -244,7 +244,7 @@ class HintFinder:
     def _middle(
         self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
     ) -> FloatArray:
-        """Return medians (r, c) of column j over rows nearest to row i, without `sets[i, j]`."""
+        """For row i and column j, return the median of rows nearest in groups but `sets[i, j]`."""
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
         # Sorting is several times as fast as np.median for few numbers.
@@ -367,7 +367,7 @@ def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
 def _repaired(
     column: _Column, value: float, expected: float, meant: float | None = None
 ) -> dict[float, str]:
-    """Describe the repairs that make a cell fit, if few; with `meant`, only repairs to it."""
+    """Describe the few repairs that make a cell fit; with `meant`, only those that yield it."""
     fitting: dict[float, tuple[float, str]] = {}
     sign = column.rule.sign
     repairs = [*_repairs(value)]
@@ -441,9 +441,9 @@ def _quantities(name: str, unit: str) -> frozenset[str]:
     )
 
 
-# Largest number of numeric columns: more would take minutes, and some repair would fit by chance.
+# Maximum number of numeric columns: more would take minutes, and some repair would fit by chance.
 MAX_COLUMNS = 300
-MAX_COMPARED = 2_500  # largest number of a table's rows with which a row is compared
+MAX_COMPARED = 2_500  # maximum number of a table's rows with which a row is compared
 RARELY_MISSING = 0.01  # cells of a column are rarely missing if a smaller share of rows lacks one
 SUM_ROUNDING = 1e-4  # relative, as the values may have been rounded after the sum
 

@@ -38,22 +38,22 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, ValueFormat
 
-MIN_SHARE = 0.05  # least share of a reason to be shown, unless the row has no larger one
-# Largest number of cells shown of a listed row, apart from those in its reasons. The limit keeps
+MIN_SHARE = 0.05  # minimum share of a reason to be shown, unless the row has no larger one
+# Maximum number of cells shown of a listed row, apart from those in its reasons. The limit keeps
 # reports of wide tables small; the scored table has all cells.
 MAX_CELLS = 60
 # Limits on the flagged rows listed with their first reason: at most MOST_CELLS cells, but at least
 # FEWEST_ROWS and at most MOST_ROWS rows. One row of 20 columns takes half a millisecond.
 MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 400_000, 500, 20_000
-# Number of rows explained together; no option, since the last bits of reasons depend on it.
+# Number of rows explained together. It is fixed, because it changes the last bits of the shares.
 ROWS_A_BLOCK = 256
-MIN_LISTED = 100  # least number of rows that a report lists, explained or not
-# Number of flagged rows always explained in full, which takes seconds; largest number of rows
-# ranked with their first reason, as many as a page lists.
+MIN_LISTED = 100  # minimum number of rows that a report lists, explained or not
+# Up to 500 flagged rows are always explained in full, which takes seconds. Up to 2,000 ranked rows,
+# as many as a page lists, get at least their first reason.
 MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
 N_NEAREST = 2  # number of unflagged rows shown beside each row
 MAX_DRAWN = 1_500  # number of rows drawn in a picture
-MAX_TEXT = 200  # largest number of characters of a cell in the reason of a flagged row
+MAX_TEXT = 200  # maximum number of characters of a cell in the reason of a flagged row
 SHARE_DIGITS = 4
 
 
@@ -149,7 +149,7 @@ def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
 
 @dataclass(frozen=True)
 class Lists:
-    """Descriptions of the first rows by rank, and the odd cells with consistent suggestions."""
+    """Descriptions of the first rows by rank, and the odd cells with their suggested values."""
 
     first: IntArray  # indices, by rank, of all rows that are listed or drawn
     table: Table  # the ranked rows as written
@@ -163,11 +163,11 @@ class Lists:
 
 @dataclass(frozen=True)
 class Words:
-    """Descriptions of rows by row number, and the odd cells with consistent suggestions."""
+    """Descriptions of rows by row number, and the odd cells with their suggested values."""
 
     reasons: Mapping[int, tuple[Reason, ...]]
     hints: Mapping[int, tuple[str, ...]]
-    explained: Container[int]  # rows whose score or first reason was explained
+    explained: Container[int]  # rows for whose score reasons were sought
     cells: tuple[OddCell, ...]
 
 
@@ -259,7 +259,7 @@ def _compare(
     positions: IntArray,
     id_column: str | None,
 ) -> tuple[tuple[RankedRow, ...], tuple[UsualRow, ...]]:
-    """Give each of the first ranked rows the numbers of its nearest usual rows; return both.
+    """Add to each of the first ranked rows its nearest usual rows; return ranked and usual rows.
 
     The first rows are at `positions` of the table. Usual rows are rows in memory that are not
     flagged. Distances are city-block: one absurd cell adds about the same to each of them.
@@ -427,7 +427,7 @@ def _cut(text: str) -> str:
 # Ending of the sentence about a cell far from its expected value, unlike nearly all others.
 ALONE = ", and almost no other cell of the column is as far from its expected value."
 
-# A suggested value agrees with the expected one if they differ by at most this part of the change.
+# Values agree if |suggested - expected| is at most this share of |suggested - seen|.
 PART_OF_WAY = 0.25
 # Words, by kind of odd cell, that replace the expected value if no value can be suggested.
 INSTEAD = {
@@ -529,7 +529,7 @@ class OddCells:
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # A cell comes first if no more rows are expected to have such a cell than the row's rank.
+        # A cell comes first if the expected number of cells as odd is at most the rank of its row.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):
@@ -599,5 +599,5 @@ def _agree(seen: float, meant: float, expected: float) -> bool:
         return True  # no value, or no number, is expected
     if min(meant, expected) > 0 and not seen <= 0:
         seen, meant, expected = np.log([seen, meant, expected])
-    # An unreadable value has no distance: its suggestion is within the column's usual range.
+    # The suggestion for an unreadable cell cannot be compared with the cell, so it is kept.
     return bool(np.isnan(seen) or abs(meant - expected) <= PART_OF_WAY * abs(seen - meant))

@@ -20,7 +20,7 @@ from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, Ran
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
-MIN_ROWS = 3  # least number of rows in a pattern: two rows may be odd alike by chance
+MIN_ROWS = 3  # minimum number of rows in a pattern: two rows may be odd alike by chance
 # Limits for "the same multiple of the expected value": the largest ratio within a group, the least
 # ratio between groups, and the least multiple that is stated instead of "above" or "below".
 LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0

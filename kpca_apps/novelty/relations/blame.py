@@ -22,10 +22,10 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
-# Largest misfit of a column that may be wrong: Tukey's fence of a normal distribution, in units of
-# the outer quantile's distance from the median, or TWICE the least misfit of a column.
+# A column may be wrong if its misfit is at most FENCE (Tukey's fence of a normal distribution, in
+# units of its 95 % quantile), or at most TWICE the smallest misfit of a column of the rule.
 FENCE, TWICE = 2.698 / 1.645, 2.0
-MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: least share of numbers that need no more decimals
+MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: minimum share of numbers that need no more decimals
 ROUNDING = 1e-9  # relative rounding error
 DAY = 86400.0
 LARGEST = 1e300
@@ -39,7 +39,7 @@ class UsualValues:
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # enough for 97 % of numbers; -1: none
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # what 97 % of numbers need; -1: over 6
     notation: Notation
 
     @classmethod

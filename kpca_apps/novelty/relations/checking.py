@@ -1,4 +1,4 @@
-"""Check rules: the rows of a table to which a rule applies, and those in which it holds.
+"""Find the rows of a table to which a rule applies, and the rows in which the rule holds.
 
 All kinds but those of `rule.WHOLE_TABLE` are checked row by row, so a table may come in parts.
 """
@@ -19,7 +19,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import EXACT, Column, NumberFormat, ValueFormat
 
 LISTED_ROWS = 1_000
-_SPARSE = 8  # largest ratio of possible codes to rows; beyond, codes are made consecutive
+_SPARSE = 8  # maximum ratio of possible codes to rows; beyond, codes are made consecutive
 _LEFT_OUT = ("excluded", "label", "empty")
 
 
@@ -98,7 +98,7 @@ class Checked:
     """The rows of a table to which a rule applies, and those in which it holds."""
 
     applies: BoolArray  # (n,)
-    holds: BoolArray  # (n,), only where the rule applies
+    holds: BoolArray  # (n,), false where the rule does not apply
 
     @property
     def broken(self) -> BoolArray:
@@ -107,7 +107,7 @@ class Checked:
 
     @property
     def share(self) -> float:
-        """Share of the rows to which the rule applies in which it holds; 0 without such rows."""
+        """Rows in which the rule holds, as a share of those to which it applies; 0 if none."""
         return float(self.holds.sum()) / max(int(self.applies.sum()), 1)
 
     def summary(self, rule: AnyRule) -> HeldRule:
@@ -243,7 +243,7 @@ def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArra
 
 
 def settles(key: IntArray, value: IntArray) -> Checked:
-    """Check that rows with a repeated key (n,) have the value of over half of the key's rows."""
+    """Check, where a key (n,) is repeated, that over half of its rows have the row's value."""
     known = (key >= 0) & (value >= 0)
     of_key = _counts(np.where(known, key, -1))
     applies = known & (of_key > 1)

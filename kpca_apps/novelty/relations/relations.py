@@ -126,7 +126,7 @@ class Relations:
             for name in of.held.rule.columns
         }
         numbers = (of for of in judged.numbers if (of.row, of.column) not in ruled)
-        # A formula that holds confirms its cells, but equal cells may be copies of one error.
+        # A formula that holds confirms its cells, except `Equal`: both cells may copy one error.
         found = [
             of
             for of in (*judged.cells, *numbers)
@@ -212,7 +212,7 @@ class Relations:
 
 
 def _has_grown(rule: AnyRule, cells: Cells, naming: Collection[str]) -> BoolArray:
-    """Return which rows have codes of the rule's form except for the number of last digits."""
+    """Return which rows have codes of the rule's form, with more or fewer digits at the end."""
     if not isinstance(rule, kinds.Code) or rule.columns[0] not in naming:
         return np.zeros(len(cells), dtype=bool)
     forms = code_forms(cells.texts(rule.columns[0])).fill_null("")

@@ -12,13 +12,13 @@ from kpca_apps.novelty.result import REVEALED
 from kpca_apps.tables.table import Table
 
 _LEFT_OUT = ("excluded", "label")  # roles of visible columns in which no rules are sought
-_SHOWN_WAYS = 4  # largest number of sets of columns shown in a note
+_SHOWN_WAYS = 4  # maximum number of sets of columns shown in a note
 
 
 def revealed_notes(
     table: Table, plan: ColumnPlan, held: Sequence[HeldRule], seed: int
 ) -> tuple[str, ...]:
-    """Return notes on columns that reveal a hidden column, without values and formulas.
+    """Return notes on columns that reveal a hidden column; notes quote no values or formulas.
 
     The rules in `held` name only columns of the model. If the table has other columns, rules are
     sought among all columns, too.

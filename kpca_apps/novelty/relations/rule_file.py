@@ -36,10 +36,10 @@ _TITLES = {
 _MARK = f'"format": "{FORMAT}"'
 _FIRST_BYTES = 200
 FORMAT_VERSION = 1
-LARGEST = 20_000_000  # largest size of a file, in bytes
+LARGEST = 20_000_000  # maximum size of a file, in bytes
 _MOST_RULES = 10_000
 _WRITE_ONE = "write one with: kpca novelty rules TABLE --out rules.json"
-# Least and largest number of columns of each kind, and whether each column must hold numbers; the
+# Minimum and maximum number of columns of each kind, and whether each column must hold numbers; the
 # last entry applies to all further columns.
 _SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
     kinds.Equal: (2, 2, ()),

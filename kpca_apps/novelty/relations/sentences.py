@@ -12,8 +12,8 @@ from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.rule import AnyRule, HeldRule, RuleColumn, cites_values
 from kpca_apps.tables.values import date_text
 
-_NAME = 40  # largest number of characters shown of a name or value
-_VALUES = 3  # largest number of values quoted in a sentence
+_NAME = 40  # maximum number of characters shown of a name or value
+_VALUES = 3  # maximum number of values quoted in a sentence
 _WORD = re.compile(r"\w+")
 _DAY = 86400.0
 # Seconds in each unit of time, and the units of durations that are added to dates.
@@ -22,7 +22,7 @@ _SPANS = {
     "hour": 3600.0, "minute": 60.0, "second": 1.0,
 }  # fmt: skip
 _WHOLE = ("day", "hour", "minute")
-_SAME = 1e-9  # largest relative difference of numbers that count as equal
+_SAME = 1e-9  # maximum relative difference of numbers that count as equal
 
 
 def sentence(held: HeldRule, columns: Mapping[str, RuleColumn]) -> str:
@@ -126,7 +126,7 @@ def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
-    """Join terms (text, or else number) by their signs; if `bare`, omit a leading plus."""
+    """Join terms by their signs, as words or (without words) as numbers; `bare`: no first plus."""
     text = ""
     for words, number in terms:
         if number:

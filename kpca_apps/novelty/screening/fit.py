@@ -58,7 +58,7 @@ from kpca_apps.tables.table import Table
 # each has fewer, at least the second number, so that the matrices of all models do not grow.
 FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
 LANDMARKS = {False: 300, True: 700}  # number of landmarks, by whether the table is clean
-MAX_LARGE_GROUPS = 3  # largest number of large groups, as each takes one more fit
+MAX_LARGE_GROUPS = 3  # maximum number of large groups, as each takes one more fit
 IN_PARTS = "and is read in parts"
 
 
@@ -110,7 +110,7 @@ def plan_fit(
 
 
 def rows_learned_from(sample: Sample, options: ScreeningOptions, clean: bool) -> Sample:
-    """Return the rows of a sample that a model learns from: all, or half to calibrate a rate.
+    """Return the rows of a sample that a model learns from: all, or half in split calibration.
 
     The others are judged as new rows: split conformal calibration (Vovk et al. 2005, section 4.1).
     """
@@ -310,7 +310,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
 
 
 def _running_note(plan: ColumnPlan) -> Iterator[str]:
-    """Note which columns rise or fall with the row number; in later rows, only cycles count."""
+    """Note which columns rise or fall with the row number, and how later rows are compared."""
     names = [spec.name for spec in plan.used if spec.runs_on]
     if names:
         verb = "runs" if len(names) == 1 else "run"

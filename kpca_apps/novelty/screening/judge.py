@@ -66,7 +66,7 @@ class JudgedPiece:
     threshold: float = math.inf  # threshold on the scale of the piece's own model
 
     def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
-        """Return indices of the positions in this piece, and the index in the model of each."""
+        """Return the indices of `positions` in this piece, and the rows' indices in the model."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
         return found, (positions if self.model.is_whole else among)[found]
@@ -355,7 +355,7 @@ def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
 # 1 / (1/r + 1/(n p)), which is below both r and n p, combines them (Wilson 2019).
 
 
-# Number of tests of a cell: at most four at the ends of its column, and one among its levels.
+# Maximum number of tests of a cell: upper and lower limit, each of numbers and logs; new level.
 LOOKS = 5
 
 
@@ -376,14 +376,15 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
     far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
     new = rows.faults.contradicted.filter(pl.col("kind") == NEW).select("row", "log_p")
-    each = pl.concat([far, new], how="vertical_relaxed")  # polars 1.39 gives empty rows no type
+    # "relaxed": polars 1.39 loses the column types of frames without rows.
+    each = pl.concat([far, new], how="vertical_relaxed")
     log_p = np.zeros(rows.n_rows)
     np.minimum.at(log_p, each["row"].to_numpy() - 1, each["log_p"].to_numpy() + np.log(LOOKS))
     return log_p
 
 
 def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
-    """Rank rows with evidence against a cell by evidence and score; other rows keep their order.
+    """Move rows with evidence against a cell ahead in the ranks; other rows keep their order.
 
     Rows known to be wrong stay first; rows neither flagged nor with such evidence come last.
     """
@@ -563,14 +564,14 @@ def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
     )
 
 
-# Sentences on groups. Scores of the default detector are logarithms of joined p-values, so scores
-# of different groups are nearly on one scale, and rows are ranked by them directly: on tables with
-# planted faults this found more than ranking by rarity within a group (a tail estimated from few
-# rows) or flagging the same share of every group (which flags rows of groups without faults). With
-# a clean reference each group has its own threshold, and its scores are shifted until the
-# thresholds of all groups coincide.
+# How groups are compared. Scores of the default detector are logarithms of combined p-values, so
+# scores of different groups are nearly on one scale, and all rows are ranked by their scores. On
+# tables with planted faults, this found more faults than ranking by rarity within a group (a tail
+# estimated from few rows) or flagging the same share of every group (which flags rows of groups
+# without faults). With a clean reference, each group has its own threshold, and its scores are
+# shifted so that all thresholds coincide. The functions below write sentences on groups.
 
-NAMED = 5  # largest number of groups named in one sentence
+NAMED = 5  # maximum number of groups named in one sentence
 
 
 def group_name(by: Sequence[str], key: GroupKey) -> str:

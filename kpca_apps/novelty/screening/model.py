@@ -34,7 +34,7 @@ from kpca_apps.system.files.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
 
 KIND = "novelty"
-MAX_GROUPS = 100  # largest number of groups with models of their own
+MAX_GROUPS = 100  # maximum number of groups with models of their own
 # From this many rows on, a group's own model finds more planted faults than one model of the table
 # with the group as a category. Measured: at 50 to 200 rows, not at 30, on average over groups that
 # differ in how their columns depend on each other, in location only, or in curvature.
@@ -47,7 +47,7 @@ RULES = ("share", "count", "alpha", "fdr")
 
 @dataclass(frozen=True)
 class ScreeningOptions:
-    """The screening options of `NoveltyOptions`; ``None`` stands for a choice by the table."""
+    """The screening options of `NoveltyOptions`; ``None``: the value depends on the table."""
 
     share: float | None = None
     count: int | None = None
@@ -65,7 +65,7 @@ class ScreeningOptions:
     learn_from: LearnFrom = NoveltyOptions.learn_from
     seed: int = NoveltyOptions.seed
     jobs: int | None = None
-    layout: LayoutName | None = None  # `layout` of `open_table`, here and for files scored later
+    layout: LayoutName | None = None  # `layout` for `open_table`, now and for files scored later
 
     def __post_init__(self) -> None:
         given = [name for name in RULES if getattr(self, name) is not None]
@@ -104,7 +104,7 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
 
 
 def rows_needed(rule: Rule) -> int:
-    """Return the least number of rows for a group's own model and, if needed, its calibration."""
+    """Return the minimum number of rows for a group's own model and its calibration, if any."""
     # The smallest number n of clean rows with 1 / (n + 1) <= alpha.
     calibrating = math.ceil(1.0 / rule.setting - 1e-9) - 1 if rule.name == "alpha" else 0
     return max(MIN_ROWS, calibrating)

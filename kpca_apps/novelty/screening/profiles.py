@@ -11,7 +11,7 @@ from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProf
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.tables.values import Column, DateFormat
 
-SHOWN_LEVELS = 12  # largest number of levels in the small figures of the report
+SHOWN_LEVELS = 12  # maximum number of levels in the small figures of the report
 NAMED_BY, TELLS_APART = "Rows are named by", "shows which row is meant"
 
 

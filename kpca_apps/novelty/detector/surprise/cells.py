@@ -31,7 +31,7 @@ LEARNED, USUAL = 0.95, 0.75
 # Weight of a level's overall share in its predicted probability, so that no level is impossible.
 PRIOR = 0.05
 SMALLEST_PROBABILITY = 1e-9
-# Limits of the rows on which predictions are compared: least and largest number, and most cells.
+# Predictions are compared on 500 to 2,000 rows, and (above 500 rows) on at most 400,000 cells.
 COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 
@@ -42,8 +42,8 @@ class RowSurprise:
     mean: FloatArray  # mean over columns of each column's largest surprise
     oddest: FloatArray  # log of the mean over cells of exp(surprise): dominated by the oddest cell
     scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
-    # (c, n), share of each column in the sum over a row's columns of exp(largest surprise). None
-    # unless requested.
+    # (c, n), exp(largest surprise) of each column, divided by its sum over all columns of the row.
+    # None unless requested.
     parts: FloatArray | None = None
 
 
@@ -59,7 +59,7 @@ class CellModel(Uncached):
     # Of each indicator: value if set, and share of rows in which it is set.
     height: Annotated[FloatArray, "a 1", Meta(gt=0, le=LARGEST_TO_SQUARE)]
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
-    # Tails of the improbabilities of each category's levels and each number's frequent values.
+    # Tails of improbabilities: one for each category or numeric column with frequent values.
     states: tuple[UpperTail, ...]
     # Of each number's residuals in the USUAL share of rows: median, and median distance to it.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
@@ -197,7 +197,7 @@ class CellModel(Uncached):
 
     @cached_property
     def _by_group(self) -> list[tuple[IntArray, IntArray]]:
-        """Indices of each column group's first cell, then of second cells, and so on."""
+        """For k = 1, 2, ...: groups with at least k surprises, and the indices of their k-th."""
         numbers = self.map.group[self.map.polynomial]
         starts = np.flatnonzero(np.diff(self.map.state, prepend=-1))
         groups = np.r_[numbers, numbers, self.map.group[self.map.indicator[starts]]]
@@ -228,7 +228,7 @@ def sums_of_lines(lines: FloatArray) -> FloatArray:
 
 
 def _wanted(features: AdditiveFeatures) -> IntArray:
-    """Select features whose residuals measure odd cells: scaled numbers, and indicators."""
+    """Select the first polynomial of each numeric column, and all indicators."""
     return np.concatenate([features.polynomial, features.indicator])
 
 
@@ -256,8 +256,8 @@ def _cells_off(
     starts = np.flatnonzero(np.diff(features.state, prepend=-1))
     of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
     any_set = np.logical_or.reduceat(flags > 0, starts)
-    # A row in which no indicator of a set is set has the probability that the rest of the set
-    # leaves. A number that is not frequent has probability 1: its residual judges it.
+    # If no indicator of a set is above 0, the probability is 1 minus those of all indicators. It is
+    # 1 if the set holds several frequent values of a number, whose residual is judged instead.
     several = np.diff(np.r_[starts, len(indicator)]) > 1
     elsewhere = several & np.isin(features.source[starts], features.number)
     of_none = np.where(elsewhere[:, None], 1.0, 1.0 - np.add.reduceat(predicted, starts))
@@ -268,7 +268,7 @@ def _cells_off(
 def _common_curve(
     features: AdditiveFeatures, X: FloatArray, rows: FeatureRows, errors: FloatArray
 ) -> CommonCurve:
-    """Find columns of X (n, d) that a common curve predicts better than the `errors`."""
+    """Find columns of X (n, d) that a curve predicts better than the regressions did."""
     some = evenly_drawn(len(X), int(np.clip(MOST_COMPARED // max(len(errors), 1), *COMPARED)))
     free = rows.free[:, some]
     density = log_density(errors[:, some], free, np.full((len(errors), 1), LEAST_SCATTER))
@@ -277,7 +277,7 @@ def _common_curve(
 
 
 def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
-    """Return median and median distance to it, (2, v, 1), of each number's `seen` cells (v, n)."""
+    """Return median and median absolute deviation (2, v, 1) of each line's `seen` errors."""
     out = np.zeros((2, len(errors), 1))
     out[1] = np.inf
     for j in np.flatnonzero(seen.any(axis=1)):

@@ -35,11 +35,11 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
 from kpca_apps.system.arrays import FloatArray
 
-# Values of e, a, b, o, c, w and f (see the module). Without a clean reference, users mostly look
-# for absurd cells. A reference shows the range of its columns; rows outside it differ only in the
-# error and the oddest cell. f weights contradictions between cells, which users look for more often
-# than for extreme rows. o weights the oddest cell even in tables of few rows, where no oddest cell
-# can be rarer than one in 150.
+# Weights e (error), a (mean surprise), b (scatter), o (oddest cell); power c and weight w of a very
+# odd cell; weight f of relations (see the module). Without a clean reference, users mostly look for
+# very odd cells. A row outside the range of a reference has a high error or an odd cell, but no
+# high mean surprise or scatter. Users look for contradictions between cells (f) more than for
+# extreme rows. In tables of few rows, no cell is rare enough for w (1 in 150), so o is above 0.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
 # In a wide table all distances between rows are alike, and a sum over columns hides one odd cell,
@@ -49,10 +49,10 @@ LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
 """Upper bound of scores: surprises grow as logarithms, and slopes of tails are bounded."""
 
-# Weight of the rest of a row's score beside one absurd cell: enough to order rows with such cells.
+# Weight of log h in the score (see the module). It orders rows whose oddest cells are equally odd.
 APART = 0.01
-# Largest excess, in logarithms, of the fitted tail over the counted share of a row's oddest cell:
-# if no row has odd cells, as on a circle, the fitted tail is too steep.
+# The fitted tail may make a row's oddest cell at most e^MORE times as rare as its surprise says. If
+# no row has odd cells, as with points on a circle, the fitted tail is too steep.
 MORE = 2.0
 SCORE_BITS = 32  # number of bits kept of a score: nearly ten digits
 # -log of 1 / 150, and the quantiles of the rows' oddest cells that define the tail.
@@ -77,7 +77,7 @@ class CombinedScore:
     by_marks: Annotated[FloatArray, "c", Meta(ge=-FARTHEST, le=FARTHEST)]
 
     def validate(self) -> None:
-        """Raise for large groups without their tails, and for columns without cells."""
+        """Raise if there is not one tail for each group, or not one mark for each column."""
         n_tails = {len(self.large_groups) + 1}
         if {len(self.error), len(self.mean), len(self.scatter)} != n_tails:
             raise ValueError("its tails are not those of its large groups")
@@ -177,7 +177,7 @@ class CombinedScore:
             return found
 
         e, a, b, o, c, w, _ = self.weights
-        # Logarithms of the terms of h.
+        # Logarithms of the weighted inverse p-values whose sum is h in the module docstring.
         surprises = [
             surprise(self.error, eight_digits(errors)) + np.log(e),
             surprise(self.mean, rows.mean) + np.log(a),

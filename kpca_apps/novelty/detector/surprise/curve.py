@@ -33,9 +33,9 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # The median of three other columns withstands one wrong cell, the median of two does not.
 FEWEST_COLUMNS = 4
-POSITIVE = 0.95  # least share of a column's values that are above 0 and so have a logarithm
+POSITIVE = 0.95  # minimum share of a column's values that are above 0 and so have a logarithm
 LEVEL = 0.05  # significance level of the one-sided tests
-LEAST_SCATTER = 0.02  # least scatter assumed of a column, as a share of its standard deviation
+LEAST_SCATTER = 0.02  # minimum scatter assumed of a column, as a share of its standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class CommonCurve:
 
     @classmethod
     def fit(cls, X: FloatArray, seen: BoolArray, density: FloatArray) -> CommonCurve:
-        """Find the columns of numbers (v, n) that follow a curve, by `seen` cells and `density`.
+        """Find the columns of X (v, n) whose `seen` cells a curve fits better than `density`.
 
         `density` is the log density of each cell by a regression on the other columns.
         """
@@ -85,7 +85,7 @@ class CommonCurve:
                 unit = [_deviation(r[cells]) for r, cells in zip(residual, of, strict=True)]
                 curve = np.nanmedian(t, axis=1, keepdims=True)
                 return cls(place, curve, np.array(unit)[:, None] + least_log)
-            # Sizes are inaccurate while columns that do not follow the curve contribute to them.
+            # Drop the worst half of the `worse` columns; judge the rest again without them.
             place = place[~(worse & (z <= np.median(z[worse])))]
         return cls(place[:0], np.empty((0, 1)), np.empty((0, 1)))
 

@@ -31,7 +31,7 @@ DEGREE = 3  # highest degree of the polynomials of a number
 # MOST_FEATURES times its rows. There, numbers have degree 1 only: regressions on more features than
 # rows fit chance. A table of few columns gains from polynomials even if its rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
-# A value of at least this share of the rows is frequent: an indicator, not a scaled number.
+# A value that at least this share of the rows has is frequent, and gets an indicator.
 FREQUENT = 0.25
 FEWEST = 20  # at least this many values, other than frequent ones, are needed to estimate a scale
 # Polynomials use values clipped to the bulk of their column, slightly widened, or the cube of one
@@ -64,10 +64,10 @@ class AdditiveFeatures(Uncached):
     """
 
     number: Annotated[IntArray, "v", Meta(ge=0)]  # matrix columns that have a scale
-    # Index, among the features, of each number's z; the other polynomials follow.
+    # Feature index of each numeric column's first polynomial; its other polynomials follow.
     polynomial: Annotated[IntArray, "v", Meta(ge=0)]
-    # For each number: median and spread (IQR / 1.349) of its free values x; both ends of the bulk
-    # of t = asinh((x - median) / spread); mean and deviation of t clipped to the bulk.
+    # Of each numeric column: median and spread (IQR / 1.349) of its values x that are not frequent;
+    # limits to which t = asinh((x - median) / spread) is clipped; mean and deviation of clipped t.
     scale: Annotated[FloatArray, "6 v 1"]
     moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means and deviations of g polynomials
     indicator: Annotated[IntArray, "a", Meta(ge=0)]  # indices among the features
@@ -102,7 +102,7 @@ class AdditiveFeatures(Uncached):
         is_number, as_is = varies(X), columns.as_is
         is_number[as_is] = False
         group: list[int] = []
-        numbers: list[tuple[int, int]] = []  # column, index of z
+        numbers: list[tuple[int, int]] = []  # matrix column, feature index of its first polynomial
         scales: list[list[float]] = []
         moments: list[FloatArray] = []
         indicators: list[tuple[int, int, float, int]] = []  # index, column, value, state
@@ -156,7 +156,7 @@ class AdditiveFeatures(Uncached):
 
     @property
     def degree(self) -> int:
-        """Number of polynomials of a number."""
+        """Highest degree of the polynomials of a numeric column."""
         return len(self.moments[0])
 
     def __call__(self, X: FloatArray) -> FeatureRows:
@@ -224,7 +224,7 @@ def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
 
 
 def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Return the scale of sorted values, and the moments (2, 3) of their polynomials."""
+    """Return the lines of `AdditiveFeatures.scale` and `.moments` for one column's values."""
     low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75)).tolist()
     spread = (high - low) / IQR_OF_NORMAL
     # The range bounds the standard deviation, which is therefore rarely computed.

@@ -21,10 +21,10 @@ from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-FEWEST = 5  # least number of marked rows to change scores
+FEWEST = 5  # minimum number of marked rows to change scores
 PRIOR = 1.0  # M
-MOST_FINE = 2_000  # largest number of fine rows used: whole tables may be accepted
-FARTHEST = float(np.log(100.0))  # largest change of a row's score by one column
+MOST_FINE = 2_000  # maximum number of rows marked as fine that are used
+FARTHEST = float(np.log(100.0))  # maximum change of a row's score by one column
 
 
 class Marked(NamedTuple):
@@ -62,7 +62,7 @@ def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:
 
 
 def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
-    """Return how much each column (c,) changes scores, by its parts (c, n) in n marked rows.
+    """Return each column's change of scores (c,), from its parts (c, n) in the oddness of rows.
 
     The change is 0 if too few rows are marked, or if all have the same mark.
 

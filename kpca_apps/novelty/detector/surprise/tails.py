@@ -18,21 +18,21 @@ SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
 FLOOR = 0.05  # added to the distance from median to last knot before distances are divided by it
-# Largest Pareto exponent, for columns that end sharply: twice as far out is 2^16 times as rare.
+# Maximum Pareto exponent, for columns that end sharply: twice as far out is 2^16 times as rare.
 LARGEST_EXPONENT = 16.0
 # Few values cannot distinguish a sharp end from a long tail, and a value far out stretches the tail
-# it is measured by. The shape (1 / exponent) is therefore shrunk to 1/5, with the weight of ten
+# by which it is judged. The shape (1 / exponent) is therefore shrunk to 1/5, with the weight of ten
 # values beyond the last knot, as Vehtari, Simpson, Gelman, Yao & Gabry (2024) shrink the shape of a
-# Pareto tail. By their quantiles, normal, exponential and log-normal (.5) columns have shapes of
-# .16 to .21, and residuals of normal columns .22.
+# Pareto tail. The exact quantiles of normal, exponential and log-normal (sigma .5) distributions
+# give shapes of .16 to .21; residuals of normal columns give .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
 EXTREME_KNOTS, KNOTS = 64, 512  # number of a curve's knots at the highest scores, and of all knots
-# Quantiles that define an exponential tail of -log(share), and the number subtracted from this tail
-# before it replaces smaller counted values, so that ordinary tails stay as counted.
+# Quantiles through which the exponential tail is fitted. ALLOWED is subtracted from -log(share) by
+# this tail; the difference replaces the counted -log(share) only where the counted one is smaller.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
-# Least distance between the two quantiles: if all rows score alike, only rounding separates them.
+# Minimum distance between the two quantiles: if all rows score alike, only rounding separates them.
 LEAST_REACH = 1e-3
-# Largest surprise (-log of a share), as shares are counted among fewer than e^50 rows.
+# Maximum surprise (-log of a share), as shares are counted among fewer than e^50 rows.
 LARGEST_SURPRISE = 50.0
 STEEPEST = LARGEST_SURPRISE / LEAST_REACH
 
@@ -41,7 +41,7 @@ STEEPEST = LARGEST_SURPRISE / LEAST_REACH
 class TwoTails:
     """-log of the share of a column's values at least as far out, on each side of the median."""
 
-    # Increasing quantiles: the median in the middle, the tenths of each side around it.
+    # Increasing quantiles: the median, and the nine deciles of the values on each side of it.
     knots: Annotated[FloatArray, "v 19", SQUARABLE]
     # Exponents of the Pareto tails below and above the median.
     exponents: Annotated[FloatArray, "v 2", Meta(ge=0, le=LARGEST_EXPONENT)]
@@ -87,7 +87,7 @@ class TwoTails:
         return cls(knots.copy(), exponents * (n_seen > 0), of_logs)
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Return -log of the share of values at least as far out on their side, (v, n)."""
+        """For each value (v, n), return -log of the share beyond it on its side of the median."""
         middle, n = len(SHARES) - 1, values.shape[1]
         # A value equal to several knots counts as the knot nearest to the median.
         passed, beyond = np.zeros(values.shape, dtype=np.int8), np.empty(values.shape, dtype=bool)
@@ -148,7 +148,7 @@ class UpperTail:
     slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
 
     def validate(self) -> None:
-        """Raise for counts out of order, or none at all."""
+        """Raise if there are no knots, or if knots or surprises are out of order."""
         if not self.knots.size or (np.diff(self.knots) <= 0).any():
             raise ValueError("knots out of order")
         if (np.diff(self.surprise) < 0).any():
@@ -185,7 +185,7 @@ class UpperTail:
 
 
 def exponential_tail(scores: FloatArray, shares: tuple[float, float]) -> tuple[float, float]:
-    """Fit an exponential tail through two quantiles of scores (n,); return zero and slope.
+    """Fit an exponential tail through two quantiles of scores (n,); return `zero` and `slope`.
 
     Minus the logarithm of the share of rows beyond a score is slope (score - zero).
     """

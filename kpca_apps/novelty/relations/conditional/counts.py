@@ -42,23 +42,23 @@ from kpca_apps.tables.values import Column, Levels
 
 SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)  # candidates for m (ridge)
 DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
-# Least gain of a predictor: as a share of the target's entropy, and in nats over all rows.
+# Minimum gain of a predictor: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
-MOST_GIVEN = 6  # largest number of predictors of a column
-MOST_TRIED = 50_000  # most pairs of columns tried; of over 316 columns, only nearby ones are paired
-# Of correct values, at most this many occur once in their group for each that occurs twice.
+MOST_GIVEN = 6  # maximum number of predictors of a column
+MOST_TRIED = 50_000  # maximum number of pairs of columns; of over 316 columns, nearby pairs only
+# Maximum ratio of the correct values that occur once in their group to those that occur twice.
 ONCE_TO_TWICE = 4.0
-# Values that occur once in their group count as errors if at most this share of them is correct.
+# A relation has exceptions if more than this share of values that occur once in a group is correct.
 MOST_BY_RIGHT = 0.1
-AGREEING = 0.75  # least share of similar rows that must agree on another value
+AGREEING = 0.75  # minimum share of similar rows that must agree on another value
 # A value is expected if at least this many similar rows have it, and if the probability of all
 # other values is below UNDECIDED.
 LEAST_AGREEING, UNDECIDED = 5, 0.1
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
-DENSE = 8  # largest number of possible pairs, per row, that are counted in a dense array
+DENSE = 8  # maximum number of possible pairs, per row, that are counted in a dense array
 LARGEST_COUNT = 2**53
-FEWEST_TO_SUGGEST = 5  # least number of agreeing rows; with fewer, their value may be wrong instead
+FEWEST_TO_SUGGEST = 5  # minimum number of agreeing rows; if fewer, their value may be wrong instead
 
 
 class Cells(NamedTuple):
@@ -75,7 +75,7 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
-    """Levels of a column with counts; the two codes after the levels' mean missing and unseen."""
+    """Levels of a column with their counts; two more codes are for missing and unseen values."""
 
     name: str
     spec: ColumnSpec
@@ -209,9 +209,9 @@ class _Groups(NamedTuple):
     n_first: IntArray  # (g,), number of rows with the most frequent value
     second: IntArray  # (g,), code of the second most frequent value; -1 if there is none
     n_second: IntArray  # (g,), number of rows with the second value
-    # Number of the group's rows with a rarer value than a pair's, or with one at most as frequent.
-    rarer: IntArray  # (p,), p pairs of a group and a value
-    as_rare: IntArray  # (p,)
+    # For p pairs of a group and a value:
+    rarer: IntArray  # (p,), number of the group's rows with a less frequent value
+    as_rare: IntArray  # (p,), number of the group's rows with a value at most as frequent
 
     @classmethod
     def of(cls, group: IntArray, code: IntArray, counts: IntArray) -> _Groups:
@@ -240,9 +240,9 @@ class Judgement(NamedTuple):
     """Judgement of the target's cells in n rows by a relation."""
 
     has_given: BoolArray  # whether the row's predicting cell is filled
-    log_p: FloatArray  # log probability of values at most as likely as this; 0 without other rows
-    # Whether the relation counts in `log_other`: a value is expected, the group has the cell's
-    # value, or no other row has the predicting value.
+    log_p: FloatArray  # log p of values at most as likely as the cell's; 0 without other rows
+    # Whether the relation enters the means of `log_other` and `log_right`: another value is
+    # expected, the cell's value occurs in the group, or the group has no other row.
     decides: BoolArray
     log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
     log_right: FloatArray  # log probability of a correct cell with a value other than expected
@@ -271,7 +271,7 @@ class Relation:
     counts: Annotated[IntArray, "p", Meta(ge=1, le=LARGEST_COUNT)]
 
     def validate(self) -> None:
-        """Refuse pairs out of order."""
+        """Refuse missing pairs, pairs out of order, and a column that predicts itself."""
         if not len(self.pairs) or self.given == self.target or (np.diff(self.pairs) <= 0).any():
             raise ValueError("its counts are not those of columns")
 
@@ -368,7 +368,7 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
 def gain_of(
     given: IntArray, value: IntArray, counts: IntArray, column: LevelColumn, *, missing: int
 ) -> tuple[float, float, float] | None:
-    """Return a predictor's gain in nats a row, with the best m and d; None if it is too small.
+    """Return a predictor's gain (nats per row), shrinkage and discount; None for a small gain.
 
     The gain is in leave-one-out likelihood; `counts` (p,) are numbers of rows by pair of values.
     """

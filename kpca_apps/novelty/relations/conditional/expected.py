@@ -25,12 +25,12 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that determine their tail
-FALSE_DISCOVERIES = 0.05  # largest rate of false discoveries among numbers called wrong
-# Largest number of wrong numbers, also as a share of rows, and least Pareto exponent, if the rows
-# form one group. The exponent is 4.6 for normal residuals, 1.0 for Cauchy residuals, and 0.9 if
-# 6 % lie six times as far as 9 of 10 others.
+FALSE_DISCOVERIES = 0.05  # maximum rate of false discoveries among numbers called wrong
+# If the rows form one group: maximum number and maximum share of wrong numbers, minimum Pareto
+# exponent. The exponent is 4.6 for normal residuals, 1.0 for Cauchy residuals, and 0.9 if 6 % of
+# the residuals are six times as large as the 0.9 quantile of all other residuals.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
-LEAST_SUPPORT, FAR = 4, 3.0  # least `Ratios.support`, and least ratio, of a number called wrong
+LEAST_SUPPORT, FAR = 4, 3.0  # minimum `Ratios.support`, and minimum ratio, of a number called wrong
 SMALLEST = 1e-6  # smaller ratios are raised to this before taking logarithms
 
 
@@ -58,7 +58,7 @@ class Calibrated:
         return cls(tail, discovery_limit(-tail.steepness(logs), n_looked, FALSE_DISCOVERIES))
 
     def is_of_one_group(self, of: Ratios) -> bool:
-        """Whether few training rows, and no second group of rows, are far from expected numbers."""
+        """Whether few numbers are called wrong, and the tail is too thin for a second group."""
         few = max(FEW, FEW_SHARE * len(of.ratio))
         return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 

@@ -26,9 +26,9 @@ from kpca_apps.novelty.relations.conditional.counts import (
 from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-MOST_VALUES = 10  # largest number of values of a column judged here
-LEAST_ALIKE = 50  # least number of rows with a combination of values of the other columns
-LEAST_NATS = 20.0  # least mutual information of two related columns, over all rows
+MOST_VALUES = 10  # maximum number of values of a column judged here
+LEAST_ALIKE = 50  # minimum number of rows with a combination of values of the other columns
+LEAST_NATS = 20.0  # minimum mutual information of two related columns, over all rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
 # A value is contradicted if its share among similar rows is below CONTRADICTED times its share of
 # all rows. Below CLEARLY times, it is clearly wrong if the share AGREEING of similar rows agree.
@@ -47,13 +47,13 @@ class FlagCounts:
     share: Annotated[FloatArray, "k", Meta(ge=0, le=1)]  # share of all rows with each value
 
     def validate(self) -> None:
-        """Refuse combinations out of order."""
+        """Refuse keys out of order, and counts without `given` columns."""
         if not self.given or (np.diff(self.keys) <= 0).any():
             raise ValueError("patterns out of order")
 
     @classmethod
     def of(cls, target: int, given: tuple[int, ...], codes: Sequence[IntArray]) -> FlagCounts:
-        """Count the rows of a table from the codes (n,) of each column."""
+        """Count rows by the target's value, for each frequent combination of `given` values."""
         hashes = _hashes(codes, given)
         keys, place, n_rows = np.unique(hashes, return_inverse=True, return_counts=True)
         n_values = int(codes[target].max()) + 1
@@ -90,10 +90,10 @@ class _Judged(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Counts for all columns of few values."""
+    """The `FlagCounts` of the columns with few distinct values."""
 
     counts: tuple[FlagCounts, ...]
-    tail: UpperTail  # tail of `_rarest` over training rows
+    tail: UpperTail  # tail of -log of the smallest `_Judged.share` in each training row
 
     @classmethod
     def learn(cls, columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Flags:
@@ -131,7 +131,7 @@ class Flags:
         return self.tail(self._rarest(codes, own)), tuple(best[row] for row in sorted(best))
 
     def _rarest(self, codes: Sequence[IntArray], own: BoolArray) -> FloatArray:
-        """Return -log of the smallest share among each row's values, (n,)."""
+        """Return -log of the smallest `_Judged.share` in each row, (n,)."""
         shares = [of.judge(codes, own).share for of in self.counts]
         return -np.log(np.min(shares, axis=0)) if shares else np.zeros(len(own))
 

@@ -64,22 +64,22 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
-MOST_DISTINCT = 0.9  # largest share of distinct values; with more, too few values repeat
-FALSE_DISCOVERIES = 0.2  # largest rate of false discoveries among cells of a column called wrong
+MOST_DISTINCT = 0.9  # maximum share of distinct values; with more, too few values repeat
+FALSE_DISCOVERIES = 0.2  # maximum rate of false discoveries among the wrong cells found in a column
 LEAST_ODD = 0.25  # probability above which cells are not examined
-# A cell is examined instead of the odd cells of its row if it has over SUSPECT times the
-# contradictions of each. It is wrong if less probable, given some column, than CLEARLY_WRONG.
+# A cell that is not odd is examined if its contradictions exceed SUSPECT times those of every odd
+# cell of its row. It is wrong if its probability, given some column, is at most CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another column, this is normal
-# A filled cell is odd if values other than the expected one have at most the probability SURE, even
-# if its own value is probable. For a missing cell this limit is SURE_OF_GAP, if at most the share
+# A filled cell is odd if all values other than the expected one have, together, at most the
+# probability SURE. For a missing cell, this limit is SURE_OF_GAP, or 0 if more than the share
 # MOST_MISSING of its column is missing.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
-# Cells tie if their contradictions differ by at most this (nats) and none is e times less likely.
+# Two cells tie if their contradictions, sums of -log p, differ by at most TIE, and p by a factor e.
 TIE = 1e-3
 ODD_LEVEL = 0.01  # new levels are odd in a column where their probability is below this
-LEVEL = 0.1  # largest p-value of a filled cell called wrong
-MOST_AT_ONCE = 2_000_000  # largest product of rows and pairs of columns judged at once
+LEVEL = 0.1  # maximum p-value of a filled cell called wrong
+MOST_AT_ONCE = 2_000_000  # maximum product of rows and pairs of columns judged at once
 SMALLEST = 1e-12  # smaller probabilities are raised to this before taking logarithms
 
 
@@ -92,7 +92,7 @@ class JudgedCells:
     numbers: tuple[Evidence, ...]  # evidence against numbers
 
 
-# (column, other, code): as a rule, the column is odd in rows with that level of the other column.
+# (column, other, code): cells of the column are odd in most rows with that level of `other`.
 Exceptions = tuple[
     tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)]], ...
 ]
@@ -182,8 +182,8 @@ class LevelRelations:
         named = {(of.row, of.column) for of in found}
         place = {of.name: number for number, of in enumerate(columns)}
         at = np.array([of.row for of in flags], dtype=np.int64)
-        # Of the evidence in `flags`, drop that against known exceptions and against cells already
-        # called wrong, and that which rests on a wrong cell.
+        # Add the evidence in `flags`, except evidence against cells that are known exceptions or
+        # already called wrong, and evidence that rests on a cell already called wrong.
         found += (
             of
             for of, is_exception in zip(flags, rows.are_exceptions(at), strict=True)
@@ -268,13 +268,13 @@ class _Rows:
         )
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
-        """Return the rows with probability 1 for cells that are odd as a rule (`exceptions`)."""
+        """Return the rows with these exceptions, whose cells get the probability 1."""
         rows = replace(self, exceptions=exceptions)
         is_exception = rows.are_exceptions(np.arange(len(self.own)))
         return replace(rows, log_p=np.where(is_exception, 0.0, self.log_p))
 
     def are_exceptions(self, rows: IntArray) -> BoolArray:
-        """Return which cells (r, columns) of some rows are odd as a rule, by `exceptions`."""
+        """Return which cells (r, columns) of some rows are known `exceptions`, and so never odd."""
         found = np.zeros((len(rows), len(self.cells)), dtype=bool)
         for b, a, code in self.exceptions:
             found[:, b] |= self.cells[a].codes[rows] == code
@@ -305,7 +305,7 @@ class _Rows:
 
     @cached_property
     def sure(self) -> FloatArray:
-        """Log probability of other values up to which each cell is odd, (n, columns)."""
+        """Limit of each cell (n, columns): the cell is odd if its `log_other` is at most this."""
         gaps, sure = [], np.full((len(self.cells), len(self.own)), np.log(SURE))
         for column in self.columns:
             is_full = column.counts[-1] <= MOST_MISSING * column.counts.sum()
@@ -479,10 +479,10 @@ def _add(
     rows: IntArray | slice = slice(None),
     counts: BoolArray | bool = True,
 ) -> None:
-    """Add a relation's judgement, times its gain, to `sums` (5, columns, n) where `counts`.
+    """Add a relation's judgement of rows, times its gain, to `sums` (5, columns, n).
 
     The five sums are those of log_p, log_other and log_right, of the weights of log_p, and of the
-    weights of log_other and log_right.
+    weights of log_other and log_right. Rows outside the mask `counts` add 0.
     """
     weight = np.multiply(relation.gain, counts, dtype=np.float64)
     parts = of.log_p, of.log_other, of.log_right, of.has_given, of.decides

@@ -28,7 +28,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
 Predictor = UsualNumber | Sequenced | Paired
-CONTRADICTS = float(np.log(20.0))  # least -log p-value of a number that contradicts its prediction
+CONTRADICTS = float(np.log(20.0))  # minimum -log p-value of a number that contradicts a prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class NumberRelations:
     whole: UpperTail  # tail, over training rows, of the largest `_Judged.surprise` of a row
 
     def validate(self) -> None:
-        """Refuse predictors without their tails."""
+        """Refuse predictors and `calibrated` of different numbers."""
         if len(self.predictors) != len(self.calibrated):
             raise ValueError("tails of other predictors")
 

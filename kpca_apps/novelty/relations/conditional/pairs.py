@@ -24,13 +24,13 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
-# Least rank correlation; number of rows to compute it from; most predictors of a column.
+# Minimum rank correlation; number of rows to compute it from; maximum number of predictors.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
-NEARER = 0.5  # largest median distance from predictions, relative to that from the column's median
+NEARER = 0.5  # maximum ratio of two median distances: from predictions and from the column's median
 MOST_NUMBERS = 200  # with more columns, pairs would fill half the model file, so none are sought
-INTERVALS, LEAST_ROWS = 40, 25  # largest number of intervals, least number of rows in each
-# Least usual distance in an interval, as a share of that of all rows, and of the column's spread
-# (for coarse rounding); quantile of the distances that is the usual distance.
+INTERVALS, LEAST_ROWS = 40, 25  # maximum number of intervals, minimum number of rows in each
+# The usual distance of an interval, its quantile USUAL of distances, is at least LEAST_USUAL times
+# the usual distance of all rows, and at least LEAST_OF_SPREAD times the column's spread.
 LEAST_USUAL, LEAST_OF_SPREAD, USUAL = 0.5, 0.02, 0.9
 FINITE = Meta(ge=-1e300, le=1e300)
 
@@ -45,7 +45,7 @@ class Paired:
     slope: Annotated[float, FINITE]
     at: Annotated[FloatArray, "b", FINITE]  # medians of `other` in its intervals, increasing
     left: Annotated[FloatArray, "b", FINITE]  # median residuals in the intervals, in the same order
-    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantiles of distances, likewise
+    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantile of errors, by interval
     bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of `left` divided by range of `at`
     n_rows: Annotated[int, Meta(ge=1)]  # number of rows in each interval
 
@@ -59,7 +59,7 @@ class Paired:
         return self.spec.name, self.other.name
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return distances of numbers from predictions (no row left out) over the usual ones."""
+        """Return distances of numbers from predictions, divided by the usual distances."""
         y, x = (values_of(table, spec) for spec in (self.spec, self.other))
         v, u = (_scale(of, self.by_logs) for of in (y, x))
         expected = self.slope * u + np.interp(u, self.at, self.left)

@@ -23,19 +23,19 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Largest median distance from the level's other rows, relative to that from the column's median;
-# least share of rows whose level has other rows.
+# Maximum ratio of two median distances: from the level's other rows, and from the column's median;
+# minimum share of rows whose level has other rows.
 NEARER, IN_MOST = 0.5, 0.5
-# Means of levels rule out most columns before medians are computed. Pseudo-count of the overall
-# mean in a level's mean; largest ratio of distances from means to those from medians; rounding.
+# Before medians of levels are computed, means (with SHRUNK_BY more rows at the overall mean) rule
+# out columns: half of the numbers must lie within HOPELESS times the best median distance so far.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
 # A column holds measurements, not entities, if merging MERGED neighbouring values multiplies the
 # distances from expected numbers by at most AS_NEAR. Measured: at most 1.06 in 30 tables of
 # correlated measurements, at least 2.6 in 20 panels with numbered entities.
 MERGED, AS_NEAR = 3, 1.5
-SMALLEST = 1e-100  # least width; numbers are at most 1e100, so ratios do not overflow
-# Least number of a level's other rows that predict a number. Weight (in rows) of all levels' median
-# distance in the usual distance of a level, as few rows may agree by chance.
+SMALLEST = 1e-100  # minimum `UsualNumber.width`; ratios of numbers up to 1e100 then stay finite
+# Minimum number of a level's other rows that predict a number. The median distance of all levels
+# counts as USUAL_BY rows in the usual distance of a level, as few rows may agree by chance.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 
@@ -50,7 +50,7 @@ class Medians:
 
     @classmethod
     def of(cls, z: FloatArray, codes: IntArray, n_levels: int) -> Medians:
-        """Learn from numbers (n,), NaN left out, and the codes of their levels."""
+        """Learn from numbers (n,), NaN left out, and the code (n,) of each row's level."""
         known = np.flatnonzero((codes < n_levels) & ~np.isnan(z))
         order = known[np.lexsort((z[known], codes[known]))]
         counts = np.bincount(codes[known], minlength=n_levels)
@@ -96,7 +96,7 @@ class UsualNumber:
         return self.spec.name, columns[self.given]
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return distances of numbers from their level's other rows, over the usual distance."""
+        """Return distances of numbers from their level's other rows, over usual distances."""
         z, codes = _scaled(table, self.spec, self.middle, self.width), cells[self.given].codes
         expected, n_rows = self.levels.expected(z, codes, own)
         distance = np.abs(z - expected)
@@ -167,7 +167,7 @@ def _may_lie_near(z: FloatArray, codes: IntArray, n_levels: int, near: float) ->
 
 
 def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float) -> bool:
-    """Whether a column is a measurement: it predicts as well if neighbouring values are merged.
+    """Whether a column is a measurement: merging neighbouring values worsens predictions little.
 
     `half` is the median distance of numbers from expected ones without merging.
     """

@@ -22,10 +22,10 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Least share of a level's rows that are in order without repetition; least mean number of rows of a
-# level; least share of rows with two neighbours.
+# Minimum share of a level's rows that are in order without repetition; minimum mean number of rows
+# of a level; minimum share of rows with two neighbours.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
-NEARER = 0.5  # largest median distance from the line, relative to that from the level's median
+NEARER = 0.5  # maximum ratio of the median prediction error to the median distance from medians
 NEIGHBOURS = 4  # number of rows that determine an expected number: two on each side
 ALL = -1  # index of the level column if all rows form one sequence
 
@@ -40,7 +40,7 @@ class Sequenced:
     times: Annotated[FloatArray, "t"]  # distinct values of `order`, increasing
     keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + index in `times`; sorted
     values: Annotated[FloatArray, "m"]  # numbers in the order of the keys
-    usual: Annotated[FloatArray, "k", Meta(ge=0)]  # median distance from the line, by level
+    usual: Annotated[FloatArray, "k", Meta(ge=0)]  # median prediction error, by level
 
     def validate(self) -> None:
         """Refuse sequences out of order."""
@@ -141,7 +141,7 @@ def _fitted(
     value: FloatArray,
     time: FloatArray,
 ) -> tuple[float, Sequenced] | None:
-    """Return the median distance from the lines, and the sequence; None if it predicts little."""
+    """Return the median prediction error of a sequence, and the sequence; None if too large."""
     known = np.flatnonzero(~np.isnan(value) & ~np.isnan(time))
     rows = known[np.lexsort((time[known], level[known]))]
     level, time, value = level[rows], time[rows], value[rows]

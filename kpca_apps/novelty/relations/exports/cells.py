@@ -58,7 +58,7 @@ class Dialect:
     macro: str = ""  # prefix of macros for cells; if empty, cells are written in full
 
     def cell(self, kind: str, cell: str) -> str:
-        """Write a cell as one of `CELLS`."""
+        """Write an SQL expression that reads a cell in one of the ways that `CELLS` lists."""
         return f"{self.macro}{kind}({cell})" if self.macro else CELLS[kind](self, cell)
 
     def macros(self, queries: str) -> str:
@@ -72,11 +72,11 @@ class Dialect:
         return text
 
     def replace(self, text: str, pattern: str, by: str) -> str:
-        """Write a text with all matches of a pattern replaced."""
+        """Write an SQL expression for a text with all matches of a pattern replaced."""
         return self.replaced(text, self.literal(pattern), self.literal(by))
 
     def whole(self, text: str, pattern: str) -> str:
-        """Write a text if it matches a pattern, else an empty one."""
+        """Write an SQL expression for the match of a pattern in a text; empty without a match."""
         return f"REGEXP_EXTRACT({text}, {self.literal(pattern)}, 0)"
 
 

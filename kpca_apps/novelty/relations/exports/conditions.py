@@ -22,8 +22,8 @@ class Language:
     differ: Callable[[str, str], str]  # tests that two texts are present and differ
     other_form: Callable[[str, str], str]  # tests that a column does not have the form of a code
     of_table: Callable[[kinds.WholeTable], list[str]]  # how a row breaks a rule that compares rows
-    known: str  # text after a cell that tests for presence
-    missing: str  # text after a cell that tests for absence
+    known: str  # text that, written after a cell, tests whether the cell has a value
+    missing: str  # text that, written after a cell, tests whether the cell is missing
     absolute: str  # name of the function for absolute values
     power: str  # name of the function for powers
     both: str  # operator between conditions that must all hold

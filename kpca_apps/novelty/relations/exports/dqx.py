@@ -17,7 +17,7 @@ from kpca_apps.novelty.relations.exports.sql import code_pattern, sql_language
 from kpca_apps.novelty.relations.rule import AnyRule, HeldRules, RuleColumn, Sorted
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 
-_LINE = 1_000  # largest number of characters in a comment
+_LINE = 1_000  # maximum number of characters in a comment
 _HEAD = """\
 # Rules between the columns of {table}, for dqx of Databricks Labs (checks: a list of dicts).
 """

@@ -36,7 +36,7 @@ from kpca_apps.tables.values import (
     unit_ending,
 )
 
-_LINE = 1_000  # largest number of characters in a comment
+_LINE = 1_000  # maximum number of characters in a comment
 _PLAIN = number_pattern(".", "")
 # White space of Unicode, as in polars; Python would strip four more characters.
 _WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(

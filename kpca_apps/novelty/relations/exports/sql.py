@@ -13,8 +13,8 @@ from kpca_apps.novelty.relations.exports.conditions import Language, broken
 from kpca_apps.novelty.relations.rule import WHOLE_TABLE, HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
 
-_LINE = 1_000  # largest number of characters in a comment
-_EXACT_DIGITS = 15  # largest number of digits that all databases read as the same double
+_LINE = 1_000  # maximum number of characters in a comment
+_EXACT_DIGITS = 15  # maximum number of digits that all databases read as the same double
 _HEAD = """\
 -- Rules between the columns of {table}: each query selects the rows that break one.
 -- Written for DuckDB; the macros read cells. Where one is missing or cannot be read, a row breaks
@@ -186,5 +186,5 @@ def _constant(value: float) -> str:
 
 
 def _count(alike: Sequence[str], known: str = "*") -> str:
-    """Write SQL for the number of rows with a row's cells `alike` and a non-NULL cell `known`."""
+    """Write SQL that counts, for each row, rows equal in all of `alike` and not NULL in `known`."""
     return f"COUNT({known}) OVER (PARTITION BY {', '.join(alike)})"

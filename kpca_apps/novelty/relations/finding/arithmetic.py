@@ -25,30 +25,31 @@ from kpca_apps.tables.values import DateFormat, NumberFormat
 _DAY = 86400.0  # seconds
 _TIME_UNITS = (1.0, 60.0, 3600.0, _DAY, 7 * _DAY, 365.25 * _DAY / 12, 365.25 * _DAY)
 _MOST_DECIMALS = 9
-_ROUNDED = 0.98  # least share of a column's values that have at most its number of decimals
+_ROUNDED = 0.98  # a column's number of decimals suffices for at least this share of its values
 _PRECISE = 1e-9  # relative rounding error of sums of floats
 _PAIRS = 32  # number of pairs of rows from which slopes are computed
 _ROWS = 24  # number of rows on which sums and products are first tried
-_FEW_ROWS = 6  # least number of these rows (or pairs of rows) to which a candidate applies
-_AGREE = 0.5  # least share of these rows that agree on the sum or slope
-_SLOPE = 0.03  # largest relative difference of slopes that agree
-_FEWEST_VALUES = 5  # least number of distinct values for a slope other than 1 and -1
-_FINE = 20.0  # least range of the middle 95 % of a column, in units of the tolerance
+_FEW_ROWS = 6  # minimum number of these rows (or pairs of rows) to which a candidate applies
+_AGREE = 0.5  # minimum share of these rows that agree on the sum or slope
+_SLOPE = 0.03  # maximum relative difference of slopes that agree
+_FEWEST_VALUES = 5  # minimum number of distinct values for a slope other than 1 and -1
+_FINE = 20.0  # minimum range of the middle 95 % of a column, in units of the tolerance
 _COARSE = 0.03  # relative rounding error above which a value does not count in products
 _MOST_COUNTED = 20.0  # integers with a median up to this are counts, which are exact
-_MOST_RELATIVE = 0.02  # largest relative tolerance of a product
+_MOST_RELATIVE = 0.02  # maximum relative tolerance of a product
 _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     exponents
     for exponents in ((p, q, r) for p in (1, 2) for q in (-2, -1, 1, 2) for r in (-2, -1, 1, 2))
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
-_MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # most columns tried
+# Maximum numbers of columns tried in sums, in products, as dates or times of day, and with rates.
+_MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24
 _MOST_OF_FOUR = 40  # with more columns, neither sums of four nor totals of adjacent ones are tried
 _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
 _MANY = 0.005  # a tolerance is widened if a larger share of rows is beyond it; fewer may be errors
-_NO_WORSE = 0.002  # share of rows that a rule may lose for shorter constants
+_NO_WORSE = 0.002  # constants are shortened if at most this share of rows more breaks the rule
 _CHUNK = 1 << 20  # number of values compared at once
 
 _Tolerance = TypeVar("_Tolerance")
@@ -169,7 +170,7 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
 
 def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
-    """Yield groups (g, size) of k columns and signs: any 3 or 4; adjacent ones with a total."""
+    """Yield groups (g, size) with signs: any 3 or 4 columns; adjacent columns and their total."""
     for size in (3, 4) if k <= _MOST_OF_FOUR else (3,):
         for rest in product((1, -1), repeat=size - 1):
             yield _groups(k, size), (1, *rest)

@@ -14,14 +14,14 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.values import NumberFormat
 
 _MIN_ROWS = 30
-_FEWEST_SET = 20  # least number of rows with, and without, a flag set
-_MOST_LEVELS, _MOST_NUMBERS = 20, 2  # largest number of levels, or numbers, of the other column
-_FILLED = 0.5  # least share of filled cells in the rows with the rule's levels
-_CLEARLY = 0.99  # of the rows empty in the other column, least share empty in this one, too
+_FEWEST_SET = 20  # minimum number of rows with, and without, a flag set
+_MOST_LEVELS, _MOST_NUMBERS = 20, 2  # maximum number of levels of a column of texts, of numbers
+_FILLED = 0.5  # minimum share of rows with a filled cell, among rows whose level allows one
+_CLEARLY = 0.99  # minimum share of rows empty in this column, among rows empty in the other column
 _MOST_TOGETHER = 3  # between more columns that are empty in the same rows, no rules are sought
-_ALIKE = 0.8  # least Jaccard index of the empty rows of such columns
-_MORE = 1.25  # least ratio of the numbers of empty cells in a column and in the one it depends on
-_FEW_NAMED = 3  # largest number of levels in a rule; or half of all levels, if more
+_ALIKE = 0.8  # minimum Jaccard index of the empty rows of such columns
+_MORE = 1.25  # minimum ratio of the numbers of empty cells in a column and in the one it depends on
+_FEW_NAMED = 3  # maximum number of levels in a rule; or half of all levels, if more
 
 
 def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
@@ -85,7 +85,7 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
     """Yield the other columns with few levels, the levels, and the index of each row's level."""
     for other in cells.formats:
         if other != name:
-            # A column with more distinct numbers holds amounts, not levels.
+            # A column of more than two distinct numbers holds amounts, not levels.
             most = _MOST_NUMBERS if cells.is_number(other) else _MOST_LEVELS
             if cells.is_number(other) and np.isfinite(np.unique(cells.values(other))).sum() > most:
                 continue
@@ -95,7 +95,7 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
 
 
 def _levels_of(flags: BoolArray, codes: IntArray) -> list[int] | None:
-    """Return the levels with more than a few flagged rows; None unless most of their rows are."""
+    """Return levels with over 3 % flagged rows; None if under half of their rows are flagged."""
     known = codes >= 0
     n = np.bincount(codes[known])
     share = np.bincount(codes[known], flags[known]) / np.maximum(n, 1)

@@ -31,7 +31,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 SAMPLE_ROWS = 2_000
-_MIN_ROWS = 20  # least number of rows to which a rule applies
+_MIN_ROWS = 20  # minimum number of rows to which a rule applies
 _LEFT_OUT = ("excluded", "label", "empty", "constant")
 _INDEPENDENT = 1e-4  # coefficients below this share of the largest count as 0 after elimination
 
@@ -79,7 +79,7 @@ class _Sample:
         return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
 
     def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
-        """For each first column, keep the rule of largest share that is beyond chance."""
+        """Keep, for each first column, the rule of highest share among those beyond chance."""
         best: dict[str, tuple[float, _Kind]] = {}
         for rule, share in rules:
             if share > best.get(rule.columns[0], (0.0, rule))[0] and self.proven([rule], n_tried):
@@ -143,7 +143,7 @@ def _equations(
         *arithmetic.durations(cells, measured, rng),
         *arithmetic.apart(cells, numbers),
     ]
-    # A flag scales nothing: it is 1 wherever it has a logarithm.
+    # Leave flags (0 or 1) out of products: a factor of 1 changes nothing.
     columns = zip(measured.names, measured.values.T, strict=True)
     flags = {name for name, of in columns if np.isin(of[~np.isnan(of)], (0, 1)).all()}
     scales = measured.without(flags)
@@ -174,7 +174,7 @@ def _independent(
             kept.append(rule)
             if not rule.offset:
                 proportional.add(equation)
-    # Find columns that sums make proportional, such as gross, net and tax.
+    # Find columns that linear rules together make proportional: gross = net + tax, tax = .2 net.
     for first, second in combinations(sorted({name for rule in kept for name in rule.columns}), 2):
         if proportional.ties(first, second):
             logs.add({first: 1.0, second: -1.0})

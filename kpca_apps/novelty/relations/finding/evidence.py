@@ -16,12 +16,12 @@ from kpca_apps.novelty.relations.rule import Rule
 from kpca_apps.system.arrays import IntArray
 
 NEARLY = 0.97
-"""Least share of the rows to which a rule applies in which it holds."""
+"""Minimum number of rows in which a rule holds, divided by the number to which it applies."""
 LEVEL = 1e-3
 """Expected number of rules of a table that hold by chance."""
 FEWER = 5.0
-"""Least ratio of the number of rows that break the shuffled rule to that of the rule itself."""
-_AGREE = 0.9  # of the rows without the commonest values, least share in which the rule holds
+"""Minimum ratio of the number of broken rows with a shuffled column to that without shuffling."""
+_AGREE = 0.9  # minimum share of rows in which a rule holds, among rows without the commonest values
 
 
 def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Generator) -> bool:

@@ -25,14 +25,15 @@ NAMING = ("identifier", "id")
 """Roles of columns that identify rows."""
 
 _DAY = 86400.0  # seconds
-_REPEATS = 0.5  # least share of rows whose value recurs, in a column that may be a key
-_MOST_ALIKE = 4  # largest number of rows in which a key has the same wrong value by mistake
-_MOST_KEYS = 0.5  # largest number of distinct keys, as a share of the rows
+_REPEATS = 0.5  # minimum share of rows whose value recurs, in a column that may be a key
+_MOST_ALIKE = 4  # maximum number of rows with the same key and the same wrong value, for slips
+_MOST_KEYS = 0.5  # maximum number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
-_FEW_NUMBERS, _DENSE = 30, 0.3  # a key of integers: at most 30, or at least .3 of its range
+# Integers may be a key if at most 30 are distinct, or if they fill at least .3 of their range.
+_FEW_NUMBERS, _DENSE = 30, 0.3
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
-_SPARE = 0.005  # allowance, as a share of rows, in deciding which rule has far fewer exceptions
-_ROWS = 4_000  # approximate number of rows on which a key is tried: all rows of some values
+_SPARE = 0.005  # one share of exceptions is far above another if over twice the other, plus this
+_ROWS = 4_000  # approximate number of rows on which a key is tried: all rows of random key values
 _MOST_COLUMNS = 40
 _MIN_ROWS = 30
 
@@ -146,7 +147,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
 
 
 def _are_slips(seen: Checked, key: IntArray, value: IntArray) -> bool:
-    """Whether no second value recurs in a key's rows, as two hospitals in one ZIP code would."""
+    """Whether every deviating value occurs in few rows of its key, as typing errors do."""
     pairs = join_codes([key, value])[seen.broken]
     return not pairs.size or bool(np.bincount(pairs).max() <= _MOST_ALIKE)
 
@@ -205,7 +206,7 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
-        # Drop a pair implied through a third column, unless it has far fewer exceptions.
+        # (key, name) and (name, value) imply a pair, unless the latter has far more exceptions.
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first

@@ -35,19 +35,20 @@ _RISING = [
     .replace("\n", "|")
     .split("|")
 ]
-_CLEARLY = 0.99  # least share of rows in order, for numbers whose names show no order (`_RISING`)
+_CLEARLY = 0.99  # minimum share of rows with low <= high, if names show no order (`_RISING`)
 _FEW_VALUES = 5  # number of distinct values below which all rows must be in order
-_NEAR = 0.2  # largest difference that counts as near 0, relative to the median difference
-_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of differences near 0; of zeros if coarse
-_FEWEST_NEAR = 10  # least number of differences near 0
-_ACROSS = 0.1  # largest ratio of negative to positive differences near 0
-_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, as such and in standard errors
+_NEAR = 0.2  # maximum difference that counts as near 0, relative to the median difference
+# Minimum share of differences near 0; of differences equal to 0, if the unit of rounding is coarse.
+_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1
+_FEWEST_NEAR = 10  # minimum number of differences near 0
+_ACROSS = 0.1  # maximum ratio of negative to positive differences near 0
+_TOGETHER, _SIGMAS = 0.3, 4.0  # minimum rank correlation, as such and in standard errors
 _MIN_ROWS = 20
-_TELLING = 20  # least number of rows without the commonest value of equal columns
+_TELLING = 20  # minimum number of rows without the commonest value of equal columns
 
 
 def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
-    """Find orders of columns: those shown by names and correlation, and those shown by values.
+    """Find pairs of columns with low <= high: pairs shown by names, and pairs shown by values.
 
     Only orders shown by values need a permutation test.
     """
@@ -150,7 +151,7 @@ def _piles_up(both: FloatArray) -> bool:
         return False
     if (both < 0).any():
         return True
-    # Small values have small differences, so relative differences must also pile up.
+    # Small values have small differences, so relative differences must be near 0 often, too.
     relative = difference / both.max(axis=1)
     usual = float(np.median(relative[relative > 0]))
     return bool(np.mean((relative >= 0) & (relative <= _NEAR * usual)) >= _SHARE_NEAR)

@@ -17,18 +17,18 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 _MIN_ROWS = 30
-_MIN_VALUES = 20  # least number of distinct values of a column
-_FALLS = 0.05  # largest ratio of falls to rises in a sorted column
-_IN_ORDER = 0.9  # least rank correlation with the row number
+_MIN_VALUES = 20  # minimum number of distinct values of a sorted column, or of a column of codes
+_FALLS = 0.05  # maximum ratio of falls to rises in a sorted column
+_IN_ORDER = 0.9  # minimum rank correlation with the row number
 _LONGEST_FORM = 40
 _SHARES = {"pct", "percent", "percentage", "share", "rate", "ratio", "fraction", "prob", "score"}
 _NATURAL = (1.0, 100.0)
-_REACHES = 0.95  # least ratio of the largest number to a natural bound
-_PILED, _FEWEST_PILED = 0.01, 8  # least share, and number, of cells at a bound
-_TIMES_BEYOND = 20.0  # least ratio of the number of cells at a scale's last step to that beyond it
-_TIMES_MORE = 4.0  # least ratio of the number of cells at a bound to the number beyond it
+_REACHES = 0.95  # minimum ratio of the largest number to a natural bound
+_PILED, _FEWEST_PILED = 0.01, 8  # minimum share, and number, of cells at a bound
+_TIMES_BEYOND = 20.0  # minimum ratio of the numbers of cells at a scale's last step and beyond it
+_TIMES_MORE = 4.0  # minimum ratio of the number of cells at a bound to the number beyond it
 _SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps, as of grades, weekdays, months, hours, days
-_STEP_SHARE = 0.5  # least ratio of the number of cells at the last step to the mean over steps
+_STEP_SHARE = 0.5  # minimum ratio of the number of cells at the last step to the mean over steps
 
 
 def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
