@@ -21,7 +21,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import date_text
 
 RATE = 0.01  # rate of false reports between tables that do not differ
-# Minimum Kolmogorov-Smirnov or total variation distance, and least change in the share of missing
+# Minimum Kolmogorov-Smirnov or total variation distance, and minimum change in the share of missing
 # cells, to report.
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
 MIN_CELLS = 30  # minimum number of cells in each table

@@ -22,9 +22,9 @@ from kpca_apps.tables.values import Column, NumberFormat
 STUCK = "stuck"
 MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
-# Pseudo-observations of whether a run continues after a reading; one of the four continues.
+# Number of pseudo-observations of whether a run continues after a reading; in one of them, it does.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # see `FoundValue`; a lost sign has clearness 4.0, a code for a missing value 8.0
+CLEARNESS = 5.0  # `FoundValue.clearness`; a lost sign has 4.0, a code for a missing value 8.0
 
 
 def learn_stuck(table: Table, spec: ColumnSpec) -> StuckRule | None:

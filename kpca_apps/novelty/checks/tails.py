@@ -18,7 +18,7 @@ import numpy as np
 from kpca_apps.system.arrays import FloatArray
 
 # The tail holds a tenth of all values, or 60 if that is more. It never holds more than 1,000 values
-# or more than half of the values above the median (15 of these values if half is fewer).
+# or more than half of the values above the median (15 values, if half is fewer than 15).
 TAIL_SHARE, USUAL_TAIL, FEW_UPPER, MAX_TAIL = 0.1, 60, 15, 1_000
 MIN_TAIL, MIN_STEPS = 6, 5
 # Share, minimum number and maximum share of the tail's values that are censored.
@@ -39,7 +39,7 @@ MAX_EXPECTED = 0.01 / 3
 # An odd value lies at least this many times as far from the start of the tail as the last ordinary
 # value.
 GAP = 1.5
-# Distances from `ordinary` tried for the limit, in units of `ordinary - start`, in steps of 5 %.
+# The limit is sought at these distances from `ordinary`, in units of `ordinary - start`.
 SEARCHED = np.geomspace(0.1, 1e9, 472)
 
 
@@ -103,7 +103,7 @@ class Tail:
         return self.times * (survival @ self.weights)
 
     def _gap(self, least: float, values: FloatArray) -> float:
-        """Return the distance of the first odd one of sorted `values` from `ordinary`, or inf."""
+        """Return the distance from `ordinary` to the first odd value in sorted `values`, or inf."""
         gaps = values - self.ordinary
         wide = values[gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))]
         first = bisect_left(

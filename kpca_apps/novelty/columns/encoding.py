@@ -39,7 +39,7 @@ class ValueCoder:
     """
 
     spec: ColumnSpec
-    features: tuple[int, ...]  # indices into the features that `KINDS` defines for the role
+    features: tuple[int, ...]  # indices of the used features, among those in `KINDS` of the role
     gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
     repeats: bool = False  # whether only the features of time of day and weekday are used
@@ -336,7 +336,7 @@ class TableEncoder:
         )
 
     def state_columns(self, but: Collection[str]) -> Iterator[int]:
-        """Yield the matrix columns that show whether two rows have equal cells, without `but`.
+        """Yield matrix columns that show whether two rows have equal cells; skip those of `but`.
 
         These are the values of numbers and dates, and all indicators except those of pooled levels.
         """

@@ -444,7 +444,7 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
 
 
 def least_level_count(n_cells: int) -> int:
-    """Return the least count of a level that gets an indicator: 5 % of the cells, but 2 to 5.
+    """Return the minimum count of a level that gets an indicator: 5 % of the cells, but 2 to 5.
 
     >>> least_level_count(10_000), least_level_count(60), least_level_count(4)
     (5, 3, 2)

@@ -147,7 +147,7 @@ class Detector(Uncached):
 
     @cached_property
     def viewed(self) -> KernelSubspace:
-        """The subspace with its points transformed by `views`: the kernel is defined on these."""
+        """The subspace with its points transformed by `views`, as the kernel requires."""
         return replace(self.subspace, points=self.views.transform(self.subspace.points))
 
     @cached_property
@@ -230,7 +230,7 @@ class Detector(Uncached):
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Score rows (r, d); a row that is a landmark, by its position `own`, as if left out."""
+        """Score rows (r, d); score landmarks, found by training position `own`, as if left out."""
         scores = self.scores(X, n_jobs=n_jobs)
         is_landmark = np.isin(own, self.landmarks)
         if self.ridge is not None and is_landmark.any():

@@ -370,7 +370,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # Replace a landmark's residual, which is nearly 0, by the residual from the others.
+        # A landmark's own residual is nearly 0: use its residual from the other landmarks instead.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))

@@ -73,7 +73,7 @@ class Attribution:
     least: float = 0.0  # minimum share of a reason, except for the first
 
     def explain(self) -> list[tuple[ColumnDrop, ...]]:
-        """For each row, list columns by drop of the score, largest first; sets stay together.
+        """List each row's columns by drop of the score, largest first; column sets stay together.
 
         If no replacement lowers the score, the result is the one column that is farthest from its
         expected value; empty if none is off.

@@ -23,7 +23,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 # in part in between.
 AS_DENSE = (0.6, 0.8)
 # Let s be the share of rows about as dense as the densest half. If s is at most .7, half of all
-# rows are kept; if s is at least .9, the share s is. In between, the kept share is interpolated.
+# rows are kept; if s is at least .9, the share s. In between, the kept share is interpolated.
 EVEN = (0.7, 0.9, 1.0)
 
 

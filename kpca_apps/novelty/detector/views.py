@@ -47,7 +47,7 @@ MOST_ROWS_KEPT, MOST_FEATURE_BYTES = 10_000, 2**26
 # Number of rows compared with the landmarks at once. A multiple of 64 and of 24, as
 # `engine.rows.BLOCK` explains; small, as the kernel over views holds several arrays of this size.
 SCORED_BLOCK = 192
-VARIANCE_ROWS = 10_000  # number of evenly drawn rows for the variances of the scaled columns
+VARIANCE_ROWS = 10_000  # number of evenly drawn rows used for the variances of scaled columns
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""

@@ -95,7 +95,7 @@ LONG_WORD = 4
 class _Column:
     """A column of numbers, with quantiles of the distances of its values from expected ones."""
 
-    fitting: float  # FITTING_SHARE quantile of the distances of these rows
+    fitting: float  # FITTING_SHARE quantile of the distances
     clear_fitting: float  # CLEAR_FITTING_SHARE quantile of the distances
     farthest: float  # FAR_SHARE quantile of the distances
     tail: Tail | None  # tail of the distances
@@ -140,7 +140,7 @@ class _Column:
         return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
 
     def holds(self, value: float) -> bool:
-        """Whether a value is possible: in `steps` or, without steps, in range (and an integer)."""
+        """Whether a value is one of `steps` or, without steps, in range (and whole, if all are)."""
         if self.steps.size:
             return bool(np.isclose(self.steps, value, rtol=1e-9, atol=0.0).any())
         return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
@@ -244,7 +244,7 @@ class HintFinder:
     def _middle(
         self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
     ) -> FloatArray:
-        """For row i and column j, return the median of rows nearest in groups but `sets[i, j]`."""
+        """Return medians of column j over rows nearest to row i in groups except `sets[i, j]`."""
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
         # Sorting is several times as fast as np.median for few numbers.

@@ -529,7 +529,7 @@ class OddCells:
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # A cell comes first if the expected number of cells as odd is at most the rank of its row.
+        # A cell comes first if the expected number of cells as odd as it is at most its row's rank.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):

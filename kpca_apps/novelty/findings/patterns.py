@@ -21,8 +21,8 @@ from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
 MIN_ROWS = 3  # minimum number of rows in a pattern: two rows may be odd alike by chance
-# Limits for "the same multiple of the expected value": the largest ratio within a group, the least
-# ratio between groups, and the least multiple that is stated instead of "above" or "below".
+# Limits for "the same multiple of the expected value": the maximum ratio within a group, the
+# minimum ratio between groups, and the minimum multiple stated instead of "above" or "below".
 LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0
 # State a value of another column if MOST of the pattern's rows have it, at most FEW of the other
 # rows do, and the probability of this by chance, in any column examined, is below BY_CHANCE.

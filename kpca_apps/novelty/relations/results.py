@@ -18,7 +18,7 @@ from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.novelty.relations.table_rules import BrokenRow
 from kpca_apps.tables.frames import frame_like
 
-_SHOWN, _WIDTH = 8, 79  # number of lines that `repr` shows, and their largest length
+_SHOWN, _WIDTH = 8, 79  # number of lines that `repr` shows, and their maximum length
 
 
 @dataclass(frozen=True, repr=False)

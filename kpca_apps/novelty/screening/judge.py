@@ -355,7 +355,7 @@ def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
 # 1 / (1/r + 1/(n p)), which is below both r and n p, combines them (Wilson 2019).
 
 
-# Maximum number of tests of a cell: upper and lower limit, each of numbers and logs; new level.
+# Maximum number of tests of a cell: four limits (upper and lower, of numbers and logs), new level.
 LOOKS = 5
 
 
@@ -376,7 +376,7 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
     far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
     new = rows.faults.contradicted.filter(pl.col("kind") == NEW).select("row", "log_p")
-    # "relaxed": polars 1.39 loses the column types of frames without rows.
+    # "relaxed", because polars 1.39 gives a frame without rows no column types.
     each = pl.concat([far, new], how="vertical_relaxed")
     log_p = np.zeros(rows.n_rows)
     np.minimum.at(log_p, each["row"].to_numpy() - 1, each["log_p"].to_numpy() + np.log(LOOKS))

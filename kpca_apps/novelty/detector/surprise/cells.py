@@ -42,8 +42,8 @@ class RowSurprise:
     mean: FloatArray  # mean over columns of each column's largest surprise
     oddest: FloatArray  # log of the mean over cells of exp(surprise): dominated by the oddest cell
     scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
-    # (c, n), exp(largest surprise) of each column, divided by its sum over all columns of the row.
-    # None unless requested.
+    # (c, n), exp(largest surprise) of each column, divided by the sum of all columns. None unless
+    # requested.
     parts: FloatArray | None = None
 
 
@@ -59,7 +59,7 @@ class CellModel(Uncached):
     # Of each indicator: value if set, and share of rows in which it is set.
     height: Annotated[FloatArray, "a 1", Meta(gt=0, le=LARGEST_TO_SQUARE)]
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
-    # Tails of improbabilities: one for each category or numeric column with frequent values.
+    # Tails of improbabilities: one per category, one per numeric column with frequent values.
     states: tuple[UpperTail, ...]
     # Of each number's residuals in the USUAL share of rows: median, and median distance to it.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
@@ -197,7 +197,7 @@ class CellModel(Uncached):
 
     @cached_property
     def _by_group(self) -> list[tuple[IntArray, IntArray]]:
-        """For k = 1, 2, ...: groups with at least k surprises, and the indices of their k-th."""
+        """For k = 1, 2, ...: groups with k or more surprises, and indices of the k-th surprises."""
         numbers = self.map.group[self.map.polynomial]
         starts = np.flatnonzero(np.diff(self.map.state, prepend=-1))
         groups = np.r_[numbers, numbers, self.map.group[self.map.indicator[starts]]]
@@ -256,8 +256,8 @@ def _cells_off(
     starts = np.flatnonzero(np.diff(features.state, prepend=-1))
     of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
     any_set = np.logical_or.reduceat(flags > 0, starts)
-    # If no indicator of a set is above 0, the probability is 1 minus those of all indicators. It is
-    # 1 if the set holds several frequent values of a number, whose residual is judged instead.
+    # Where all indicators of a set are 0, the probability is 1 minus the sum of `predicted`. It is
+    # 1 if the set is of several frequent values of a number: the number's residual judges the cell.
     several = np.diff(np.r_[starts, len(indicator)]) > 1
     elsewhere = several & np.isin(features.source[starts], features.number)
     of_none = np.where(elsewhere[:, None], 1.0, 1.0 - np.add.reduceat(predicted, starts))
@@ -268,7 +268,7 @@ def _cells_off(
 def _common_curve(
     features: AdditiveFeatures, X: FloatArray, rows: FeatureRows, errors: FloatArray
 ) -> CommonCurve:
-    """Find columns of X (n, d) that a curve predicts better than the regressions did."""
+    """Find columns of X (n, d) that a curve predicts better than regressions with `errors`."""
     some = evenly_drawn(len(X), int(np.clip(MOST_COMPARED // max(len(errors), 1), *COMPARED)))
     free = rows.free[:, some]
     density = log_density(errors[:, some], free, np.full((len(errors), 1), LEAST_SCATTER))

@@ -39,7 +39,7 @@ from kpca_apps.system.arrays import FloatArray
 # odd cell; weight f of relations (see the module). Without a clean reference, users mostly look for
 # very odd cells. A row outside the range of a reference has a high error or an odd cell, but no
 # high mean surprise or scatter. Users look for contradictions between cells (f) more than for
-# extreme rows. In tables of few rows, no cell is rare enough for w (1 in 150), so o is above 0.
+# extreme rows. In tables of few rows, no cell is rare enough for w (1 in 150), so o counts it, too.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
 # In a wide table all distances between rows are alike, and a sum over columns hides one odd cell,

@@ -49,7 +49,7 @@ class CommonCurve:
 
     @classmethod
     def fit(cls, X: FloatArray, seen: BoolArray, density: FloatArray) -> CommonCurve:
-        """Find the columns of X (v, n) whose `seen` cells a curve fits better than `density`.
+        """Find the columns of X (v, n) whose `seen` cells are likelier by a curve than without it.
 
         `density` is the log density of each cell by a regression on the other columns.
         """

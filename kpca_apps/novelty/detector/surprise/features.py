@@ -31,7 +31,7 @@ DEGREE = 3  # highest degree of the polynomials of a number
 # MOST_FEATURES times its rows. There, numbers have degree 1 only: regressions on more features than
 # rows fit chance. A table of few columns gains from polynomials even if its rows are few.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
-# A value that at least this share of the rows has is frequent, and gets an indicator.
+# A value found in at least this share of the rows is frequent, and gets an indicator.
 FREQUENT = 0.25
 FEWEST = 20  # at least this many values, other than frequent ones, are needed to estimate a scale
 # Polynomials use values clipped to the bulk of their column, slightly widened, or the cube of one

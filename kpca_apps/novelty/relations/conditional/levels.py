@@ -75,7 +75,8 @@ LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another col
 # probability SURE. For a missing cell, this limit is SURE_OF_GAP, or 0 if more than the share
 # MOST_MISSING of its column is missing.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
-# Two cells tie if their contradictions, sums of -log p, differ by at most TIE, and p by a factor e.
+# Two cells of a row tie if their contradictions (sums of -log p) differ by at most this, and their
+# own probabilities by at most a factor e.
 TIE = 1e-3
 ODD_LEVEL = 0.01  # new levels are odd in a column where their probability is below this
 LEVEL = 0.1  # maximum p-value of a filled cell called wrong

@@ -40,7 +40,7 @@ class NumberRelations:
     whole: UpperTail  # tail, over training rows, of the largest `_Judged.surprise` of a row
 
     def validate(self) -> None:
-        """Refuse predictors and `calibrated` of different numbers."""
+        """Refuse more or fewer predictors than `calibrated` tails."""
         if len(self.predictors) != len(self.calibrated):
             raise ValueError("tails of other predictors")
 

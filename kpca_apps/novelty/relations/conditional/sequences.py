@@ -25,7 +25,7 @@ from kpca_apps.tables.table import Table
 # Minimum share of a level's rows that are in order without repetition; minimum mean number of rows
 # of a level; minimum share of rows with two neighbours.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
-NEARER = 0.5  # maximum ratio of the median prediction error to the median distance from medians
+NEARER = 0.5  # maximum ratio of two medians: of prediction errors, of distances from level medians
 NEIGHBOURS = 4  # number of rows that determine an expected number: two on each side
 ALL = -1  # index of the level column if all rows form one sequence
 
@@ -141,7 +141,7 @@ def _fitted(
     value: FloatArray,
     time: FloatArray,
 ) -> tuple[float, Sequenced] | None:
-    """Return the median prediction error of a sequence, and the sequence; None if too large."""
+    """Return the median prediction error of a sequence, and the sequence; None for a big error."""
     known = np.flatnonzero(~np.isnan(value) & ~np.isnan(time))
     rows = known[np.lexsort((time[known], level[known]))]
     level, time, value = level[rows], time[rows], value[rows]

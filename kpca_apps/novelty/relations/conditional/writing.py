@@ -19,7 +19,7 @@ from kpca_apps.system.arrays import IntArray
 MOST_EDITED = 0.25  # maximum share of mistyped letters; one mistyped letter is always allowed
 RARE_CELLS, TIMES_RARER = 2, 20  # a misspelling has at most 2 cells, or 1 / 20 of the correct one's
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
-MAX_COMMON, LONGEST = 1_000, 400  # maximum number of levels compared, and of their characters
+MAX_COMMON, LONGEST = 1_000, 400  # maximum numbers of compared levels, of their characters
 # A value is misspelt if the share of other values that are as close to the expected value as the
 # misspelt one is below this.
 ALIKE = 0.1
@@ -72,7 +72,7 @@ class Writing:
         return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
 
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
-        """Return sorted lower bounds of distances to all other levels, and to `_has_own` levels."""
+        """Return sorted lower bounds of distances to other levels: all, or with a unique letter."""
         if expected not in self._others:
             apart = self._apart(self._texts[expected])
             is_other = self._common != expected

@@ -15,7 +15,7 @@ from kpca_apps.tables.values import NumberFormat
 
 _MIN_ROWS = 30
 _FEWEST_SET = 20  # minimum number of rows with, and without, a flag set
-_MOST_LEVELS, _MOST_NUMBERS = 20, 2  # maximum number of levels of a column of texts, of numbers
+_MOST_LEVELS, _MOST_NUMBERS = 20, 2  # maximum numbers of distinct texts, of distinct numbers
 _FILLED = 0.5  # minimum share of rows with a filled cell, among rows whose level allows one
 _CLEARLY = 0.99  # minimum share of rows empty in this column, among rows empty in the other column
 _MOST_TOGETHER = 3  # between more columns that are empty in the same rows, no rules are sought

@@ -20,7 +20,7 @@ NEARLY = 0.97
 LEVEL = 1e-3
 """Expected number of rules of a table that hold by chance."""
 FEWER = 5.0
-"""Minimum ratio of the number of broken rows with a shuffled column to that without shuffling."""
+"""Minimum ratio of the number of broken rows after shuffling a column to the number before."""
 _AGREE = 0.9  # minimum share of rows in which a rule holds, among rows without the commonest values
 
 

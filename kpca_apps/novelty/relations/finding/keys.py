@@ -32,7 +32,7 @@ _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "nu
 # Integers may be a key if at most 30 are distinct, or if they fill at least .3 of their range.
 _FEW_NUMBERS, _DENSE = 30, 0.3
 _SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
-_SPARE = 0.005  # one share of exceptions is far above another if over twice the other, plus this
+_SPARE = 0.005  # a share of exceptions is far above a share s if it exceeds 2 s + _SPARE
 _ROWS = 4_000  # approximate number of rows on which a key is tried: all rows of random key values
 _MOST_COLUMNS = 40
 _MIN_ROWS = 30
@@ -206,7 +206,7 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
-        # (key, name) and (name, value) imply a pair, unless the latter has far more exceptions.
+        # (key, name), (name, value) imply (key, value) unless the second has far more exceptions.
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first
