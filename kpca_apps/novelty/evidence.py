@@ -65,7 +65,7 @@ def in_findings(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def strongest_by_row(findings: pl.DataFrame) -> pl.DataFrame:
-    """Return the least `log_p` of each row.
+    """Return the smallest `log_p` of each row.
 
     Consecutive rows of a finding are one fault, such as a stuck sensor; only the first counts.
     """

@@ -95,7 +95,7 @@ def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> 
 
 
 def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float, MovedColumn]]:
-    """Return p-value, least reported size and description of each change between two columns."""
+    """Return p-value, minimum reported size and description of each change between two columns."""
     if min(old.n_cells, new.n_cells) < MIN_CELLS:
         return []
     changes = []

@@ -71,7 +71,7 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
 
 
 def nearest_rows(distances: FloatArray) -> IntArray:
-    """Return the indices of the 10 least of s distances in each line (e, s), at most s - 1.
+    """Return the indices of the 10 smallest of s distances in each line (e, s), at most s - 1.
 
     Indices increase. Among equally near rows, the first are chosen.
     """

@@ -39,7 +39,7 @@ MAX_LEFT = 0.4
 # A larger set must leave less than this share of what the best smaller set leaves: any further
 # column lowers the score a little, but the smallest set that explains a row is reported.
 LESS_LEFT = 1 / 2
-# Number of columns that form sets, and largest size of a set: 6 pairs and 4 triples.
+# Number of columns that form sets, and maximum size of a set: 6 pairs and 4 triples.
 MAX_SUSPECTS, MAX_SET = 4, 3
 
 

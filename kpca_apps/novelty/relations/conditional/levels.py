@@ -71,9 +71,9 @@ LEAST_ODD = 0.25  # probability above which cells are not examined
 # cell of its row. It is wrong if its probability, given some column, is at most CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another column, this is normal
-# A filled cell is odd if all values other than the expected one have, together, at most the
-# probability SURE. For a missing cell, this limit is SURE_OF_GAP, or 0 if more than the share
-# MOST_MISSING of its column is missing.
+# A filled cell that differs from the expected value is odd if all values but the expected one have,
+# together, at most the probability SURE. For a missing cell, this limit is SURE_OF_GAP, or 0 if
+# more than the share MOST_MISSING of its column is missing.
 SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Two cells of a row tie if their contradictions (sums of -log p) differ by at most this, and their
 # own probabilities by at most a factor e.

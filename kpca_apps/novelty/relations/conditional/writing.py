@@ -19,7 +19,7 @@ from kpca_apps.system.arrays import IntArray
 MOST_EDITED = 0.25  # maximum share of mistyped letters; one mistyped letter is always allowed
 RARE_CELLS, TIMES_RARER = 2, 20  # a misspelling has at most 2 cells, or 1 / 20 of the correct one's
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
-MAX_COMMON, LONGEST = 1_000, 400  # maximum numbers of compared levels, of their characters
+MAX_COMMON, LONGEST = 1_000, 400  # maximum number of compared levels; of characters of a level
 # A value is misspelt if the share of other values that are as close to the expected value as the
 # misspelt one is below this.
 ALIKE = 0.1
