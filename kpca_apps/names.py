@@ -1,4 +1,4 @@
-"""Make names from files safe to show, to compare and to use."""
+"""Functions that make it safe to show, compare and use names that come from files."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
 
 
 def without_password(text: str) -> str:
-    """Replace the password of an address at the start of a word or after ``--option=`` by dots.
+    """Replace the password of an address by dots; ``--option=`` may precede the address.
 
     Text between a colon and a later ``@`` counts as a password, even if it could be a port. In
     PostgreSQL addresses, a port that is not a number counts as a password, too.

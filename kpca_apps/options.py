@@ -27,11 +27,10 @@ LayoutName = Literal["auto", "off"]
 FlaggedFormat = Literal["csv", "xlsx"]
 RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 
-# A smaller ridge is lost in rounding, and a larger ridge exceeds the variance. Floats represent
-# integers exactly up to 2**53. numpy's generators accept seeds up to 2**32 - 1.
+# Limits of the ridge as a share of the variance; beyond them, rounding would lose one of the two.
 RIDGES = (1e-12, 1e12)
-_MOST = 2**53
-MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
+_MOST = 2**53  # up to this limit, floats represent every integer exactly
+MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1  # RandomState of numpy accepts no larger seed
 MOST_SKIPPED = 10_000  # maximum number of lines above a header, as these lines are held in memory
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines", "layout")
 READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")

@@ -125,8 +125,9 @@ def _require_encodable(word: str) -> str:
     raise ConfigError(f'"{one_line(word)}" holds a byte that is not a character; remove it.')
 
 
+# If a plain KeyboardInterrupt leaves a call of `exec`, Python later ends by SIGINT.
 class _InterruptError(KeyboardInterrupt):
-    """Raised at a signal. A plain KeyboardInterrupt in ``exec`` would make Python end by SIGINT."""
+    """Raised at a signal, as a plain KeyboardInterrupt may make Python ignore the exit code."""
 
 
 @contextmanager

@@ -83,7 +83,7 @@ _PARSERS: dict[frozenset[type], Callable[[object], float]] = {
 
 
 class CarefulCommand(_WithoutTypes, TyperCommand):
-    """A command that refuses an empty word, and refuses an option where a value is missing."""
+    """A command that refuses an empty word, and refuses an option whose value is missing."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words after the command's name in the usage line."""

@@ -1,4 +1,4 @@
-"""Workers of a command."""
+"""Create the threads, processes or Dask workers that run the computations of a command."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ class Part:
 
     name: str
     what: str
-    of: Fields = ()
-    added: Mapping[str, Any] = field(default_factory=dict, hash=False)  # types of added keys
+    of: Fields = ()  # types whose fields become keys of the object
+    added: Mapping[str, Any] = field(default_factory=dict, hash=False)  # further key -> its type
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Document:
 
     kind: str  # as written in the header
     what: str  # one sentence on the content, and on the command that writes it
-    of: Fields = ()
-    added: Mapping[str, Any] = field(default_factory=dict)  # types of added keys
+    of: Fields = ()  # types whose fields become keys of the document
+    added: Mapping[str, Any] = field(default_factory=dict)  # further key -> type of its value
     optional: Collection[str] = ()
 
     @property

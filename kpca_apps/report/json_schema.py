@@ -71,7 +71,7 @@ def _keys(of: Fields, added: Mapping[str, Any], named: Named) -> dict[str, Any]:
 def _named(
     name: str, kind: Any, what: str, of: Fields, added: Mapping[str, Any], named: Named
 ) -> dict[str, Any]:
-    """Return a reference to the schema of an object, which is added to the named schemas."""
+    """Add an object's schema to `named`, unless it is there; return a reference to the schema."""
     if name not in named:
         named[name] = (kind, {})  # ends the recursion of types that contain themselves
         named[name] = (kind, {"description": what} | _object(_keys(of, added, named)))

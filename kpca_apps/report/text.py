@@ -14,7 +14,7 @@ MAX_NAME = 60  # characters of a column name or a cell in a sentence
 
 
 class Verbatim(str):
-    """Text from a table, whose direction is isolated in pages."""
+    """Text from a table, put into a ``<bdi>`` element in pages, as it may run right to left."""
 
     __slots__ = ()
 

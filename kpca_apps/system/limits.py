@@ -15,11 +15,11 @@ MOST_COLUMNS = 20_000
 MOST_EMPTY_CELLS = 1 << 26
 LONGEST_ROW = 1 << 24  # bytes; a longer row of text is reported as an unclosed quote
 
-# Memory to read a file, as a multiple of its size: bytes, text, masks and frame, several times.
+# Memory needed to read a file, as a multiple of the file's size: the bytes, the decoded text, masks
+# and the data frame exist at the same time, some in several copies.
 COPIES = 8
-_NUMBER = 8
-# Numbers stored for each row, such as score, p-value, rank and line.
-_NUMBERS_PER_ROW = 8
+_NUMBER = 8  # bytes
+_NUMBERS_PER_ROW = 8  # numbers stored for each row, such as score, p-value, rank and line
 
 
 def require_memory(n_bytes: int, copies: int = COPIES) -> None:

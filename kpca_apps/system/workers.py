@@ -380,7 +380,7 @@ def begin_process(owner: int) -> None:
 
 
 class Kept:
-    """Values that Dask's workers computed and cache, one for each part, as futures."""
+    """Futures of the parts' values, which Dask's workers compute and keep in memory."""
 
     def __init__(
         self, workers: Workers, task: _Task[Any], parts: list[Any], shared: tuple[Any, ...]

@@ -85,16 +85,16 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 # A cell with one number and perhaps marks, but no free text.
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|\(\d\))?$"
-_MIN_NUMBERS = 10  # a column of fewer distinct numbers is a scale, with "don't know" as a level
-WITH_NUMBER = r"^[^#]*\d"  # a cell that matches cannot mean a missing value; "#REF!1" can
+_MIN_NUMBERS = 10  # fewer distinct numbers are a scale, and "don't know" is one of its levels
+WITH_NUMBER = r"^[^#]*\d"  # text that cannot stand for a missing value, unlike "n/a" and "#REF!1"
 MOST_TOKENS = 5  # maximum number of different texts for missing values in a column of numbers
-_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # maximum number/share of cells with the same mistake
+_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # maximum number/share of cells with the same typo
 _LONGEST_UNIT = 40
 READS_AS = 0.9  # minimum share of readable cells in a column of numbers or of dates
 DECISIVE = 2  # minimum number of cells that decide a format; a single cell may be a typing error
 DAY = 86_400.0  # seconds
-# A day of clock times may begin later than at midnight, at the end of the widest gap between times.
-# That gap is at least this long, and this many times as long as the gap at midnight.
+# A day of clock times begins at the end of the widest gap between times, not at midnight, if that
+# gap lasts at least _LEAST_GAP and at least _LESS_AT_MIDNIGHT times as long as the gap at midnight.
 _LEAST_GAP, _LESS_AT_MIDNIGHT = DAY / 4, 4.0
 # From this many cells on, pyarrow's parser of numbers (28 ns per cell; polars: 95 ns) is worth the
 # .1 s of its import. The parser stops at the first cell that is not a number.
@@ -276,15 +276,15 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
     bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
     is_number = np.any([bare.str.contains(number_pattern(*pair)) for pair in _CANDIDATES], axis=0)
     found = [mark for mark, hit in hits.items() if (hit & pl.Series(is_number)).any()]
-    # Few distinct whole numbers with marks are levels: grades ("2-"), stars ("3*"), limits ("<5").
+    # Whole numbers with marks are levels if few are distinct: grades ("2-"), stars ("3*"), "<5".
     numbers = _bare(texts, "", tuple(found))
     reads = [numbers.str.contains(number_pattern(*pair)) for pair in _CANDIDATES]
     numbers = numbers.filter(pl.Series(np.any(reads, axis=0)))
     if numbers.n_unique() < _MIN_NUMBERS and numbers.str.contains(r"^[+-]?\d+$").all():
         return ()
-    # Letters after amounts are flags if there are several different letters that are not units, or
-    # a letter known from other columns. "12.4 g" and "3.1 l" have units; "12 b" is a house number.
-    # Whole numbers of equal length are not amounts: "1204 b" and "1318 e" are article numbers.
+    # A letter after a number is a flag if it is not a unit ("12.4 g", "3.1 l") and most numbers are
+    # amounts, not house numbers ("12 b") or article numbers of equal length ("1204 b", "1318 e").
+    # If only one letter occurs, it must match _QUALIFIER, or other columns must have such flags.
     letters = short.filter(hits["a letter"]).str.extract(f"([beinopqruxz]|{_QUALIFIER})$")
     varies = numbers.str.count_matches(r"\d").n_unique() > 1
     n_amounts = int(numbers.str.contains(r"\d[.,]\d" + r"|\d{4}" * varies).sum())
@@ -501,11 +501,11 @@ class DateFormat:
     has_time: bool = False  # whether some cell has a time of day
     short_years: bool = False  # whether some year has two digits
     dots_day_first: bool = True  # whether 03.04.2008 is the 3rd of April
-    # Order of digits in dates that are numbers; `STAMP` may end after hours or minutes.
+    # Order of digits in dates that are written as numbers; "mmss" or "ss" may be absent.
     digits: Literal["", "DDMMYY", "YYMMDD", "MMDDYY", "YYYYMMDDhhmmss"] = ""
 
     def describe(self) -> str:
-        """Describe what was decided about ambiguous dates; ``""`` for unambiguous dates."""
+        """Describe how ambiguous dates and two-digit years are read; ``""`` without such dates."""
         parts = [self.order] if self.decided_by else []
         return ", ".join([*parts, "two-digit years"] if self.short_years else parts)
 
@@ -714,7 +714,7 @@ class Readings:
 
     @property
     def share_read(self) -> float:
-        """Share of the cells that have a value, among those that are not missing."""
+        """Share of readable cells among the cells that are not missing."""
         return 1 - float(self.unreadable.sum()) / max(float((~self.missing).sum()), 1.0)
 
     @property
@@ -813,7 +813,7 @@ class Column:
         return self._dates[day_first]
 
     def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
-        """Return the order of digits that reads the cells as dates of the shortest period.
+        """Return the order of digits, such as DDMMYY, by which the dates span the shortest period.
 
         The period of an order covers `READS_AS` of the cells, as the rest may be typing errors.
         Returns None if most cells may be months (YYYYMM), which can also be read as days.
@@ -851,7 +851,7 @@ class Column:
         return (own, n_more) if n_more else (known, 0)
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
-        """Return the format of text cells, and a copy of it with the order of the known format."""
+        """Return the format of text cells, and a copy with the marks or date order of `known`."""
         if self.cells.dtype != pl.String:
             return None, None
         if isinstance(known, NumberFormat):
@@ -997,7 +997,7 @@ class Column:
 
     @cached_property
     def _plain(self) -> tuple[FloatArray, BoolArray, IntArray, pl.Series]:
-        """Values of plain numbers, which cells are missing, and positions and texts of other cells.
+        """Values of plain numbers, a mask of missing cells, and positions and texts of other cells.
 
         Columns of plain numbers thus need no stripping of texts and no search for words.
         """

@@ -119,7 +119,8 @@ def _hash_of_mask(path: AnyPath | None) -> str:
             raise InputError(f"{label}: this is a folder; name one image.")
         if (found := hash_file(local)) is None:
             raise InputError(f"{label}: no such file; give the mask as an image file.")
-        with suppress(MemoryLimitError):  # masks with one bit per pixel are read in another way
+        # Masks with one bit per pixel are read later, with less memory than `read_image` requires.
+        with suppress(MemoryLimitError):
             read_image(local, label)
     return found
 

@@ -102,7 +102,7 @@ def screen_each(
 
 
 def _folders(paths: Sequence[str]) -> list[str]:
-    """Return a name for each table's folder; names differ on disks that ignore case."""
+    """Return a folder name for each table; the names are distinct even if case is ignored."""
     taken, found = {name.casefold() for name in _TAKEN}, list[str]()
     for path in paths:
         stem = name = safe_stem(path)

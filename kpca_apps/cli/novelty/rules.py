@@ -51,13 +51,14 @@ _EXPORTS: dict[str, Callable[[HeldRules], str]] = {
     "pandera": rules_as_pandera,
     "dqx": rules_as_dqx,
 }
-FIRST = 3  # maximum number of rows listed for a rule, and of rules listed as unchecked in some rows
-ROWS = 10  # maximum number of rows printed for a rule that they break
+# `find` lists at most FIRST rows that break a rule, and `run_check` at most ROWS. `run_check` also
+# lists at most FIRST rules that it could not check in every row.
+FIRST = 3
+ROWS = 10
 _OF_VALUES = (Equal, Order, Linear, Product, Determines)  # rules that missing values cannot break
 _CELL = 24  # maximum number of characters of a cell
 _HANGING = "    "
-# Options that do not affect a check of rules.
-_OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")
+_OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")  # options refused with --rules
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ _begin = cache(begin_process)
 
 
 async def in_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a separate process, which cancelling kills."""
+    """Call a function in a separate process; cancelling the call kills the process."""
     try:
         return await to_process.run_sync(
             _owned, os.getpid(), function, *arguments, cancellable=True

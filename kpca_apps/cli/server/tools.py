@@ -52,16 +52,15 @@ MODEL = "model.kpca"
 MOST_ROWS = 50  # maximum number of rows in an answer
 MOST_ACCEPTED = 1_000  # maximum number of rows accepted in one call
 LARGEST_IMAGE = 50_000_000  # pixels
-# Time grows with the square of the number of columns: 19 s for 60 rows on one core.
-MOST_COLUMNS = 1_000
-# Parameters of tools that are options of a screening, without names of files.
+MOST_COLUMNS = 1_000  # screening a table of 60 rows and 1,000 columns took 19 s on one core
+# Tool parameters that are passed on unchanged as options of a screening.
 _OPTIONS = "share count alpha fdr id exclude categorical numeric by seed".split()
 OF_TOOLS = KEYWORDS | {"--force": "replace=true", "--out": "out="}
 
 
 @dataclass(frozen=True)
 class Tools:
-    """Tools for assistants in the folders of `roots`; values of `hide` columns are never shown."""
+    """Tools by which assistants use files in `roots`; values of `hide` columns are never shown."""
 
     roots: Roots
     hide: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ MARKS = {
 OTHER = ("D", "green", "green")
 MOST_LAWS = 12  # maximum number of images whose noise laws are drawn
 CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
-HEADROOM = 2.0  # upper limit of the variance axis, relative to the highest law
+HEADROOM = 2.0  # maximum of the variance axis, as a multiple of the noise law's largest variance
 
 
 def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:

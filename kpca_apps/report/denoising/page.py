@@ -212,7 +212,7 @@ class Picture(NamedTuple):
 
 
 def enlarged(picture: Preview, least: int = 560) -> Picture:
-    """Enlarge a picture by the largest integer factor that keeps it within `least` pixels.
+    """Enlarge a picture by an integer factor up to `MAX_ZOOM`, to sides of at most `least` pixels.
 
     >>> [enlarged(Preview("image/png", b"", side, side)).width for side in (8, 200, 500)]
     [128, 400, 500]

@@ -180,7 +180,7 @@ class HasNoise(Protocol):
 
     @property
     def evidence(self) -> Evidence:
-        """Evidence for the noise."""
+        """Reasons for this kind of noise, and the measured noise laws, if any."""
 
 
 def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
@@ -530,7 +530,7 @@ def dictionary_sentence(dictionary: DictionaryView) -> str:
 
 
 def trial_sentence(result: TrialResult) -> list[str]:
-    """Describe a page of trials, in parts."""
+    """Return the text that introduces a page of trials, as a list of parts to join."""
     n = len(result.trials)
     strengths = {1: "one strength", 2: "two strengths", 3: "three strengths"}
     at = strengths.get(n, f"{n} strengths")

@@ -187,7 +187,8 @@ def _elsewhere(result: ScreeningResult) -> str:
     }
     counts = {word: int(found.n_above[step]) for word, step in steps.items()}
     words = [word for word, n in counts.items() if n not in (0, n_flagged)]
-    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # same decimals as in the list of rows
+    # Scores in this sentence get as many decimals as in the list of rows, so format both together.
+    listed = [row.score for row in result.ranked[:MAX_ROWS]]
     texts, limit = scores_text([*(scores[steps[word]] for word in words), *listed], value)
     others = [
         f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "

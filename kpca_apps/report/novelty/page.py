@@ -76,7 +76,7 @@ def render_screening(
     no keys of the rows, so its rows cannot be marked or opened.
     """
     if is_to_send:
-        # Drop notes on what reveals hidden values, which would help to infer them.
+        # Drop notes that say how the values of a hidden column follow from columns that are shown.
         run = result.run
         warnings = tuple(note for note in run.warnings if REVEALED not in note)
         n_doubts = sum(REVEALED not in note for note in run.warnings[: run.n_doubts])

@@ -1,4 +1,4 @@
-"""A small figure for a reason: a column's distribution, with the actual and expected value."""
+"""Small figures of a column's distribution that mark the actual and expected value of a row."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ else:
     import fcntl
 
     def lock(path: Path, *, wait: bool = False) -> int | None:
-        """Lock a file or folder; return the descriptor with the lock, or None if it is locked."""
+        """Lock a file or folder, and return the locked descriptor; return None if locking fails."""
         # Do not follow a link, and do not block on a named pipe.
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:

@@ -336,7 +336,7 @@ def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
 
 
 def nothing_there(start: Place, place: Place) -> str:
-    """Return the message if a pattern or address matches nothing."""
+    """Return the error message for a pattern or an address that matches nothing."""
     return start.missing() if start is place else start.missing("no object has such a name.")
 
 
@@ -367,7 +367,7 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
 
     options: dict[str, Any] = {}
     if url is not None:
-        # Other stores mostly have no regions, but signing a request needs a region.
+        # Stores other than Amazon's mostly have no regions, but signing a request needs a region.
         region = region or "us-east-1"
         parts = urlsplit(url)
         options = {"endpoint_override": parts.netloc + parts.path, "scheme": parts.scheme}

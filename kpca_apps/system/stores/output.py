@@ -171,7 +171,7 @@ def only_run(place: Place) -> Iterator[None]:
 
 
 def _has_ended(name: str) -> bool:
-    """Return whether a run's object is from a process of this machine that has ended."""
+    """Return whether `name`, which marks a run, names an ended process of this machine."""
     machine, number, process, *_ = [*name.split("-"), "", "", ""]
     if machine != _MACHINE or not number.isdigit() or os.name != "posix":
         return False

@@ -46,7 +46,8 @@ class Cell:
     """The SQL expression that selects a column, and a remark on the column's conversion."""
 
     expression: str
-    # "seconds": intervals. "rounded": integers as floats. "finite": dates, or NULL if out of range.
+    # "seconds": intervals become seconds. "rounded": decimal numbers become floats, which may round
+    # them. "finite": dates that are infinite or outside the calendar become NULL.
     remark: str = ""
 
 
@@ -76,7 +77,7 @@ def require_file(address: Address) -> Path:
 
 
 class Database(ABC):
-    """A connection to one snapshot of a database, which only `write` and `commit` change."""
+    """A connection to a database: reads see one snapshot; changes need `write` and `commit`."""
 
     in_stored_order = True  # whether the rows of a table always come in the same order
     tables_query: str  # SQL that selects readable tables: the name, or schema (or NULL) and name
@@ -140,7 +141,7 @@ class Database(ABC):
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
-    """Return a SELECT list: all cells, then the sum of `count` over columns of dates, if any."""
+    """Return a SELECT list: all cells, then, for date columns, the sum of their `count` terms."""
     parts = [cell.expression for cell in cells]
     pairs = zip(cells, aliases, strict=True)
     dates = [count.format(alias) for cell, alias in pairs if cell.remark == "finite"]

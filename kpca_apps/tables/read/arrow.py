@@ -106,7 +106,7 @@ def _allowed(items: Iterable[T], sizes: Iterator[int]) -> Iterator[T]:
 
 
 def _clean(column: pa.Array) -> pa.Array:
-    """Empty the views of missing texts, which may be invalid and would crash Arrow's cast."""
+    """Make the views of missing texts empty, because invalid views would crash Arrow's cast."""
     kind = column.type
     if kind in _VIEWS:
         is_missing = column.is_null().to_numpy(zero_copy_only=False)
@@ -125,7 +125,7 @@ def _clean(column: pa.Array) -> pa.Array:
 
 
 def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
-    """Yield each batch's decompressed size in bytes, with the dictionaries since the last batch."""
+    """Yield each batch's decompressed bytes, plus those of dictionaries since the last batch."""
     n_bytes = 0
     for offset, n_metadata, n_body in blocks:
         message = _FlatTable(_metadata(handle, offset, n_metadata))

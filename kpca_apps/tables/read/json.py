@@ -34,7 +34,8 @@ _NO_TEXT = re.compile("[\udc80-\udcff]")  # characters that stand for bytes that
 _INT64 = range(-(2**63), 2**63)
 # Maximum number of rows, cells, bytes of a batch; minimum number of rows (small batches are slow).
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
-# Brackets above which a record's depth is checked; levels to spare below the recursion limit.
+# A record with more than _MANY_LEVELS brackets must stay below the recursion limit even if it is
+# nested _SPARE_LEVELS deeper.
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MOST_SHOWN = 100  # maximum number of characters of the keys in a message
@@ -345,7 +346,7 @@ def _checked(text: str, where: str) -> dict[str, Any]:
     try:
         record = _decode(text)
         if text.count("[") + text.count("{") > _MANY_LEVELS:
-            # In an array, and when written, the record must stay below the recursion limit, too.
+            # Leave some of the recursion limit for an array around the record, and for writing it.
             _decode(f"{'[' * _SPARE_LEVELS}{text}{']' * _SPARE_LEVELS}")
         if "\\u" in text and r"\ud" in text.lower():
             json.dumps(record, ensure_ascii=False).encode("utf-8")

@@ -190,7 +190,7 @@ def _check_sizes(
             if column.physical_type == "BYTE_ARRAY":
                 cell = unpacked if repeats else 0
                 is_text |= repeats
-            # A nested column, which usually has a dot in its name, is not read as codes.
+            # A nested column, which usually has a dot in its name, is not read as dictionary codes.
             if "." in name or "DELTA" in encodings or column.physical_type[:5] == "FIXED":
                 values = max(1, column.num_values // group.num_rows)
                 of_column = max(of_column, cell * values)

@@ -34,7 +34,8 @@ from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
 
 _MOST_FOOT = 100  # maximum number of rows of a footer
 _LEAST_ROWS = 2  # minimum number of rows that a total of several columns sums up
-_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # minimum number of blocks, and of rows above a footer or total
+# Minimum number of row blocks with a label each; minimum number of rows above a footer or total.
+_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3
 _SUM = "(?:gesamt|zwischen|end)-?(?:summe|ergebnis|saldo)|closing balance"
 _WORD = (
     rf"(?:(?:grand|sub|over-?all|general)?[ -]?totals?|{_SUM}"
@@ -57,12 +58,13 @@ _WORDS, _NUMBERS = (
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
 _MOST_REMARKS = 10_000  # maximum number of possible remarks, to bound memory
-_MOST_ALIKE, _FIRST_PAGES = 3, 2  # maximum number of equal remarks; maximum first page number
-_RUN_BYTES = 300  # bytes per run of lines that are not data, with copies; measured on 1e6 runs
+# Maximum number of equal remarks; maximum of the lowest page number in remarks like "Page 1 of 3".
+_MOST_ALIKE, _FIRST_PAGES = 3, 2
+_RUN_BYTES = 300  # bytes of memory for each run of lines that are not data (measured on 1e6 runs)
 
 
 def is_list_total(cells: Sequence[str]) -> bool:
-    """Whether a row of a list with drawn lines is a total: a star, then a word for a total."""
+    """Whether the first filled cell labels a total with stars, such as "* Total" or "**"."""
     first = next((word for cell in cells if (word := cell.strip())), "")
     return first.startswith("*") and re.search(_TOTAL, first) is not None
 
@@ -180,7 +182,7 @@ class Body:
         return runs[runs[:, 0].argsort()]
 
     def finish(self, table: Table | PartedTable, in_memory_rows: float) -> Table | PartedTable:
-        """Remove totals and footers, fill labels of blocks down, and add notes on both."""
+        """Remove totals and footers, fill empty cells with the label above them, and add notes."""
         if self.last is not None:
             self._find_remarks(table, as_polars(self.last))
         refused, n_cells = self.refuse_short(), self._blocks(table)
@@ -279,10 +281,11 @@ class Body:
             self._find_totals(table, last_line)
 
     def _find_unusual(self, table: Table | PartedTable, known: set[int]) -> set[int]:
-        """Return the lines of remarks that resemble no other cell of the first column.
+        """Return the lines of possible `remarks` that resemble no other cell of the first column.
 
-        In a column of codes, numbers or dates, a remark has words or numbers; in a column of
-        words, it is a `known` line or has numbers. A short line may continue the row above.
+        In a column of codes, numbers or dates, a remark contains several words, or a word and
+        numbers. In a column of words, a remark is a `known` line, or contains numbers that the
+        other cells lack. A line with too few cells is data if it may continue the row above it.
         """
         texts = pl.Series(self.remarks.values(), dtype=pl.String)
         starts, forms = texts.str.extract(_FIRST_WORD), shapes_of(texts)
@@ -332,7 +335,8 @@ class Body:
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
-        # Line -> (word of its label, filled columns): `found` totals that sum up, and other lines.
+        # Line labelled as a total -> (word for a total, mask of filled columns). Lines in `found`
+        # are totals; the numbers in lines of `unmatched` are not sums of the rows above.
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
         is_bare = False  # whether the last total's label is only the word for a total
@@ -397,7 +401,7 @@ class Body:
             kept.append(pl.DataFrame({"label": labels, "key": others[0]}))
         rows = pl.concat(kept)
         starts, known = rows["label"].is_not_null(), rows["label"].drop_nulls()
-        # Every block needs two rows; otherwise, an ordinary column may just have empty cells.
+        # Each label must stand above an empty cell, unlike in a column with a few missing cells.
         is_plain = starts[0] and not starts[-1] and not (starts & starts.shift(1)).any()
         is_plain = is_plain and len(known) >= _LEAST_BLOCKS and not known.is_duplicated().any()
         is_plain = is_plain and not any(map(is_measure, known))

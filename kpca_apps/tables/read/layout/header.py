@@ -22,7 +22,7 @@ _LEAST_FILLED, _MOST_NUMBERS, _LEAST_APART = 0.8, 0.2, 0.8
 _MOST_TITLE = 0.5  # largest share of filled cells in the rows of a title
 _LEAST_ALIKE = 0.9  # minimum share of the rows below a header that have as many cells as the header
 _DATE = re.compile(r"[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*")
-_LOGGER = ["toa5", "timestamp", "ts"]  # first words of the rows in files of Campbell Scientific
+_LOGGER = ["toa5", "timestamp", "ts"]  # first cells of the first three rows in data loggers' files
 _IMPORT = '{"ImportId"'  # begins the cells of a row in exports of Qualtrics
 # Words below the questions in exports of SurveyMonkey.
 _ANSWER = re.compile(
@@ -72,7 +72,7 @@ def _counts(cells: Sequence[str]) -> bool:
 
 
 def are_periods(words: Sequence[str]) -> bool:
-    """Whether words are years in equal steps, all hours, days or months of a cycle, or dates.
+    """Whether words are dates, years in equal steps, or all numbers of a cycle (months: 1-12).
 
     >>> [are_periods(one) for one in (["2019", "2020", "2021"], ["1", "2", "3"])]
     [True, False]
@@ -139,7 +139,7 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row describes the columns: all cells are words, mostly phrases above numbers.
+    """Whether all cells of a row contain words, and most cells above numbers several words.
 
     The first cell differs in form from those below; else the words may stand for missing values.
     """

@@ -71,8 +71,9 @@ class Layout:
         place = found = None
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
-            # A title may hide the delimiter. Take the delimiter whose header comes first, but leave
-            # out headers that the current delimiter splits into as many cells as most rows.
+            # A title above the header may suggest a wrong delimiter. Take the delimiter that finds
+            # a header first. But skip a header that the current delimiter splits into as many cells
+            # as most rows: there, the current delimiter fits.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
             lower = b"\n".join(sample[len(sample) // 2 :])
@@ -121,7 +122,7 @@ def sniff_delimiter(text: bytes) -> str:
 
 
 def _agreement(rows: Sequence[str], delimiter: str) -> float:
-    """Return the largest share of rows with equal counts of a delimiter; 0 if it may be text."""
+    """Return the largest share of rows with equally many delimiters; 0 if cells may hold them."""
     counts = [row.count(delimiter) for row in rows]
     body = rows[1:] or rows
     if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):
@@ -144,7 +145,7 @@ def _cut_by_spaces(rows: Sequence[str]) -> bool:
 def _cut_sample(
     lines: Sequence[bytes], delimiter: str, *, is_open: bool
 ) -> tuple[Callable[[bytes], bytes], bool, list[list[str]], list[int]]:
-    """Split the first lines of a text; return a `_tidier`, rows, and each row's line."""
+    """Split a text's first lines; return the results of `_tidier`, rows, and each row's line."""
     rows, starts, line = [], [], 0
     tidy, is_drawn = _tidier(lines, delimiter, is_open=is_open)
     reader = csv.reader(
