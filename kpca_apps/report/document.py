@@ -24,7 +24,7 @@ class Part:
     name: str
     what: str
     of: Fields = ()  # types whose fields become keys of the object
-    added: Mapping[str, Any] = field(default_factory=dict, hash=False)  # further key -> its type
+    added: Mapping[str, Any] = field(default_factory=dict, hash=False)  # further key -> value type
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Document:
     kind: str  # as written in the header
     what: str  # one sentence on the content, and on the command that writes it
     of: Fields = ()  # types whose fields become keys of the document
-    added: Mapping[str, Any] = field(default_factory=dict)  # further key -> type of its value
+    added: Mapping[str, Any] = field(default_factory=dict)  # further key -> value type
     optional: Collection[str] = ()
 
     @property

@@ -117,7 +117,7 @@ def _is_old(modified: float) -> bool:
 
 
 class FinishedObjects(FinishedParts):
-    """Results of finished parts, each stored as one object in a folder of an object store."""
+    """Results of a table's finished parts, each stored as one object in an object store."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(Path(_FINISHED))

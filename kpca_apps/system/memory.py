@@ -43,7 +43,7 @@ def available_bytes() -> int:
             bounds = [_SMALL_MACHINE]
     match = re.search("^0::/(.*)", _text_of(_OWN_CGROUP), re.MULTILINE)
     own = Path(_CGROUPS, match[1] if match else "")
-    # Limits of enclosing groups apply, too. Inside a container, only the outermost may be visible.
+    # Limits of enclosing groups apply, too; a container may see files of the outermost group only.
     for folder in (folder for folder in (own, *own.parents) if folder.is_relative_to(_CGROUPS)):
         limit, usage = (_text_of(folder / f"memory.{name}").strip() for name in ("max", "current"))
         if limit.isdigit() and usage.isdigit():

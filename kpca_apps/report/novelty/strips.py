@@ -1,4 +1,4 @@
-"""Small figures of a column's distribution that mark the actual and expected value of a row."""
+"""Small figures that show a column's distribution, and a row's actual and expected value."""
 
 from __future__ import annotations
 

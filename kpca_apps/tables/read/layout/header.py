@@ -139,7 +139,7 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether all cells of a row contain words, and most cells above numbers several words.
+    """Whether all cells of a row contain words, and most cells above numbers have several words.
 
     The first cell differs in form from those below; else the words may stand for missing values.
     """

@@ -71,9 +71,9 @@ class Layout:
         place = found = None
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
-            # A title above the header may suggest a wrong delimiter. Take the delimiter that finds
-            # a header first. But skip a header that the current delimiter splits into as many cells
-            # as most rows: there, the current delimiter fits.
+            # A title above the header may suggest a wrong delimiter. Take the delimiter with the
+            # earliest header, but skip a header that the current delimiter splits into as many
+            # cells as most rows: there, the current delimiter fits.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
             lower = b"\n".join(sample[len(sample) // 2 :])
