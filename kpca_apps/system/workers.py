@@ -440,7 +440,7 @@ class _Flight(Generic[Part, Result]):
             # Dask raises this error only after its own retries.
             self.given_up = (self.distributed.KilledWorker,)
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
-        self.width, self.asked = 0, -math.inf
+        self.width, self.measured_at = 0, -math.inf
         self.sent = self.workers._send_shared(self.shared)
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
@@ -458,9 +458,9 @@ class _Flight(Generic[Part, Result]):
                     future.cancel()
 
     def _current_width(self) -> int:
-        """Return how many parts the workers can process at once; ask again, as workers may join."""
-        if (now := time.monotonic()) >= self.asked + WIDTH_SECONDS:
-            self.width, self.asked = self.workers.width, now
+        """Return how many parts the workers process at once, measured again as workers may join."""
+        if (now := time.monotonic()) >= self.measured_at + WIDTH_SECONDS:
+            self.width, self.measured_at = self.workers.width, now
         return self.width
 
     def _submit(self, number: int, part: Part) -> Any:
