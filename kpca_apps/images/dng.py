@@ -43,7 +43,7 @@ _OF_CAMERA = frozenset({
 })  # fmt: skip
 # Tags of the mosaic's directory that hold after denoising: crop, scale, lens corrections.
 _OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
-_MOST_OF_MATRIX = 1000.0  # the millionths of larger entries do not fit into 32 bits
+_MOST_OF_MATRIX = 1000.0  # larger entries, stored in millionths, do not fit into 32 bits
 # TIFF orientation by LibRaw's `flip`.
 _ORIENTATIONS = {0: 1, 3: 3, 5: 8, 6: 6}
 

@@ -87,7 +87,7 @@ def _bytes_in_memory(page: Page) -> int:
 
 
 def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
-    """Raise InputError if a file is far larger than the image at its start."""
+    """Raise InputError if a file is far larger than the image that its first bytes describe."""
     if kind.size is not None:
         with damage_refused(label):
             size = kind.size(front)

@@ -36,5 +36,5 @@ Content: TypeAlias = bytes | LargeFile
 
 
 def openable(data: Content) -> BytesIO | str:
-    """Return an argument for open functions: a buffer, or the path of a large file."""
+    """Return what a library's open function accepts: a buffer, or the path of a large file."""
     return BytesIO(data) if isinstance(data, bytes) else str(data.path)

@@ -70,7 +70,7 @@ _RATIOS |= {34925: 16_000, 34926: 50_000, 50000: 50_000, 50013: DEFLATE_RATIO}
 _IMAGES = {JPEG: "jpeg", 34712: "jp2", 33003: "jp2", 33005: "jp2", 34933: "png"}
 _IMAGES |= {34927: "webp", 50001: "webp", 50002: "jxl"}
 _RATIOS |= dict.fromkeys(_IMAGES, UNBOUNDED) | {JPEG: 3 * PIXELS_PER_BYTE}
-# Lossless schemes to keep on writing; others become Deflate.
+# Lossless schemes that are kept when a file is written; other schemes become Deflate.
 _KEPT_SCHEMES = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
 # Schemes for which a predictor is ignored, as in libtiff.
 _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})

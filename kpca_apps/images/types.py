@@ -117,7 +117,7 @@ class Mosaic:
     white: float  # value of `light` at saturation
     # (3, 2), a and b of the noise variance a x + b in red, green and blue, if the file states it.
     noise: NDArray[np.float64] | None
-    # Develops an upright picture from values like `light`; None stands for `light`.
+    # Develops an upright picture from (h, w) values in the units of `light`; None means `light`.
     developed: Callable[[NDArray[np.float32] | None], NDArray[np.uint16]]
     negative: Negative  # data for writing a DNG
 
@@ -148,7 +148,7 @@ class ImageFile:
     blocks: tuple[tuple[int, int], ...] = ()
     groups: Groups | None = None  # page numbers of each volume or film, if the format states them
     inks: bool = False  # whether each CMYK page is split into two pages; see `inks.py`
-    # Writes pages into a copy of the file, for formats written in place.
+    # Writes a copy of the file with new pages, for formats that are written only as such copies.
     rewrite: Callable[[Any, Iterable[NDArray[Any]]], None] | None = field(
         default=None, repr=False, compare=False
     )

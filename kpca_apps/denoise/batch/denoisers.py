@@ -73,11 +73,11 @@ class Denoiser:
         return self
 
     def of_large_page(self) -> GroupDenoiser:
-        """Return the denoiser for a page that does not fit into memory."""
+        """Return a denoiser for pages too large for memory; this base class raises ConfigError."""
         raise ConfigError("so large a page can only be denoised without a model; cut the image")
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
-        """Denoise the mosaic of a raw file."""
+        """Denoise the mosaic of a raw file; this base class cannot, and raises InputError."""
         raise InputError(
             "a raw file can only be denoised without a model; develop it to a 16-bit TIFF first"
         )
@@ -297,7 +297,7 @@ class ExampleDenoiser(Denoiser):
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
     ) -> Denoised:
-        """Denoise pixels (h, w) or (h, w, 3); a dictionary treats all pixels as data."""
+        """Denoise pixels (h, w) or (h, w, 3). The mask is ignored: all pixels count as data."""
         widest = value_range(pixels, self.data_range)[0]
         if self.sigma is not None and self.sigma > widest:
             raise InputError(

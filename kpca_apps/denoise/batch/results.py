@@ -215,7 +215,7 @@ class StoreResults:
         known = self._records.get(output, [])
         if is_folder and not any(f"{output}/{name}" in self._there for name in MARKS):
             if known:
-                return task  # a stopped upload
+                return task  # a stopped upload left an incomplete folder, to be written again
             raise RefusedError(
                 f"{one_line(output)}: is a folder in the output folder; choose another with --out."
             )

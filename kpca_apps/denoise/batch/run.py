@@ -128,7 +128,8 @@ def run_batch(
     folder = make_folder(located(out))
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
-    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # older keys leave out the default
+    # Leave out the default, so that the keys (hashes of settings) of older results still match.
+    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}
     with ExitStack() as stack, results_in(folder) as results:
         run = Run(
             denoise=denoise if isinstance(denoise, Denoiser) else PageDenoiser(denoise),

@@ -105,7 +105,7 @@ def per_image_lines(name: str, options: Options) -> str:
 
 
 def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:
-    """Return the corner of the piece with the largest sum of absolute differences."""
+    """Return the corner of the piece with the largest sum of |differences| of adjacent pixels."""
     grey = grey_of(pixels)
     tops, lefts = (places_for(side, CROP) for side in grey.shape)
     places = [(top, left) for top in tops for left in lefts]

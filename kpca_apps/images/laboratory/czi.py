@@ -1,4 +1,4 @@
-"""CZI files of Zeiss microscopes, through pylibCZIrw (extra "lab"); written as OME-TIFF.
+"""Read CZI files of Zeiss microscopes by pylibCZIrw (extra "lab"); results are OME-TIFF files.
 
 Smaller copies (pyramids) are not read.
 """

@@ -184,7 +184,7 @@ def _rescaling(
 
 
 def _shifted(pixels: NDArray[Any], _: int, *, offset: int, limits: np.iinfo[Any]) -> NDArray[Any]:
-    """Add an offset, clipping values beyond the bits in use to the limits of the type."""
+    """Add an offset; clip sums to `limits`, which only values beyond the bits in use exceed."""
     moved = np.clip(pixels.astype(np.int64) + offset, limits.min, limits.max)
     return moved.astype(limits.dtype)
 

@@ -54,7 +54,7 @@ _UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter"
 _SECONDS = {"microsecond": "µs", "millisecond": "ms", "second": "s", "minute": "min", "hour": "h"}
 _MOST_CHUNK = 1 << 30  # bytes of a chunk or shard
 _RATIO = 50_000  # largest ratio of unpacked to packed bytes
-# Codecs that compress chunks, and codecs that keep their size.
+# Codecs that compress chunks, and codecs that do not (some of these add a checksum).
 _PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
 _STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
 _CHECKSUM = 4  # number of bytes of a crc32c checksum
@@ -62,10 +62,10 @@ _SLACK = 4096  # extra bytes allowed, for example for checksums
 _EMPTY = (1 << 64) - 1  # marks a missing chunk in a shard
 # A page may have _FEW_CHUNKS chunks plus one per _LEAST_CHUNK pixels, at most _MOST_CHUNKS.
 _LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000
-_SLAB = 1 << 26  # bytes of a copy that are reduced at a time
+_SLAB = 1 << 26  # bytes of a copy averaged at a time to compute the next smaller copy
 
 Region = tuple[slice, ...]
-# A copy's pixels along an axis, in pixels of the larger copy: start of the first, width of each.
+# Start of a copy's first pixel and width of its pixels along an axis, in pixels of the larger copy.
 Line = tuple[float, float]
 
 
@@ -76,7 +76,7 @@ class _Pyramid:
     folder: Path
     paths: tuple[str, ...]
     dtype: np.dtype[Any]
-    lines: tuple[tuple[Line, ...], ...]  # of each smaller copy, along each axis
+    lines: tuple[tuple[Line, ...], ...]  # one `Line` per axis for each smaller copy
 
 
 def is_zarr(folder: Path) -> bool:

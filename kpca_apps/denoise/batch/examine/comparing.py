@@ -26,7 +26,7 @@ from kpca_apps.images.types import ImageFile
 BASELINES = ("nl_means", "wavelet")
 _WINDOW = 11  # side in pixels of the window for structural similarity
 _BLOCK = 16  # side in pixels of the blocks in which detail is measured
-_SHARE = 0.1  # share of the blocks that count as edges, and of those that count as flat
+_SHARE = 0.1  # share of all blocks that count as edges; the same share counts as flat
 _MORE_CORRELATED = 0.1  # excess of correlation at edges over flat blocks that shows removed detail
 _CLIPPED = 0.1  # minimum share of extreme pixels in a block that counts as clipped
 

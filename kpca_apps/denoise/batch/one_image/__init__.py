@@ -1,1 +1,1 @@
-"""The work on one image of a batch, on this machine, in pieces, or on another machine."""
+"""Denoise one image of a batch, whole or in pieces, on this machine or on another one."""

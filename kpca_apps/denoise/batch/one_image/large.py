@@ -144,7 +144,7 @@ def _range_of(large: _LargePage) -> float:
 
 
 def _cuts(length: int, step: int) -> list[tuple[int, int]]:
-    """Return begin and end of pieces, cut along a side AROUND pixels after multiples of `step`.
+    """Return (begin, end) of pieces of a side, which is cut at n * step + AROUND, n = 1, 2, ...
 
     >>> _cuts(2000, 840)
     [(0, 936), (936, 1776), (1776, 2000)]

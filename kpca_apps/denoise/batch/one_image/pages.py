@@ -52,7 +52,7 @@ def read_mask(path: AnyPath | None, image: ImageFile) -> tuple[Mask | None, ...]
     if path is None:
         return (None,) * len(image.pages)
     with here(path) as local:
-        # Ignore errors, which reading the image reports; opening a named pipe would block.
+        # Ignore errors here, as `read_image` below reports them. Opening a named pipe would block.
         with suppress(Exception), warnings_ignored():
             if local.is_file():
                 with Image.open(local) as opened:
@@ -123,7 +123,7 @@ def kind_of(image: ImageFile) -> str:
 def denoised_pages(
     image: ImageFile, source: Path, denoise: Denoiser, folder: Path, infos: list[DenoiseInfo]
 ) -> Iterator[Any]:
-    """Yield each denoised page in its stored type with its alpha; append its noise to `infos`."""
+    """Yield denoised pages in their stored type, with alpha; append each page's info to `infos`."""
     if image.mosaic is not None:
         cleaned = denoise.clean_mosaic(image.mosaic())
         infos.append(cleaned.info)
@@ -277,14 +277,14 @@ def stack_note(image: ImageFile, source: Path, denoise: Denoiser) -> tuple[str, 
 
 
 def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) -> tuple[str, ...]:
-    """Return a note that names pages with more noise left than the level of the stack."""
+    """Return a note that names pages whose remaining noise exceeds the level of the stack."""
     if not denoise.stack or len(stored.pages) == 1 or stored.inks:
         return ()
     noisy = []
     for number, info in enumerate(infos):
         colours = without_holes(colours_of(stored.page(number)))[0].astype(np.float32)
         planes = [*np.moveaxis(np.atleast_3d(colours), 2, 0)]
-        # Run a quick test first, which texture may pass, too. The level is a mean over the colours.
+        # Run the slow estimate below only if a quick one, which texture raises, exceeds `sigma`.
         if info.established and np.mean([*map(diagonal_deviation, planes)]) > info.sigma:
             left = [estimate_noise(plane, info.data_range) for plane in planes]
             stronger = np.mean([one.sigma for one in left]) > info.sigma

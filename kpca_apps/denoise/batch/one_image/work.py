@@ -78,7 +78,7 @@ class Run:
     denoise: Denoiser
     folder: AnyPath  # folder of the results
     format: str
-    settings: Mapping[str, Any]  # everything on which results depend, for their keys in the record
+    settings: Mapping[str, Any]  # everything on which results depend, hashed into `Done.key`
     board: Path  # file for the progress of each image, if progress is displayed
     baselines: tuple[str, ...]
     raw_out: str = "tiff"  # output for raw files: "tiff" for a picture, "dng" for a mosaic
@@ -104,7 +104,7 @@ class Done:
     partial: Path | None = None  # temporary file or folder of a new result
 
     def record(self) -> dict[str, Any]:
-        """Return the fields to store; on resuming, the others follow from files and settings."""
+        """Return the fields to store. A resumed run recomputes deleted fields that it needs."""
         stored = asdict(self)
         for name in ("previews", "residual", "own_settings", "resumed", "seconds", "bug"):
             del stored["outcome"][name]
@@ -309,7 +309,7 @@ def _denoise_of_kind(image: ImageFile, denoise: Denoiser) -> Denoiser:
             f"{image.label}: its pages are of several kinds, but a profile applies to one; leave "
             "out --profile."
         )
-    # Only profiles pool the noise of raw files; most raw files state their own noise.
+    # Most raw files state their own noise: only a profile, if given, replaces it.
     known = is_uniform and (image.mosaic is None or denoise.from_profile)
     with about(image.label):
         return denoise.of_kind(kind_of(image)) if known else denoise
@@ -337,7 +337,7 @@ def writing_to(target: Path) -> Iterator[None]:
 def _level_of_pages(
     image: ImageFile, infos: list[DenoiseInfo]
 ) -> tuple[float, float, tuple[str, ...]]:
-    """Return level and range over pages of the first page's type, and notes on all other pages."""
+    """Return noise level and range of pages with the first page's type; notes on other pages."""
     by_type: dict[str, list[DenoiseInfo]] = {}
     for page, info in zip(image.pages, infos, strict=True):
         kind = info.noise if is_relative(info.noise) else str(page.dtype)
@@ -381,7 +381,7 @@ def _examined(
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
             pages.append(compare(noisy, found, sought, sigma=level, span=span, baselines=baselines))
         comparison = mean_comparison(pages)
-    # A CMYK profile does not apply to the colours that the inks produce.
+    # The profile of a CMYK image describes four inks, but previews are red, green and blue.
     orientation, icc = image.metadata.orientation, None if image.inks else image.metadata.icc
     return replace(
         outcome,
