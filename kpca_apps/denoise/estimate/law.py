@@ -1,4 +1,4 @@
-"""Fit a law of noise to an image: variance over brightness, and blur shared by neighbours.
+"""Fit a noise law to an image: variance by brightness, and correlation of adjacent pixels.
 
 The variance of the noise at brightness x is gain x + constant, for photon noise and readout noise
 (Foi et al. 2008), for readout noise alone (gain 0), or for photon noise alone. A camera's filter or
@@ -60,9 +60,9 @@ from kpca_apps.denoise.result import NoiseLaw
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
-# Patches are divided into levels of brightness at LEVELS quantiles, and at LEVELS / 2 values up to
-# the quantile HIGHEST, which lie closer together where it is dark; so even a few bright patches get
-# a level. A level has at least FEWEST patches, and is divided into classes at the shares CLASSES.
+# Levels of brightness are separated at LEVELS quantiles of the patches, and at LEVELS / 2 values up
+# to the quantile HIGHEST. These values are denser in the dark, and give even a few bright patches a
+# level. A level has at least FEWEST patches, and is divided into classes at the shares CLASSES.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
@@ -84,12 +84,12 @@ SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.lins
 # by at most OUTLIER; a class whose energy is below that of a law, by at most MOST_BELOW.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is certain if two numbers, measured in the quietest class of each level, are low for a
+# Noise is certain if two numbers, measured in the quietest class of each level, are low in a
 # quarter of levels. One is v, the variance of the energy between patches divided by that of white
-# noise: v is at most AS_NOISE or, for blurs after entry HARDLY_BLURRED of BLURS, v - 1 is at most
-# MOST_UNEVEN s^2, where s (at least LEAST_ABOVE) is the mean share of a coefficient's energy above
-# that of the finest band. The other is the log ratio of the energies along rows and columns, which
-# is at most MOST_ORIENTED. Chosen on BSDS500.
+# noise. It must be at most AS_NOISE. For blurs after entry HARDLY_BLURRED of BLURS, v - 1 must
+# instead be at most MOST_UNEVEN s^2, with s the mean over coefficients of 1 - e / E (at least
+# LEAST_ABOVE), E the energy of a coefficient and e that of the finest band. The other, the log
+# ratio of the energies along rows and columns, must be at most MOST_ORIENTED. Chosen on BSDS500.
 AS_NOISE, HARDLY_BLURRED, MOST_UNEVEN, MOST_ORIENTED, LEAST_ABOVE = 1.25**2, 1, 2.0, 0.2, 0.01
 # Noise plainly rises with brightness if its variance in bright areas is this many times that in
 # dark areas. Clipped white noise appears to rise by a factor of up to 2.
@@ -99,8 +99,8 @@ PLAIN = 16.0
 # Largest `dark` of a `Light`. At this limit the noise is nearly the same at all brightnesses.
 FARTHEST_DARK = 100.0 * SCALE
 LOW = 0.05  # probability that the level is below the interval, and that it is above
-# Deviation of the log variance, whose square is added to the posterior variance: for white noise,
-# and for noise that neighbours share. Measured in simulated detectors.
+# Standard error of the fitted log variance, for white noise and for noise that neighbours share.
+# Its square is added to the posterior variance. Measured on images of simulated detectors.
 MISFIT = (0.2, 0.5)
 _Ends = tuple[float | None, float | None]  # black and white level, if noise is clipped there
 NOT_CUT: _Ends = (None, None)
@@ -185,12 +185,12 @@ class _Classes:
     oriented: Array  # (n,): |log ratio| of energies along rows and columns; 0 unless quietest
 
     def without_rounding(self, step: float) -> _Classes:
-        """Return the classes without the noise from rounding values to steps."""
+        """Return classes whose energies lack the variance of rounding to multiples of `step`."""
         energies = np.maximum(self.energies - step**2 / 12, 0.05 * self.energies)
         return replace(self, energies=energies)
 
     def are_counts(self, step: float, black: float) -> bool:
-        """Whether values are counts: variance equals mean, or exceeds it at a few levels."""
+        """Whether values are counts: variance is nowhere below the mean, and mostly equals it."""
         light = (self.brightness[self.quietest] + black) * step
         seen = self.energies[self.quietest] @ COEFFICIENTS / N_COEFFICIENTS
         if not light.min() > 0:
@@ -264,7 +264,7 @@ def measure_laws(
 
 
 class _Fit:
-    """The likelihood of all laws with one blur."""
+    """The likelihoods of all noise laws (gain, constant) at one blur of the noise."""
 
     def __init__(self, classes: _Classes, blur: int, ends: _Ends) -> None:
         self.classes, self.blur, self.ends = classes, blur, ends
@@ -309,7 +309,7 @@ class _Fit:
         return np.asarray(logs)
 
     def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
-        """Return log likelihoods (laws,) of laws with log variances (n, laws), over all spectra."""
+        """Return log likelihoods (laws,), marginal over spectra, of log variances `logs` (n, laws)."""
         place = np.clip((logs - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
         whole = place.astype(int)
         part = (place - whole)[:, None]
@@ -347,8 +347,8 @@ class _Fit:
             above = 1.0 - (energies[:, -1:] / energies) @ COEFFICIENTS / N_COEFFICIENTS
             uneven, most = (scatter - 1.0) / np.maximum(above, LEAST_ABOVE) ** 2, MOST_UNEVEN
         oriented = np.quantile(classes.oriented[quiet], 0.25)
-        # If energies scatter no more than in white noise, a level shows noise alone; otherwise, it
-        # may show edges. Widen the interval to hold for nine in ten of the pixels of noise alone.
+        # A level whose energies scatter no more than white noise shows noise alone. Widen the law's
+        # interval until it holds the variance found at nine in ten pixels of such levels.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
         weights = np.where(scatter <= AS_NOISE, classes.pixels[quiet], 0.0)
         order = np.argsort(misfit)

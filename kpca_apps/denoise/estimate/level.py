@@ -42,10 +42,10 @@ PLENTY = 40_000  # number of patches that suffices for an estimate
 # Share of patches, sorted by coarse structure, at which each class ends.
 CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
 # Quantiles of the posterior: the level returned, and the ends of the interval. The level is a low
-# quantile, as a level too high removes texture, and a clean photograph has faint noise itself.
+# quantile, since denoising with too high a level removes texture.
 LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
-# Share of noise in the energy of upper frequencies, in the two quietest classes, above which noise
-# is certain. Noise is then 1.5 times structure, which is rare in clean photographs.
+# Noise is certain if its share of the energy of upper frequencies, in the two quietest classes,
+# exceeds this limit. Clean photographs rarely have so large a share.
 DOMINANT = 0.6
 # Correlated noise has the falling spectrum of texture, but is equally strong everywhere: the third
 # class of patches has at most this many times the energy of the quietest class.

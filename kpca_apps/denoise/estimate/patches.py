@@ -18,8 +18,9 @@ IN_CACHE = 1024  # number of patches averaged at once, so that their coefficient
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
 COARSE = (1, 3)  # band of coarse structure
 
-# FALL is the mean fall of texture's log energy from band to band in clean photographs. In a single
-# photograph, falls differ by an offset of deviation SLOPE_SD, and a trend of CURVATURE_SD a band.
+# FALL is the mean fall of texture's log energy from each band to the next in clean photographs. To
+# get the falls of a single photograph, add an offset (standard deviation SLOPE_SD) and a linear
+# trend, whose slope per band has the standard deviation CURVATURE_SD.
 FALL = np.array([0.62, 0.5, 0.5, 0.7])
 SLOPE_SD, CURVATURE_SD = 0.22, 0.1
 TEXTURE_SD = 0.15  # deviation of texture's log energy in a band from the spectrum that fits best
@@ -36,8 +37,8 @@ COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = MEMBERS.sum(axis=1)
 N_COEFFICIENTS = int(COEFFICIENTS.sum())
 
-# Between patches, the energy of white noise has the relative variance EVEN, and that of texture the
-# relative deviation SCATTER. SCATTER_SD is the deviation of the logarithm of texture's variance.
+# Relative variance of the energy between patches: EVEN for white noise, SCATTER^2 for texture.
+# SCATTER_SD is the standard error of the logarithm of such a variance.
 EVEN, SCATTER, SCATTER_SD = 2.0 / N_COEFFICIENTS, 0.8, 0.5
 
 

@@ -26,7 +26,7 @@ from kpca_apps.denoise.estimate.patches import (
 Array = NDArray[np.float64]
 
 TILES = 8  # number of tiles along a side
-SMALLEST = 16 * TILES  # minimum side in pixels of an image that gets a map
+SMALLEST = 16 * TILES  # minimum side in pixels of an image whose noise level is mapped
 MOST_AT_ENDS = 0.05  # no map is made with a larger share of extreme pixels: clipping weakens noise
 PATCHES = 40_000
 QUIETEST = 0.25  # share of a tile's patches in which noise is measured

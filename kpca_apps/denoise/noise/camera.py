@@ -92,10 +92,10 @@ QUIET_PLACES = 0.1
 # A spectral line exceeds the median of the frequencies around (a square of side NEAR_FREQUENCIES)
 # so far that a tile of noise has a line with probability LINE_BY_CHANCE. What a draft removes is no
 # noise if lines hold more than the share MOST_IN_LINES of its energy. Shares measured: nearly 0 for
-# noise, .05 for repeated structure, .15 or more for print screens.
+# noise, .05 for repeated structure, .15 or more for the halftone dots of printed pictures.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
-# Energy (of 255 squared) added to keep logarithms finite, and level of a camera's faintest noise.
+# Energy added to keep logarithms finite, and level of the faintest noise (planes span 0..255).
 LEAST_ENERGY, FAINT = 1e-3, 1.0
 # Side in pixels of tiles that detect noise, and of tiles for a draft; number of tiles along a side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
@@ -163,7 +163,7 @@ def removed_by_draft(
         kept.append(_blocks(cleaned[:1])[0])
         ends.append(_blocks(extreme[window[1:]][np.newaxis].astype(np.float32))[0])
     activity = np.square(np.concatenate(kept)).sum(axis=1)
-    # Patches with several pixels at an end of the range have lost some of their noise.
+    # Exclude patches with some pixels at an end of the range, where clipping removed noise.
     activity[np.ptp(np.concatenate(ends), axis=1) > 0] = np.inf
     quiet = np.argsort(activity, kind="stable")[: round(QUIET_PLACES * len(activity))]
     powers = np.square(np.concatenate(taken, axis=1)[:, quiet] @ COSINES).sum(axis=1)

@@ -37,9 +37,10 @@ MODELS: dict[str, Model] = {
 MEASURED_PAGES = 5  # number of pages of a stack in which noise is measured
 GOLDEN = (5**0.5 - 1) / 2
 # Estimated noise up to this level is barely visible, and may be grain of a clean photograph. The
-# level is relative to twice the range that most of the image uses (at most the whole range).
+# level is a share of twice the range of most values, or of the whole range if that is smaller.
 FAINT = 2.0 / 255.0
-# The same limit for noise with a fitted law, which is no texture, relative to the range used.
+# Noise that follows a fitted law, which texture does not, is invisible up to this level. The level
+# is a share of the range of most values.
 FAINT_LAW = 0.7 / 255.0
 FARTHEST_BLACK = 1e6 * SCALE  # largest black level at which single precision distinguishes values
 # Stands for white noise that is not measured, as neither noise level nor kind depends on it.
@@ -90,7 +91,7 @@ def inspect(
         place = place_map(to_opponent(planes)[0])
         if place is not None:
             white, laws, lights = measure_white(planes / place), [], None
-    # In colours, keep camera noise: photon noise is modelled only with the spectrum of a blur.
+    # In colours, keep "camera", which measures the noise spectrum: "poisson" assumes a blur.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"
@@ -190,7 +191,7 @@ def _at_both_ends(planes: Planes) -> bool:
 
 def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
     """Whether noise is visible in the range of a plane, and stronger than rounding."""
-    # Values with a gain of one step are counts, whose noise is not rounding, however weak.
+    # If the gain is one step, values are counts: even noise below half a step is not rounding.
     least = max(FAINT_LAW * used_range(plane), step / 2 if law.gain != step else 0.0)
     return bool(law.variance(float(plane.mean())) > least**2)
 

@@ -25,7 +25,7 @@ from kpca_apps.denoise.estimate.law import AWAY, CLIPPED_LOG_VARIANCE, CLIPPED_M
 
 Array = NDArray[np.float64]
 
-FEWEST = 20  # minimum number of pixels at an end of the range where noise was clipped
+FEWEST = 20  # noise counts as clipped at an end of the range if more pixels have that value
 # Number of points near an end, width of their range (in noise levels), number of quadrature nodes.
 KNOTS, FAR, NODES = 256, 12.0, 80
 CLASSES = 64  # number of classes of similar brightness, in which the removed noise is measured
@@ -87,7 +87,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
 
 
 def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the brightness whose clipped noise has the given mean; measure the noise level."""
+    """Correct `mean` for the bias from noise clipped in `given`; measure the noise level."""
     ends, cut = _ends_of(given)
     if not any(cut):
         return mean

@@ -10,8 +10,8 @@ from kpca_apps.denoise.noise.model import Planes
 
 TILE = 8
 ROUNDS = 4  # number of fits, each weighted by the previous fit
-# Number of brightness classes of tiles; share of pixels that may lie further below 0 than the light
-# that `dark_light` returns; maximum of this light, relative to the largest value.
+# Number of brightness classes of tiles; share of pixels that may stay below 0 after the result of
+# `dark_light` is added; maximum of this result, as a multiple of the largest absolute value.
 DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0
 
 
@@ -19,7 +19,7 @@ def dark_light(plane: Planes, power: int) -> float:
     """Return the light whose noise, with variance ~ light^power, equals the noise in the dark."""
     if plane.min() >= 0:
         return 0.0
-    # Values plus the result must be at least 0, except for the share LOWEST of the pixels.
+    # Return at least the light that raises all but the share LOWEST of the pixels to 0 or more.
     least = max(-float(np.quantile(plane, LOWEST)), 0.0)
     variance, mean = tiled_noise(plane)
     if len(mean) < DARK_CLASSES:
@@ -35,8 +35,8 @@ def dark_light(plane: Planes, power: int) -> float:
         scaled = design * weights[:, np.newaxis]
         (constant, slope), misfit = nnls(scaled, found * weights)
         fitted = constant + slope * light
-    # Reduce the slope by its standard error, which raises the result. With a result too small,
-    # dark values become outliers, while a result too large costs almost nothing.
+    # Reduce the slope by its standard error, which raises the light returned. If this light is too
+    # small, dark values become outliers; if it is too large, almost nothing is lost.
     covariance = np.linalg.pinv(scaled.T @ scaled) * misfit**2 / (DARK_CLASSES - 2)
     flatter = max(slope - float(np.sqrt(covariance[1, 1])), 0.0)
     constant += (slope - flatter) * float(np.average(light, weights=weights**2))

@@ -21,8 +21,8 @@ from kpca_apps.denoise.passes.planes import denoise_planes
 # share noise, or JPEG smoothed it. Independent noise is as strong in colours as in luminance. The
 # limit is low, as texture raises the level measured in luminance.
 INDEPENDENT = 0.25
-# Noise level of luminance, of 255, above which noise may be the same in all channels. Clean
-# photographs have a grain of 2 in each channel, so 2 times the root of 3 in luminance.
+# Level of luminance noise, on the scale 0..255, above which all channels may share one noise. Grain
+# of 2, as in clean photographs, gives 2 sqrt(3) in luminance, (R + G + B) / sqrt(3), if shared.
 ALL_ALIKE = 2.0 * 3**0.5
 NOT_WHITE = 1.0  # noise level, of 255: if all channels are below, there is no white noise
 # Least probability of camera noise. Of photographs not used to fit the constants, 3 of 65 clean
@@ -31,7 +31,8 @@ PROBABLE = 0.5
 # The same for a grey image whose patches are equally noisy. Clean photographs of BSDS500 have at
 # most .051 then, and eight of ten with blurred noise more than .09.
 PROBABLE_IF_EVEN = 0.07
-FEWEST_SHARED = (192 * 192, 100 * 100)  # fewer pixels, in grey or colours, may be one texture
+# Minimum number of pixels of a grey image, and of a colour image. Fewer may show just one texture.
+FEWEST_SHARED = (192 * 192, 100 * 100)
 
 
 def measure(image: Inspected) -> Measured:

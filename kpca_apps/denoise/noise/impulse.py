@@ -22,7 +22,7 @@ from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import part
 
-GUESSES = (30.0, 15.0, 8.0)  # noise levels assumed in turn to restore replaced pixels
+GUESSES = (30.0, 15.0, 8.0)  # noise levels assumed in turn to refine what replaces the impulses
 REACHES = (1, 2, 3, 5, 8)  # half widths in pixels of the windows searched for good neighbours
 FEWEST_GOOD = 3  # minimum number of good neighbours of which to take the median
 CHUNK = 50_000
@@ -72,7 +72,7 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
     """Mark the pixels that hold an impulse instead of the image."""
     # An extreme pixel is no impulse if most pixels around are extreme, too (a highlight, a shadow),
-    # or if the median of its other neighbours is close.
+    # or if it is close to the median of its neighbours that are not extreme.
     extreme, alone = _stray(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)

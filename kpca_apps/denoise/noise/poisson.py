@@ -81,7 +81,7 @@ def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, 
 
 
 def _typical_lights(pages: Sequence[Lights]) -> Lights:
-    """Return each channel's median `Light` over pages, only over pages with photon noise if any."""
+    """Return each channel's median `Light` over pages with photon noise, or else over all pages."""
     terms = np.array([[(gain, gain * dark, blur) for gain, dark, blur in page] for page in pages])
     typical = []
     for own in terms.swapaxes(0, 1):
@@ -124,7 +124,7 @@ def denoise(
 
 
 def _has_light(planes: Planes, lights: Lights) -> bool:
-    """Whether every channel has light, and noise from light."""
+    """Whether every channel has a noise level above 0 and a pixel with light above 0."""
     brightest = [
         plane.max() + np.float32(light.dark) for plane, light in zip(planes, lights, strict=True)
     ]
@@ -178,7 +178,7 @@ def _poisson_gain(plane: Planes) -> float:
     if gain * MANY_COUNTS > brightness:
         return gain
     # With many counts, find the gain at which transformed noise has deviation 1. Texture affects
-    # this gain less than the median ratio.
+    # this gain less than it affects the median ratio.
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:
