@@ -63,7 +63,7 @@ def denoise_with_info(
     strength: float = 1.0,
     n_jobs: int | None = None,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
-    """Denoise an image, and return the noise that was removed.
+    """Denoise an image; return the denoised image, and a description of its noise.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def clean_image(
     stack_axis: int | None = None,
     mask: ArrayLike | None = None,
 ) -> Cleaned:
-    """Denoise an image, to be mixed with it at a strength chosen later.
+    """Denoise an image fully; later, the result can be mixed with the original at any strength.
 
     If the strength in `options` is 0, only measure the noise.
     """
@@ -365,7 +365,7 @@ def _clean_all(picture: Picture, measured: Picture, options: Options, given: Giv
     sigma: Any = given.sigma
     is_list = isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1
     is_one_level = not is_list or (len(sigma) == 3 and sigma[0] == sigma[1] == sigma[2])
-    # Use one BLAS thread: the order of sums affects the last bits, which may decide between laws.
+    # Use one BLAS thread, as the order of sums may change last bits and so the chosen noise law.
     with one_blas_thread():
         if others and is_one_level and all(np.array_equal(first, one) for one in others):
             given = replace(given, sigma=sigma[0] if is_list else sigma, laws=given.laws[:1])

@@ -19,13 +19,13 @@ SCALE = 255.0  # largest value in planes: the range of an image is scaled to 0..
 # Quantiles between which values count as used: a bead, a star or a hot spot covers less than 1 %.
 USED = (0.015, 0.985)
 NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or inverses overflow
-# Range (of 255) below which a plane counts as constant: even noise a thousand times as strong is
-# ignored, and squares of much smaller values underflow in single precision.
+# A plane on the scale 0..255 counts as constant if its range is below EVEN. Noise up to 1e-3 is
+# ignored anyway, and squares of much smaller values than EVEN underflow in single precision.
 EVEN = 1e-6
 # Largest span or magnitude of an image, in data ranges: above it, single precision fails.
 MOST_BEYOND = 1e6
-# LOST limits how much rounding may change local means (root mean square over windows of width
-# AROUND), as a share of the mean light. Smooth pictures with a mean below 3 counts exceed LOST.
+# Rounding loses light if it changes local means, over windows of width AROUND, by more than LOST
+# times the mean light (in root mean square), as in smooth pictures with a mean below 3 counts.
 LOST, AROUND = 0.1, 8
 # Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
 # neighbourhood. They are powers of the inverse of the plastic number (Roberts 2018, "The
@@ -153,7 +153,7 @@ class Picture:
         return self.unit if is_whole else 0.0
 
     def cut(self, window: Window) -> Picture:
-        """Return a window of each page, without alpha, on the same scale."""
+        """Return a window of each page, without alpha, with values on the scale of this picture."""
         (top, bottom), (left, right) = window
 
         def part(values: NDArray[Any]) -> NDArray[Any]:
@@ -226,7 +226,7 @@ def read_picture(
         level, planes = planes[0][data].min(), planes.copy()
         for page, of_page in enumerate(data):
             for channel in planes[:3, page]:
-                # A page without data gets a single value, and no noise.
+                # Fill a page without data with a constant, so that it shows no noise.
                 channel[...] = imputed(channel, of_page) if of_page.any() else level
         data = data.reshape(-1, planes.shape[-1])
     planes = planes.reshape(len(planes), -1, planes.shape[-1])

@@ -44,9 +44,10 @@ MIRRORINGS = 8  # maximum number of mirrorings to fill a hole; sparse data would
 NEARBY = 12
 # Side of the squares that make up padding; clipped noise has no constant squares of this side.
 SOLID = 5
-# An area is clipped noise if at least this share of the pixels beside it have the area's value.
-# Measured: .1 to .6 for clipped noise of 5 and 20 on four photographs made darker and brighter; at
-# most .02 for the padding of a rotated photograph that is clipped at the padding's value.
+# An area of one value is clipped noise, not padding, if at least this share of the pixels next to
+# it have its value. Measured: .1 to .6 for clipped noise of 5 and 20 (of 255) on four photographs
+# made darker and brighter; at most .02 for the padding of a rotated photograph that is clipped at
+# the padding's value.
 BLURRED = 0.05
 MOST_PADDINGS = 2  # maximum number of padding values in a page
 
@@ -153,8 +154,8 @@ def padding_in(planes: NDArray[Any]) -> Mask:
             border = np.concatenate([*labels[[0, -1]], *labels.T[[0, -1]]])
             padding |= np.isin(labels, border[(border > 0) & is_padding[border]])
         if padding.any():
-            # If half of the page beside the padding is constant, the page is a drawing, without
-            # padding.
+            # If at least half of the page outside the padding lies in constant squares, the page is
+            # a drawing, which has no padding.
             even = maximum_filter(page[0], SOLID) == minimum_filter(page[0], SOLID)
             padding &= np.count_nonzero(even & ~padding) * 2 < np.count_nonzero(~padding)
     return found

@@ -71,7 +71,7 @@ CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
 ABOVE = 0.3
 # Readout variance, in squared counts, above which noise is nearly Gaussian even without light.
 MANY_ADDED = 400.0
-QUADRATURE = 80  # number of quadrature nodes for the mean over readout
+QUADRATURE = 80  # number of quadrature nodes for the mean over readout noise
 # Least photon variance at mean light, and least readout variance, relative to the noisiest colour.
 LEAST = 1e-6
 
@@ -251,7 +251,7 @@ def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> 
 def _denoised_phase(
     stable: Mosaic, pattern: str, phase: tuple[int, int], unit: float, options: Options
 ) -> Mosaic:
-    """Denoise a mosaic with equal noise everywhere, split into planes by cells from `phase` on."""
+    """Denoise an evenly noisy mosaic as planes; `phase`: its first pixel's place in the pattern."""
     planes = split(stable, pattern, phase)
     # The first component holds what the colours share; an orthonormal map keeps noise white.
     centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)

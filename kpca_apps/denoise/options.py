@@ -49,8 +49,8 @@ MethodName = Literal["rbf", "linear", "mika"]
 Content = Literal["photo", "text"]
 QUALITIES, METHODS, CONTENTS = map(get_args, (Quality, MethodName, Content))
 
-LEAST_BANDWIDTH = 0.1  # patches of noise would have kernel values of e^-10, lost in rounding
-# A far smaller factor already makes any image flat; a far larger one would overflow noise levels.
+LEAST_BANDWIDTH = 0.1  # if lower, kernel values between noise patches are < e^-10: lost in rounding
+# Maximum of `luma` and `chroma`: far lower values flatten any image, far higher ones overflow.
 LARGEST_FACTOR = 1000.0
 LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # limits of a data range, for single precision
 

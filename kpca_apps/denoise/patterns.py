@@ -105,7 +105,7 @@ def merged(planes: Plane, shape: tuple[int, int], pattern: str, phase: Place) ->
 
 
 def _continued(side: int, before: int, period: int) -> NDArray[np.intp]:
-    """Return indices that extend a side to whole cells, with pixels of the colours wanted there."""
+    """Return indices along a side extended to whole cells; added pixels keep the colour pattern."""
     behind = -(side + before) % period
     places = np.arange(-before, side + behind)
     if period == 2:  # mirrored
@@ -118,7 +118,7 @@ def _continued(side: int, before: int, period: int) -> NDArray[np.intp]:
 def _paired(
     planes: Plane, whole: Plane, pattern: str, phase: Place
 ) -> list[tuple[int, tuple[slice, slice], tuple[slice, slice]]]:
-    """Return corresponding pixels of each plane and of a mosaic of whole cells."""
+    """Return slices of each plane, paired with their places in `whole` (complete pattern cells)."""
     n, cell = period_of(pattern), cell_of(pattern)
     m = n // cell
     pairs = []

@@ -150,7 +150,7 @@ class NoiseLaw:
 class Evidence:
     """Why a noise model was chosen for a page, if the noise was measured."""
 
-    why: str = ""  # end of a sentence, as "it ..." (chosen model) or "may be ..." (unchanged image)
+    why: str = ""  # words that end a sentence on the model chosen, or on why the image is unchanged
     runner_up: str = ""  # the second most likely model, in words
     log_odds: float | None = None  # log odds of the runner-up against the chosen model
     option: str = ""  # option that denoises an image which was left unchanged
@@ -169,7 +169,7 @@ class Evidence:
 
     @property
     def is_law(self) -> bool:
-        """Whether the noise is certain and not white noise of equal strength everywhere."""
+        """Whether there surely is noise that neighbours share or that rises with brightness."""
         return self.is_shared or (self.is_sure and any(law.rises for law in self.laws))
 
 
@@ -193,7 +193,7 @@ class ImageOutcome:
     page_ranges: tuple[float, ...] = ()  # range of values of each page
     estimated: bool = False  # whether the noise level was estimated
     correlated: bool = False  # whether neighbouring pixels share their noise
-    data_range: float | None = None  # widest range assumed for pages of the first page's type
+    data_range: float | None = None  # maximum data range of pages with the first page's type
     used_range: float | None = None  # range of most values of the denoised first page
     established: bool = True  # whether noise was established; if not, the image is unchanged
     impulses: bool = False  # whether single pixels stand out, but another noise model was used
@@ -201,7 +201,7 @@ class ImageOutcome:
     own_settings: Mapping[str, Any] = field(default_factory=dict)  # settings other than the batch's
     residual: Residual | None = None  # residual of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
-    notes: tuple[str, ...] = ()  # sentences on differences from the input
+    notes: tuple[str, ...] = ()  # sentences on how the output differs from the input
     previews: ImagePreviews | None = field(default=None, repr=False)  # previews of the first page
     seconds: float = field(default=0.0, compare=False)  # time of denoising
     resumed: bool = field(default=False, compare=False)  # whether an earlier run denoised it

@@ -17,7 +17,7 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 from kpca_apps.system.arrays import Matrix
 
-FEWEST = 5  # minimum number of examples, so that one can be held out
+FEWEST = 5  # minimum number of examples, as one in five is held out
 BAND = 4608  # number of patches processed at a time (at least one row of patches)
 
 

@@ -31,13 +31,13 @@ Shape = tuple[int, int, int]  # pages, height and width of a patch
 class Room(NamedTuple):
     """Arrays that a search for patches reuses."""
 
-    rows: Matrix  # distances of candidates: one row for each row of a page
+    rows: Matrix  # distances of candidate patches: each matrix row belongs to one row of a page
     distances: Vector  # `rows` as a flat array
     bits: NDArray[np.int32]  # the bits of `distances`, as integers
     begins: Places  # page, row and first column of each row of candidates
     near: NDArray[np.int32]  # indices of the smallest of `distances`
     few: Vector  # distances at `near`
-    one: Vector  # a single distance
+    one: Vector  # one number: the threshold of a bisection among distances
     one_bits: NDArray[np.int32]  # the bits of `one`
 
 
@@ -210,8 +210,8 @@ def _find_group(
                         if distances[r, other_x - edge] < best:
                             best = distances[r, other_x - edge]
                             centre_y, centre_x = other_y, other_x
-                # Draw by the distance between pages instead of their numbers, so that results do
-                # not depend on the page at which a piece begins.
+                # Seed the draw with the difference of page numbers, not with the numbers
+                # themselves, so that results do not depend on the page at which a piece begins.
                 seed = _mixed(
                     origin[0] + y,
                     origin[1] + x,

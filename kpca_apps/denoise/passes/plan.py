@@ -50,15 +50,15 @@ class Pass:
     size: int  # side of a patch in pixels
     group: int  # number of patches in a group
     tie: float  # squared distance below which patches are ties, relative to that of pure noise
-    stride: int  # distance in pixels between references
+    stride: int  # distance in pixels between reference patches, each of which gets a group
     soft: bool = False  # whether to use the Tikhonov filter instead of truncation
     bandwidth: float = np.inf  # bandwidth of the RBF kernel
-    excess: float = 1.0  # largest ratio of actual to given noise variance to assume
+    excess: float = 1.0  # maximum assumed ratio of the actual noise variance to the given one
     back: float = 0.3  # before this pass, this share of what earlier passes removed is added back
     deep: int = 1  # number of pages that a patch spans
-    band: int = 6  # number of rows of references processed together
+    band: int = 6  # number of rows of reference patches processed together
     n_jobs: int | None = None  # number of threads, as in joblib
-    sparse: bool = False  # whether the colours use every second reference
+    sparse: bool = False  # whether the colours use every second reference patch
 
     def shape(self, planes: tuple[int, ...]) -> tuple[int, int, int]:
         """Return pages, height and width of patches, limited by those of the planes."""
@@ -77,7 +77,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Plan:
-    """The passes at one noise level."""
+    """The denoising passes, run one after the other, for one noise level."""
 
     passes: tuple[Pass, ...]
     smooth: float  # b, the weight of the Tikhonov filter

@@ -57,15 +57,15 @@ Planes = NDArray[np.float32]
 Side = tuple[int, int]  # begin and end of a window along an axis
 Estimates = list[tuple[Planes, Planes]]  # estimate and leverage of each pass
 
-# Weight of the Tikhonov filter's estimate in its mean with the truncation's (step 4 of the module's
-# docstring). Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). The
-# gains over a weight of .6 are .006 dB at noise of 15, .013 at 25 and .022 at 50.
+# Weight of the Tikhonov filter's estimate B in A = .8 B + .2 Q, step 4 of the module's docstring.
+# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). The gains over a
+# weight of .6 are .006 dB at noise of 15, .013 at 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)
 # t of the colours in step 4. Chosen on crops of BSDS500/train, where .3 loses .04 dB.
 BACK_IN_COLOURS = np.float32(0.1)
 
-STRIP_SAMPLES = 4_000_000  # maximum number of pixels times channels of a strip: 270 MB
-BLOCK_SAMPLES = 6_000_000  # the same for a block of pages: 500 MB
+STRIP_SAMPLES = 4_000_000  # maximum number of pixels times channels in a strip, which takes 270 MB
+BLOCK_SAMPLES = 6_000_000  # the same for a block of pages, which takes 500 MB
 AROUND = 4  # number of pages on each side of a block that are denoised with the block
 FEWEST_PAGES = 4  # minimum number of pages in a block
 
@@ -76,11 +76,11 @@ QUIET = 0.05  # in all but the busiest images, at least this share of groups sho
 # as similar patches share some of their noise. Measured: .84 to .89 on noise alone, .85 to .90 on
 # photographs at sigma 15 to 50; but .97 to .99 if the given sigma is 10 % too low.
 QUIET_RATIO = 0.905
-# Matching hides most excess noise: 10 % more in sigma (20 % in variance) raise the ratio by 8 %.
+# Excess noise variance, divided by the rise that it causes in the ratio above: 20 % / 8 %.
 STEEPNESS = 2.5
-MOST_EXCESS = 1.25  # largest ratio of actual to given noise variance that is assumed
+MOST_EXCESS = 1.25  # maximum assumed ratio of the actual noise variance to the given one
 
-BLURRED = 6  # number of pixels on each side, at half the scale, that affect low frequencies
+BLURRED = 6  # low frequencies of a pixel depend on pixels up to this far away, at half scale
 AT_HALF = 0.25  # share of the work done at half the scale and below
 SMALLEST = 16  # minimum side in pixels of an image at the smallest scale: two patches
 
@@ -171,7 +171,7 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
 
 
 def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
-    """Return the ranges that a side of a window needs at half the scale, and at full scale.
+    """Widen a side of a window by BLURRED at half scale; return it at half and at full scale.
 
     An odd last row or column belongs to the last pair.
 
@@ -187,7 +187,7 @@ def _denoise_strips(planes: Planes, variances: Planes, plan: Plan, wanted: Windo
     channels, _, _, width = planes.shape
     margin, ((start, stop), (left, right)) = plan.reach, wanted
     samples = channels * (min(width, right + margin) - max(0, left - margin))
-    # Use at least twice the margin, so that even very wide images are computed at most twice.
+    # Make strips at least twice as high as the margin, so that margins at most double the work.
     rows = max(2 * margin, STRIP_SAMPLES // samples)
     # Make all strips about equally high, which lowers peak memory.
     n_strips = -(-(stop - start) // rows)
