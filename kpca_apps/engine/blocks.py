@@ -44,8 +44,8 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 RIDGE = 0.02  # rho, as a share of a standardised feature's variance
-# MOST_FREEDOM limits the degrees of freedom, sum of s / (s + rho), as a share of the rows. New rows
-# use components of gain LEAST_GAIN or more.
+# A component of variance s has the gain s / (s + rho). MOST_FREEDOM limits the sum of gains, the
+# degrees of freedom, as a share of the rows. New rows use gains of at least LEAST_GAIN.
 MOST_FREEDOM, LEAST_GAIN = 0.25, 0.3
 # Leave-one-out errors divide by 1 - leverage, so leverages are clipped below 1.
 MOST_LEVERAGE = 0.95
@@ -63,10 +63,10 @@ ALL = slice(None)
 class BlockErrors(NamedTuple):
     """Reconstruction errors of n rows under Tikhonov-filtered kernel PCA."""
 
-    residual: FloatArray  # (w, n), r_b of the w requested features
+    residual: FloatArray  # (w, n): r_b, what other blocks do not explain of w requested features
 
-    whole: FloatArray  # (n,), E
-    blocks: FloatArray  # (b, n), E_b of non-empty blocks
+    whole: FloatArray  # (n,): E, error of all features
+    blocks: FloatArray  # (b, n): E_b, decrease of E if the non-empty block b may take any value
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,7 +58,7 @@ class ReducedSet:
     # distance from the mean in feature space, plus mean_distance.
 
     subspace: KernelSubspace  # its directions are orthonormal
-    component_distances: Matrix  # (q,), |v - v~| in feature space
+    component_distances: Matrix  # (q,), distance of each new component from the original component
     mean_distance: float
 
     def describe(self) -> str:
@@ -80,9 +80,10 @@ def reduced_set(
     ValueError if the kernel is indefinite, ``n_points`` is out of range, or the points span fewer
     directions than there are components.
     """
-    # The points Y minimise s^2 sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, where P_Y projects on
-    # their span in feature space and s^2 is the variance along the components. The new components
-    # are the orthonormal vectors of that span nearest to the old components (polar factor).
+    # The points Y minimise s^2 sum_a |v_a - P v_a|^2 + |mu - P mu|^2, with v_a the components, s^2
+    # the sum of their variances, mu the mean, and P the projection on the span of Y, all in feature
+    # space. The new components are the orthonormal vectors in that span nearest to v_a (polar
+    # factor).
     q, n = subspace.n_components, len(subspace.points)
     subspace.kernel.require_psd("A smaller set of points")
     if not max(q, 1) <= n_points <= n:

@@ -56,7 +56,7 @@ class LandmarkFit:
 
     @property
     def missed(self) -> float:
-        """Share of squared length outside the landmarks' span."""
+        """Share of the rows' squared lengths that is outside the landmarks' span."""
         sums = self.sums
         return sums.missed / sums.norm if self.outside is None else self.outside.share
 
@@ -324,7 +324,7 @@ def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit)
     plan, subspace = fit.plan, fit.subspace
     if options.precision != "auto" or plan.precision == "float64":
         return plan.precision
-    # Some directions have almost no variance, and lose all digits in float32.
+    # Fits of these two kinds keep directions of almost no variance, which float32 cannot resolve.
     if not subspace.kernel.is_psd or options.keeps_span:
         return "float64"
     rows = source.sample[evenly_drawn(len(source.sample))]

@@ -576,7 +576,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self._iterate(T, begin)
 
     def compress(self, n_points: int) -> Self:
-        """Return a copy of the model that compares rows with fewer points.
+        """Return a copy of the model with fewer stored points, which is faster on new rows.
 
         ``reduced_set_`` of the copy holds the distances by which components and mean moved.
 
@@ -644,7 +644,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return values
 
     def _warn_few_rows(self) -> tuple[str, ...]:
-        """Return a warning if there were too few first rows to choose gamma or landmarks."""
+        """Return a warning if the first fit had too few rows to choose gamma or the landmarks."""
         enough = {}
         if isinstance(self.landmarks, str):
             enough["landmarks"] = int(self.n_landmarks)

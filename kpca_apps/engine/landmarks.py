@@ -62,7 +62,7 @@ def draw_landmarks(
 
 def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
     """Return the bytes needed to draw ``m`` landmarks from n rows."""
-    # "residual" keeps only the residuals of its candidates.
+    # "residual" needs little memory: one number, the residual, for each candidate row.
     if kind not in CANDIDATES or kind == "residual" or m >= n:
         return 0
     candidates = min(max(CANDIDATES[kind], m), n)

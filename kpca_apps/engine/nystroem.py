@@ -186,7 +186,7 @@ class CovarianceSums:
 
     def require_finite(self, kernel: Kernel) -> None:
         """Raise ValueError if the kernel overflowed on a row."""
-        # Finite lengths suffice, as k(x, y)^2 <= k(x, x) k(y, y), except for rows with NaN.
+        # `norm`, the sum of k(x, x), bounds all kernel values; a row with NaN makes `total` NaN.
         if not (np.isfinite(self.norm) and np.isfinite(self.total).all()):
             # Rows outside the sample have not been checked for NaN.
             raise overflow(kernel, is_checked=False)
@@ -242,9 +242,9 @@ class CovarianceSums:
 class FeatureSums:
     """Picklable function that sums rows' features z, or their kernel values with landmarks."""
 
-    # Summing z z' instead of k k' keeps rounding errors small relative to each direction's
-    # variance. In float32, if B is not triangular, kernel values are summed instead, in half the
-    # time.
+    # Relative to each direction's variance, sums of z z' (features z) have smaller rounding errors
+    # than sums of k k' (kernel values k). In float32, if the map from k to z is not triangular, k
+    # k' is summed nevertheless, which takes half the time.
 
     basis: LandmarkBasis
     precision: Resolved = "float64"
@@ -308,12 +308,12 @@ class Missed:
         n_rows: int | None = None,
         with_variance: bool = True,
     ) -> Missed:
-        """Estimate how much of ``n_rows`` rows is outside the span, by at most ``rows`` rows of X.
+        """Estimate from at most ``rows`` rows of X how much of ``n_rows`` rows is outside the span.
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
-        # The variance is the largest eigenvalue, divided by the sample size, of the sample's Gram
-        # matrix outside the span.
+        # The sample's Gram matrix minus that of its features z is the part outside the span. Its
+        # largest eigenvalue, divided by the sample size, is the variance.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
         is_no_landmark = [row.tobytes() not in landmarks for row in drawn]

@@ -222,8 +222,8 @@ def _lapack_plan(n: int, q: int, precision: Resolved, *, indefinite: bool) -> Ex
 
 
 def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
-    # Count half a Gram matrix if it is stored, the basis and its products, and one product or the
-    # final vectors.
+    # Count half a Gram matrix if it is stored, the basis and its products, and the larger of two
+    # needs: those of one product, and those of refining the final vectors.
     item, b = _ITEMS[precision], block_width(q)
     gram = item * n * (n + PANEL) // 2 if stored else 0
     kernel = item * n * (d + 2)

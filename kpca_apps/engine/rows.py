@@ -65,7 +65,7 @@ class RowSums(Protocol[Sums_co]):
     """A picklable function from rows to sums over them."""
 
     def prepare(self) -> Callable[[Matrix], Sums_co]:
-        """Return the map from rows ``(b, d)`` to their sums."""
+        """Return the function that maps rows ``(b, d)`` to sums of some values over the rows."""
         ...
 
 

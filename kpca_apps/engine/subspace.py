@@ -40,13 +40,13 @@ class KernelSubspace:
     """
 
     # With V_a = sum_j W_ja phi(z_j) and phi~ the centred feature vector, t_a(x) = <V_a, phi~(x)>
-    # [2], and P phi(x) = mean + sum_a t_a V_a [3]. The offset centres the Gram matrix of new rows,
-    # K~t = Kt - 1' K - Kt 1 + 1' K 1 with entries 1/n in 1 and 1' (eq. 54 of [2]).
+    # [2], and P phi(x) = mean + sum_a t_a V_a [3]. Subtracting the offset is the same as centring
+    # the kernel matrix of new and fitted rows by the mean of the fitted rows (eq. 54 of [2]).
     #
     # [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel eigenvalue
     #     problem, Neural Computation 10, 1299-1319.
-    # [2] Scholkopf, Smola and Muller (1996), its first form, MPI technical report 44, eq. 17, 24,
-    #     51-54.
+    # [2] Scholkopf, Smola and Muller (1996), an earlier version of [1], MPI technical report 44,
+    #     eq. 17, 24, 51-54.
     # [3] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 20-25.
     # [4] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
 
@@ -135,7 +135,7 @@ class KernelSubspace:
     def _products(
         self, factors: Matrix, precision: Resolved
     ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
-        """Return the map from rows to factors * t and to squared distances from the mean.
+        """Return the map from rows to factors * projections and to squared distances from the mean.
 
         The distances, k(x,x) - 2 beta' k_Z + c, are float64.
         """

@@ -44,7 +44,7 @@ class TikhonovFilter:
 
     basis: LandmarkBasis  # B
     mean: Matrix  # zbar (p,)
-    whitening: Matrix  # L^-T (p, p), upper triangular
+    whitening: Matrix  # (p, p): inverse of L', with L L' = C + rho I; upper triangular
     rho: float
     n: int
 

@@ -74,7 +74,7 @@ def linear_smooth(
     for i in range(high):
         a[i, i] += added
     eliminate(a, high, added)
-    # The last columns are W, or U'^-1 if k < n.
+    # The last columns hold W, or U'^-1 if k < n; the docstring defines W and U.
     behind = width - across
     leverage: Vector = np.empty(across, z.dtype)
     for g in range(0, across, 8):
@@ -255,7 +255,7 @@ def _transpose(z: Matrix, k: int, n: int) -> Matrix:
 def _smooth_twice(
     factor: Matrix, start: int, down: int, z: Matrix, sizes: tuple[int, int, int]
 ) -> Matrix:
-    """Return F'F z; F_ig is entry start + down i + g of `factor`, counted row by row.
+    """Return F'F z, where `factor`, flattened, holds F_ig at index `start` + `down` * i + g.
 
     `sizes` are the numbers of columns of F (k), of rows of F (a multiple of four), and of rows that
     F' uses.

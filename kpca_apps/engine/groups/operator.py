@@ -42,10 +42,10 @@ from kpca_apps.system.compiling import inlined
 
 EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping noise
 RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by the noise energy N v
-ROUNDS = 5  # maximum number of updates of the edge
+ROUNDS = 5  # maximum number of updates of the largest eigenvalue that noise explains
 STEPS = 2  # fixed-point steps; a third gains .001 dB (test pictures print and rings, sigma 12)
-# A kernel counts as linear if c exceeds this multiple of the mean squared distance between patches.
-# At 2, photographs lose up to .06 dB at sigma 12, at 1.5 at most .02.
+# A kernel exp(-d^2 / c) counts as linear if c exceeds this multiple of the mean d^2 of patches.
+# With a multiple of 2, photographs lose up to .06 dB at sigma 12; with 1.5, they lose at most .02.
 WIDEST = 1.5
 
 
@@ -137,8 +137,8 @@ def count_components(
     `values` are the largest eigenvalues of a centred Gram matrix, decreasing; `trace` is the sum of
     all. `edge` is the largest eigenvalue of noise with variance 1 in a group of `shape` (k, n).
     """
-    # The variance beyond the kept components estimates the noise. The edge follows this estimate if
-    # it exceeds the given variance. Fine detail raises the estimate, too, so `excess` limits it.
+    # The variance beyond the kept components estimates the noise variance. If larger, it replaces
+    # the given variance, up to the factor `excess`, as fine detail raises it, too.
     k, n = shape
     level, q, residual = np.float32(excess * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):

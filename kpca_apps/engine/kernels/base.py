@@ -117,7 +117,7 @@ class Kernel(ABC):
 
     @property
     def takes_any_vector(self) -> bool:
-        """Whether the kernel accepts vectors of any length."""
+        """Whether the kernel accepts vectors with any number of entries."""
         return False
 
     @property
@@ -333,7 +333,7 @@ class LinearlyMapped(Wrapped):
 
     @abstractmethod
     def pull_back(self, G: Matrix, d: int) -> Matrix:
-        """Return A'g for each gradient g of ``G``, ``(n, m)`` to ``(n, d)``."""
+        """Multiply the gradients, rows of ``G``, by the matrix A: ``(n, m)`` to ``(n, d)``."""
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         inner = self.kernel.against(self.map_rows(Z), dtype)
@@ -482,7 +482,7 @@ def view_exponents(
             left, h = scaled(X)
             np.negative(h, out=left[..., -2])
             farthest = h.max(axis=0, initial=0.0)
-            # By the triangle inequality, most blocks need no clipping.
+            # By the triangle inequality, most blocks have no value below `lowest` to clip.
             within = (np.sqrt(farthest) + reach) ** 2 <= shift - lowest
 
         def view_values(v: int, out: Values | None) -> Values:

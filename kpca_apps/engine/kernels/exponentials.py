@@ -9,7 +9,7 @@ from kpca_apps.system.compiling import compiled_as_written
 
 ONE, BIAS, MANTISSA_BITS = np.float32(1.0), np.int32(127), np.int32(23)
 LOG2_E = np.float32(1.4426950408889634)
-# ln 2 in two parts: products of the first, of nine bits, with integers of seven bits are exact.
+# ln 2 as a sum of two numbers. The first has nine bits, so 7-bit integers times it are exact.
 LN_2, LN_2_REST = np.float32(0.693359375), np.float32(0.6931471805599453 - 0.693359375)
 # Polynomial coefficients of exp(r), relative error below 4e-9 for |r| <= ln 2 / 2.
 C2, C3, C4 = np.float32(0.4999999341), np.float32(0.1666652011), np.float32(0.0416683942)

@@ -79,7 +79,7 @@ class DistanceKernel(Kernel):
 
 
 class ProductKernel(Kernel):
-    """Base class: a kernel of the inner product of two rows of any length."""
+    """Base class: a kernel of the inner product of two rows, with any number of columns."""
 
     takes_any_vector = True
 
@@ -176,7 +176,7 @@ class Laplacian(DistanceKernel):
         metric = "euclidean" if self.distance == "euclidean" else "cityblock"
         lowest = LOWEST[np.dtype(dtype)]
 
-        # Use cdist, as a distance from products loses half its digits near 0.
+        # Use cdist: distances computed from inner products lose half of their digits near 0.
         def rows(X: Matrix) -> Values:
             values: Matrix = cdist(X, Z, metric)
             values *= -self.gamma
@@ -412,7 +412,7 @@ class MeanRBF(DistanceKernel):
         )
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Return the map from X to derivatives k'(s) at squared distances s to Z, within a view."""
+        """Return the map from X to k'(s), s squared distances to Z; X and Z hold one view only."""
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
         n = len(self.powers)
 

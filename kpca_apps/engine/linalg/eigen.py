@@ -175,7 +175,7 @@ def _estimate_residuals(rest: Values, last_rows: Matrix) -> Matrix:
 def _restart(
     columns: tuple[Values, Values], ritz: Matrix, values: Matrix, vectors: Matrix, n_vectors: int
 ) -> int:
-    """Replace basis and images in place by leading Ritz vectors; return their number."""
+    """Reduce basis and images (matrix times basis) to leading Ritz vectors; return their number."""
     if n_vectors < 1:
         return int(columns[0].shape[1])
     for matrix in columns:

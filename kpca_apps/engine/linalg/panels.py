@@ -80,8 +80,8 @@ class GramPanels:
 
     def sketch(self, V: Values) -> Values:
         """Return an approximation of K V, its columns scaled to the lengths of V's columns."""
-        # Multiply K's columns of a sample by the sample's rows of V. ELSEWHERE times V adds
-        # directions that the sample misses.
+        # Multiply the columns of K that belong to sampled rows by the same rows of V. Then add
+        # ELSEWHERE times V, for directions that the sample misses.
         n = len(self)
         sample = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
         kernel_rows = self._kernel.against(self._X[sample], self._dtype)

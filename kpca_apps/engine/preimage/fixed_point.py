@@ -65,7 +65,7 @@ class PreImages:
     converged: Mask  # whether the last step was negligible
     # Whether the iteration was restarted at a stored point.
     restarted: Mask
-    residual: Matrix  # rho(z), squared distance in feature space
+    residual: Matrix  # rho(z), squared distance of phi(z) from the projection P phi(x)
 
     @classmethod
     def joined(cls, parts: list[PreImages]) -> PreImages:
@@ -176,8 +176,8 @@ Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Mask]]
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
     """Return the function of one iteration step."""
-    # The function maps z, weights g, bounds of sum |g| and row numbers (the last may repeat) to the
-    # next z, the inner products <phi(z), P phi(x)>, and a mask of vanished denominators.
+    # The step maps z, weights g, bounds of sum |g| and row numbers (the last row may be repeated)
+    # to the next z, the inner products <phi(z), P phi(x)>, and a mask of vanished denominators.
     clipped, unclipped = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])

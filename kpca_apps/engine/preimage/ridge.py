@@ -49,8 +49,8 @@ def learn_preimage(
     subspace: KernelSubspace, alpha: float = 1.0, *, n_jobs: int | None = None
 ) -> LearnedPreImage:
     """Fit the regression from projections to points with ridge ``alpha``."""
-    # Use the model's kernel if it accepts vectors of any length, as in scikit-learn; otherwise an
-    # RBF kernel.
+    # Use the model's kernel, like scikit-learn, if it accepts vectors with any number of entries,
+    # here projections; otherwise use an RBF kernel.
     projections = subspace.project(subspace.points, n_jobs=n_jobs)
     points, kernel = subspace.points, about_origin(subspace.kernel)
     origin = np.zeros(points.shape[1])
