@@ -151,12 +151,12 @@ class MercerCheck:
 
 def mercer_check(K: Matrix) -> MercerCheck:
     """Check a symmetric Gram matrix (n, n) for positive semi-definiteness."""
-    # k is an inner product in some feature space if and only if all its Gram matrices are symmetric
-    # and positive semi-definite, k(x, y) = k(y, x) and sum_ij c_i k(x_i, x_j) c_j >= 0 for all n,
-    # x_1, ..., x_n and c. On a finite measure it is then a series with non-negative coefficients
-    # (Mercer), whose terms are the coordinates of the feature vector,
+    # A function k is an inner product in some feature space if and only if its Gram matrix of any
+    # finite number of points is symmetric and positive semi-definite. For a finite measure on the
+    # points, k is then a series of eigenfunctions phi_i with eigenvalues lambda_i >= 0 (Mercer),
+    # and the feature vector has one coordinate for each term:
     #     k(x, y) = sum_i lambda_i phi_i(x) phi_i(y),  phi(x) = (sqrt(lambda_i) phi_i(x))_i.
-    # No finite check proves this; one Gram matrix with a negative eigenvalue refutes it. Eq. 55-60;
-    # Aguilera and Antonanzas (2019), eq. 1-2, where the set in definition 1 must be non-empty.
+    # No finite number of Gram matrices proves that k is such a function; one matrix with a negative
+    # eigenvalue refutes it. Eq. 55-60 of the report; Aguilera and Antonanzas (2019), eq. 1-2.
     with one_blas_thread():
         return MercerCheck(eigvalsh(K))

@@ -19,7 +19,7 @@ from kpca_apps.papers.figures import Contours, Curves
 from kpca_apps.system.arrays import Matrix
 
 GRID = 60  # number of grid points along each side
-SMOOTHING = 0.75  # filter width in pixels, which gives the pixel variance of Mika et al. (1998)
+SMOOTHING = 0.75  # filter width in pixels; filtered digits have the variance of Mika et al. (1998)
 
 
 def components(kernel: Kernel, X: Matrix, n_components: int | None = None) -> KernelSubspace:
@@ -35,7 +35,7 @@ def centred(K: Matrix) -> Matrix:
 
 
 def contours(title: str, subspace: KernelSubspace, X: Matrix, labels: Labels) -> Contours:
-    """Return contours of the components on a grid around rows of the plane."""
+    """Return contours of the components on a grid around the rows of X, points in the plane."""
     x, y, places = plane_grid(X)
     values = subspace.project(places).T.reshape(-1, GRID, GRID)
     captions = tuple(
@@ -51,7 +51,7 @@ def scree(title: str, name: str, subspace: KernelSubspace) -> Curves:
 
 
 def plane_grid(X: Matrix, *, side: int = GRID) -> tuple[Matrix, Matrix, Matrix]:
-    """Return a grid around rows of the plane: x (w,), y (h,), and its points (h w, 2)."""
+    """Return a grid around points X (n, 2): its x (w,), its y (h,), and its points (h w, 2)."""
     low, high = X.min(axis=0), X.max(axis=0)
     reach = 0.15 * (high - low)
     x, y = (np.linspace(low[j] - reach[j], high[j] + reach[j], side) for j in (0, 1))

@@ -111,7 +111,7 @@ def run_half_moons(data: PaperData) -> Outcome:
 
 
 def _shape(X: Matrix) -> tuple[float, ...]:
-    """Return two components' share of variance, lambda_2 / lambda_3, and correlations with PCA."""
+    """Return two components' share of variance; lambda_2 / lambda_3; and correlations with PCA."""
     wide = components(RBF(0.01), X)
     P, W = PCA(2).fit_transform(X), wide.project(X)
     same = [abs(float(np.corrcoef(P[:, a], W[:, a])[0, 1])) for a in (0, 1)]
@@ -144,7 +144,7 @@ ODD = -0.8  # a component with a lower parity counts as odd
 
 
 def run_cassini(data: PaperData) -> Outcome:
-    """Compare the linear kernel with PCA; check captions of eight components (Figs. 2, 3)."""
+    """Compare the linear kernel with PCA (Fig. 2); check what Fig. 3 says of its components."""
     X, labels = cassini(np.random.default_rng(0))
     linear, gaussian = components(Linear(), X), components(RBF(0.2), X, 10)
     pca = PCA(2).fit(X)

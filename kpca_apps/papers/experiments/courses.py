@@ -1,4 +1,4 @@
-"""The course notes on kernel PCA, and the encyclopedia article."""
+"""Check claims of course notes and of an encyclopedia article on kernel PCA."""
 
 from __future__ import annotations
 
@@ -189,7 +189,8 @@ class _Accuracies:
 
     radii: tuple[float, ...]
     linear: float
-    # By a threshold on component 1 or on the best component; by nearest means in three components.
+    # Three classifiers: a threshold on component 1, a threshold on the best component, and nearest
+    # means in three components.
     square: tuple[float, float, float]
     gaussian: Matrix  # by a threshold on component 1, for each of `WIDTHS`
 

@@ -93,7 +93,7 @@ def _median_kernel(X: Matrix) -> RBF:
 
 
 def _error(subspace: KernelSubspace | Matrix) -> float:
-    """Return the largest relative error of the first `Q` variances on the curved surface."""
+    """Return the largest relative error of the first `Q` variances, against the exact fit."""
     variances = subspace.variances if isinstance(subspace, KernelSubspace) else subspace
     return float(np.abs(variances[:Q] / _exact().variances - 1.0).max())
 
@@ -119,7 +119,7 @@ def _random_features(m: int) -> float:
 
 
 def _fewer_rows() -> Outcome:
-    """Compare components from fewer rows or features with components from Nystrom landmarks."""
+    """Compare components from a part of the rows, or random features, with Nystrom landmarks."""
     (X, kernel), m = _curved(), LANDMARKS
     subset = Rng(0).choice(N, size=100, replace=False)
     # As in section 6.3 of the 1996 report, only the subset determines the components and the mean.
@@ -275,7 +275,7 @@ def _wrong(labels: NDArray[np.generic], truth: Labels) -> float:
 
 
 def _classifiers() -> Outcome:
-    """Classify digits by each method, and by a better classifier."""
+    """Classify digits by each method, and by another classifier for comparison."""
     X, y, new, truth = _digits()
     n, own, cubic = len(X), _median_kernel(X), Polynomial(3, 1.0, 1.0)
     many, few = components(cubic, X, 256), components(cubic, X, 64)

@@ -27,7 +27,7 @@ PAPER = {
     0.8: (1.23, 1.39, 1.54, 1.70, 1.80, 1.96, 2.10, 2.25, 2.39),
 }
 
-MUCH = 100.0  # ratio from which kernel PCA counts as much better
+MUCH = 100.0  # ratio of errors, linear to kernel PCA, above which kernel PCA is much better
 DRAWS = 5
 THREADS = 2
 
@@ -115,10 +115,10 @@ FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 
 SHOWN_COUNTS = (1, 4, 16, 64, 256, 1024)
 SHAPE = 4, 10, 16, 16  # 4 rows of 10 pictures of 16 x 16 pixels
-SHOWN = 150  # index of the digit shown: the first 3 among the test digits
+SHOWN = 150  # index of the digit shown: the first picture of a "3" among the test digits
 WITHIN = 0.05
 C = 0.5
-WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # our linear / kernel error, digits not smoothed
+WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # our linear error / kernel error on raw digits
 
 
 def run_denoising_digits(data: PaperData) -> Outcome:
@@ -133,7 +133,7 @@ def run_denoising_digits(data: PaperData) -> Outcome:
     raw, test = digits(data)
     train, clean = smoothed_digits(raw), smoothed_digits(test)
     kernel, linear = components(RBF(1.0 / (256 * C)), train, 1024), components(Linear(), train, 256)
-    # Compare the paper's width with twice the pixel variance, which defines the width.
+    # The paper's width c is twice the pixel variance. Compute it from smoothed and from raw digits.
     claims = [compare("width", 2.0 * float(train.var(axis=0).mean()), 2.0 * raw.var(axis=0).mean())]
     figures: list[Curves | Pictures] = []
     columns: list[list[float]] = []

@@ -114,7 +114,7 @@ class _Split:
         return np.array([self.error(self.every[name], count) for count in counts])
 
     def alone(self, sigma: float) -> float:
-        """Return the test error of an SVM with the Laplace kernel on the rows themselves."""
+        """Return the test error of an SVM with the Laplace kernel on rows instead of components."""
         kernel, (train, test) = Laplacian(sigma, "euclidean"), self.standardised()
         machine = SVC(kernel="precomputed", C=1.0).fit(kernel(train), self.train_names)
         return float(np.mean(machine.predict(kernel(test, train)) != self.test_names))

@@ -26,8 +26,8 @@ from kpca_apps.system.arrays import Matrix
 def regress_on_components(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> Pipeline:
     """Return a fitted least-squares regression on the components."""
     # On the fitted rows, components are uncorrelated, so each coefficient is computed separately:
-    #     b_a = 1/n sum_i (y_i - mean(y)) t_a(x_i) / lambda_a.
-    # Course notes in Spanish, on y ~ x + x^2; Scholkopf, Smola and Muller (1996), end of 6.3;
+    #     b_a = 1/n sum_i (y_i - mean(y)) t_a(x_i) / lambda_a,  t_a: component of variance lambda_a.
+    # See the Spanish course notes (y ~ x + x^2); Scholkopf, Smola and Muller (1996), end of 6.3;
     # Rosipal, Girolami, Trejo and Cichocki (2001), Kernel PCA for feature extraction and de-noising
     # in nonlinear regression, Neural Computing and Applications 10, 231-243.
     return _pipeline_on_components(subspace, LinearRegression()).fit(X, y)
@@ -135,8 +135,8 @@ class FeatureMeans:
 
 def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
     """Return the means of the classes ``y`` (n,)."""
-    # Class +1 if 1/m+ sum_{i in +} k(x, x_i) - 1/m- sum_{i in -} k(x, x_i) + b > 0, b = (|c-|^2 -
-    # |c+|^2) / 2: eq. 3.1-3.3, after Scholkopf and Smola (2002), Learning with kernels, 1.2.
+    # Rows are classified by the nearer mean in feature space: eq. 3.1-3.3 of the Spanish course
+    # notes, after Scholkopf and Smola (2002), Learning with kernels, 1.2.
     labels = np.asarray(y)
     classes, numbers = np.unique(labels, return_inverse=True)
     members = (numbers[:, None] == np.arange(len(classes))).astype(np.float64)
@@ -147,10 +147,10 @@ def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
 
 def online_kernel_kmeans(kernel: Kernel, X: Matrix, k: int) -> FeatureMeans:
     """Return ``k`` means after one pass over the rows."""
-    # m <- m + zeta (phi(x_t) - m), that is gamma_j <- (1 - zeta) gamma_j, gamma_t <- zeta, with
-    # zeta = 1 / (row count of the mean, including x_t). The means start at the first k rows, so
-    # counts begin at 1; the counts of the report (eq. 41) assume such a row in each cluster.
-    # Scholkopf, Smola and Muller (1996), eq. 38-43.
+    # Row x_t moves the nearest mean m to m + zeta (phi(x_t) - m): the coefficients of m shrink by
+    # the factor 1 - zeta, and x_t gets zeta = 1 / (number of rows in this mean, including x_t). The
+    # means start at the first k rows, so each begins with 1 row, as eq. 41 assumes. Scholkopf,
+    # Smola and Muller (1996), eq. 38-43.
     gram = gram_matrix(kernel, X)
     gamma = np.eye(k, len(X))
     counts, norms = np.ones(k), np.diag(gram)[:k].copy()
@@ -171,8 +171,8 @@ def batch_kernel_kmeans(kernel: Kernel, X: Matrix, labels: Labels) -> FeatureMea
 
     A cluster that loses all its rows keeps its mean.
     """
-    # Iterates until no row changes its cluster: "once converged" in Scholkopf, Smola and Muller
-    # (1996), 7.2. Scikit-learn's KMeans on all components does the same.
+    # Iterate until no row changes its cluster, at most 100 times ("once converged" in Scholkopf,
+    # Smola and Muller (1996), 7.2). Scikit-learn's KMeans on all components does the same.
     gram = gram_matrix(kernel, X)
     k = int(labels.max()) + 1
     gamma = np.zeros((k, len(X)))

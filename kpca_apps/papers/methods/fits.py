@@ -27,7 +27,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 
 class PowerPairs(NamedTuple):
-    """Eigenpairs and their numbers of matrix products."""
+    """Eigenpairs, and the number of matrix products that the power method needed for each pair."""
 
     values: Matrix  # (q,), decreasing
     vectors: Matrix  # (n, q)
@@ -220,12 +220,12 @@ def parametrised_set(
 
     The search finds the local minimum nearest to ``start`` (m, p), whose rows should differ.
     """
-    # Components become sums over few interpretable points z(theta), such as an image moved by theta
-    # or a curve of slope theta. Minimise over theta and beta
+    # Approximate each component V_a by a sum over few interpretable points z(theta_j), such as an
+    # image moved by theta_j or a curve of slope theta_j. Minimise over theta and beta
     #     sum_a rho_a,  rho_a = |V_a - sum_j beta_ja phi(z(theta_j))|^2.
     # For given points, beta solves linear equations, so L-BFGS searches over theta alone, with
     # numerical gradients. Scholkopf, Smola and Muller (1996), 4.5 and eq. 25-27.
-    # Undo the centring of the kernel by the fit.
+    # If the fit centred the kernel, use the kernel without centring.
     kernel = about_origin(subspace.kernel)
     prepared = kernel.against(subspace.points)
 
