@@ -45,7 +45,7 @@ from kpca_apps.system.memory import available_bytes
 
 RIDGE = 0.02  # rho, as a share of a standardised feature's variance
 # A component of variance s has the gain s / (s + rho). MOST_FREEDOM limits the sum of gains, the
-# degrees of freedom, as a share of the rows. New rows use gains of at least LEAST_GAIN.
+# degrees of freedom, as a share of the rows. New rows use components with gains from LEAST_GAIN up.
 MOST_FREEDOM, LEAST_GAIN = 0.25, 0.3
 # Leave-one-out errors divide by 1 - leverage, so leverages are clipped below 1.
 MOST_LEVERAGE = 0.95

@@ -309,7 +309,7 @@ class _Fit:
         return np.asarray(logs)
 
     def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
-        """Return log likelihoods (laws,), marginal over spectra, of log variances `logs` (n, laws)."""
+        """Return log likelihoods (laws,), marginal over spectra, of log variances (n, laws)."""
         place = np.clip((logs - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
         whole = place.astype(int)
         part = (place - whole)[:, None]
