@@ -31,7 +31,8 @@ PROBABLE = 0.5
 # The same for a grey image whose patches are equally noisy. Clean photographs of BSDS500 have at
 # most .051 then, and eight of ten with blurred noise more than .09.
 PROBABLE_IF_EVEN = 0.07
-# Minimum number of pixels of a grey image, and of a colour image. Fewer may show just one texture.
+# Minimum number of pixels in which noise shared by neighbours is sought, for a grey image and for a
+# colour image. Fewer pixels may show a single texture.
 FEWEST_SHARED = (192 * 192, 100 * 100)
 
 

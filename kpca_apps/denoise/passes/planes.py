@@ -57,9 +57,10 @@ Planes = NDArray[np.float32]
 Side = tuple[int, int]  # begin and end of a window along an axis
 Estimates = list[tuple[Planes, Planes]]  # estimate and leverage of each pass
 
-# Weight of the Tikhonov filter's estimate B in A = .8 B + .2 Q, step 4 of the module's docstring.
-# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py). The gains over a
-# weight of .6 are .006 dB at noise of 15, .013 at 25 and .022 at 50.
+# Weight of the Tikhonov filter's estimate when it is averaged with the estimate by truncation (step
+# 4 of the module's docstring). Chosen on 16 crops of BSDS500 (`development` in
+# tests/benchmarks/held_out.py). The gains over a weight of .6 are .006 dB at noise of 15, .013 at
+# 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)
 # t of the colours in step 4. Chosen on crops of BSDS500/train, where .3 loses .04 dB.
 BACK_IN_COLOURS = np.float32(0.1)
