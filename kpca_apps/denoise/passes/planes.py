@@ -222,7 +222,7 @@ def _denoise_strip(
     s2, one = np.full_like(scale, variances[0]), np.float32(1)
     pilot, leverage = noisy, np.ones_like(noisy)
     # The Tikhonov filter is for the first `count` planes: not for the colours of an image.
-    count = len(noisy) if noisy.shape[1] > 1 else 1
+    count = 1 if noisy.shape[:2] == (3, 1) else len(noisy)
     smooth = noisy[:count]
     left_over, share = leverage[:count], np.float32(0)  # no Tikhonov estimate yet: share 0
     kept = Estimates()

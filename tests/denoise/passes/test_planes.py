@@ -179,6 +179,14 @@ def test_colours_share_components_and_may_differ_in_noise(clean: Image) -> None:
     np.testing.assert_array_equal(scaled, factors[:, None, None] * both)
 
 
+def test_planes_of_a_mosaic_do_not_share_components(clean: Image) -> None:
+    noisy = np.stack([clean] * 4) + 25.0 * np.random.default_rng(4).standard_normal(
+        (4, *clean.shape)
+    )
+    four, two = (denoised(some, [25.0] * len(some), quality="fast") for some in (noisy, noisy[:2]))
+    np.testing.assert_array_equal(four[:2], two)
+
+
 def test_groups_are_searched_in_the_first_plane_even_without_noise_there(
     clean: Image, noisy: Image, fast: NDArray[np.float32]
 ) -> None:
