@@ -36,8 +36,8 @@ NO_NOISE, NOISE = 1.0, 2.0
 # scans have film grain correlated between pixels.
 UNCERTAIN = ("white", "enlarged")
 HELD_OUT = 60  # photographs held out to measure errors
-GREY_SIDE = 256  # side in pixels of the crops that the constants of grey are fitted to
-MOST_COSTLY = 8.0  # largest cost of clean texture in grey, relative to that of faint texture
+GREY_SIDE = 256  # side in pixels of the grey crops that PROBABILITY[1] is fitted to
+MOST_COSTLY = 8.0  # maximum weight of a clean grey crop, relative to one with faint texture
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def evidence_of(example: Example, levels: list[np.ndarray]) -> np.ndarray:
 
 
 def grey_crop(example: Example, seed: int) -> Example:
-    """Return a crop in grey, anywhere on the grid of a JPEG's blocks."""
+    """Return a grey crop from a random place, not only from whole blocks of a JPEG."""
     rng = np.random.default_rng(seed)
     top, left = (int(rng.integers(0, side - GREY_SIDE + 1)) for side in example.planes.shape[1:])
     window = np.s_[:, top : top + GREY_SIDE, left : left + GREY_SIDE]

@@ -138,7 +138,7 @@ def screened(data: Path, driver: Path, out: Path, cluster: Cluster, *, passes: b
 
 
 def score_rows(costs: str, data: str, out: str, scheduler: str) -> None:
-    """Score and write the rows of a table by a model of its first 3,000 rows."""
+    """Fit a model to the first 3,000 rows of a table; score and write all of its rows."""
 
     def few(n_rows: int, seed: int) -> IntArray:
         return np.sort(np.random.default_rng(seed).choice(n_rows, DRAWN, replace=False))

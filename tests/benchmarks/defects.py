@@ -1,4 +1,4 @@
-"""Denoise images of counts, or with padding or defects, by `--noise auto`, median and bm3d.
+"""Compare `--noise auto`, median and bm3d on counts, padded images and images with defects.
 
 Pictures are drawn: blobs, steps and lines of known brightness. Prints the PSNR in dB, with the
 range of the clean picture as peak, over the pixels with data:

@@ -109,7 +109,7 @@ def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> floa
 
 
 def machine_line() -> str:
-    """Describe the machine's peak rates in one line."""
+    """Describe in one line how fast the machine computes matrix products and exponentials."""
     rates, exps = [], []
     for dtype in ("float32", "float64"):
         left, right = (np.random.default_rng(seed).random((2048,) * 2) for seed in (0, 1))
@@ -142,7 +142,7 @@ def measured(function: Callable[[], object]) -> dict[str, Any]:
 
 
 def in_fresh_process(function: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any] | None:
-    """Run a function in a fresh process and return its result; None if a library is missing."""
+    """Return a function's result from a fresh process; None if a library or memory is missing."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
             return pool.submit(function, *args).result()
@@ -315,7 +315,11 @@ def landmarks(args: argparse.Namespace) -> None:
 
 
 def scoring(args: argparse.Namespace) -> None:
-    """Print rows per second, minimum time over actual time, and time relative to our float32."""
+    """Print rows per second, and each method's time relative to the engine's in float32.
+
+    The printed share is the time of the computations that no method can avoid (see
+    `product_seconds`), divided by the method's time.
+    """
     n, m, q = args.rows, args.landmarks, args.components
     X = curved_rows(n)
     gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]

@@ -54,7 +54,9 @@ from kpca_apps import screen_table
 
 FloatArray = NDArray[np.float64]
 PEERS = ("LOF", "KNN", "IForest", "ECOD")
-TOPS = ((0.01, 5), (0.02, 10))  # fraction of the rows, and minimum number of rows
+# Known errors are counted among the first rows of a ranking: this fraction of all rows, but at
+# least this number of rows.
+TOPS = ((0.01, 5), (0.02, 10))
 COVID, STARS, FLIGHTS = "dsfsi+covid19za", "mattiaverga+OpenNGC", "jpatokal+openflights"
 ANIMALS, BOOK = "UselessPress+decapitated-animals-data", "AllenDowney+ThinkStats2"
 FILE_OF_DAYS = "data/covid19za_provincial_cumulative_timeline_{}.csv"

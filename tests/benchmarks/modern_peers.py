@@ -76,7 +76,7 @@ def dte_np(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
 
 
 def gmm5(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
-    """Mixture of up to five Gaussians with at least 20 rows each."""
+    """Mixture of at most five Gaussians, and at most one Gaussian per 20 training rows."""
     n_components = max(1, min(5, len(train) // 20))
     model = GaussianMixture(n_components, reg_covar=1e-3, random_state=seed).fit(train)
     scores: FloatArray = -model.score_samples(train if test is None else test)

@@ -41,7 +41,8 @@ SECONDS = 20
 MOST_MEMORY = 1 << 30
 ADDRESS_SPACE = 3 << 29
 MOST_PAGES = 20  # limit on TIFF pages whose fields are listed
-LOST = {"late": "time", "killed": "killed"}  # files without an answer: outcome -> output column
+# Outcome of a file whose reader did not finish -> output column that counts such files.
+LOST = {"late": "time", "killed": "killed"}
 DAMAGE = ("flip", "cut", "insert", "remove", "field")
 COLUMNS = (
     "files", "refused", "same", "different", "cut", "removed", "traceback", "killed", "memory",

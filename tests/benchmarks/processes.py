@@ -27,7 +27,7 @@ class Usage:
 
 
 def run_kpca(*words: object, root: Path = ROOT) -> Usage:
-    """Run ``kpca`` with arguments from the checkout ``root``; exit if it fails."""
+    """Run the ``kpca`` of the checkout ``root`` with arguments; exit if it fails."""
     began, peak, cpu, first = time.perf_counter(), 0, children_cpu(), 0.0
     with tempfile.TemporaryFile() as errors:
         # Run in the checkout: Python searches the working folder first.

@@ -199,13 +199,16 @@ KINDS: dict[str, Callable[[Planter], tuple[int, Cells]]] = {
     "impossible zero": Planter.zero,
 }
 ATTEMPTS = 20
-# Number of faults of each of the two causes, and of attempts to plant them.
+# Number of faults that `plant_causes` plants per cause, and maximum number of attempts per cause.
 N_OF_CAUSE, ATTEMPTS_OF_CAUSE = 15, 200
 OF_PAIRS = ("odd combination", "odd category", "swapped columns")
 
 
 def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
-    """Plant ten faults, each in another row, of each kind in turn; the index is 0 to n - 1."""
+    """Plant ten faults in ten different rows, taking the kinds of faults in turn.
+
+    The index of `cells` must be 0 to n - 1.
+    """
     planter, damaged, faults = Planter(cells, rng), cells.copy(), []
     order = list(KINDS)
     for turn in range(ATTEMPTS * len(order)):

@@ -233,7 +233,10 @@ def measure(
     methods: dict[str, Callable[[FloatArray], FloatArray]],
     parts: dict[str, tuple[float, ...]],
 ) -> list[dict[str, object]]:
-    """Plant faults and rank rows; return a record per method and fault or known error."""
+    """Plant faults and rank the rows by each method; return the rank of each fault.
+
+    A record holds one fault and one method. Rows known to be wrong count as faults.
+    """
     cells, wrong = load(table, max_rows)
     damaged, faults = plant_faults(cells, np.random.default_rng([seed, len(cells)]))
     errors = [Fault("known error", int(row), ()) for row in np.flatnonzero(wrong)]
@@ -282,7 +285,7 @@ def measure(
 
 
 def summarise(records: pd.DataFrame) -> None:
-    """Print the fractions of faults found, by half, kind and table, and known errors."""
+    """Print the fractions of planted faults and known errors among each method's first rows."""
     records = records.assign(place=records["rank"] / records["rows"])
     planted = records[records["kind"] != "known error"]
     for half, of_half in planted.groupby("half"):

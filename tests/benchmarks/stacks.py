@@ -27,7 +27,8 @@ from threadpoolctl import threadpool_limits
 from kpca_apps.denoise.denoiser import denoise_kpca
 
 Pages = NDArray[np.float64]
-# Density, half axes, centre, and rotation about the first axis of each ellipsoid.
+# One ellipsoid per line: density, half axes and centre (in x, y, z), and rotation about the z axis
+# in degrees.
 ELLIPSOIDS = (
     (1.0, 0.69, 0.92, 0.81, 0.0, 0.0, 0.0, 0),
     (-0.8, 0.6624, 0.874, 0.78, 0.0, -0.0184, 0.0, 0),

@@ -100,7 +100,8 @@ class Noise(NamedTuple):
     """A kind of noise in 0..255: how it is added, and what a user may state about it."""
 
     add: Callable[[Image, Generator], Image]
-    known: dict[str, Any] | None = None  # noise, and sigma in grey levels (speckle: relative)
+    # Options `noise` and `sigma`; sigma is in grey levels, for speckle a share of the brightness.
+    known: dict[str, Any] | None = None
 
 
 def white(sigma: float) -> Noise:

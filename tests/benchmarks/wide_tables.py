@@ -101,7 +101,7 @@ TABLES: dict[str, tuple[Make, bool]] = {
 }
 # Fraction of missing cells in the table "gaps".
 MISSING = 0.05
-# Number of rows with a fault, and the reciprocal of their largest share of the rows.
+# Faults are planted in N_FAULTS rows, but in at most 1 / MOST_FAULTY of all rows.
 N_FAULTS, MOST_FAULTY = 24, 8
 
 
@@ -136,7 +136,7 @@ class Planter:
             self.X[row, columns] += by * self.spread[columns]
 
     def slip(self, row: int) -> None:
-        """Multiply or divide one value by ten; replace a level with a unique one."""
+        """Multiply or divide one number by ten; in text tables, replace a level with a new one."""
         column = self.rng.choice(np.flatnonzero(np.abs(self.X[row]) > 0))
         if self.is_text:
             self.X[row, column] = 4.0
