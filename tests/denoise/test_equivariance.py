@@ -25,7 +25,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def pictures(draw: st.DrawFn) -> tuple[np.ndarray, int | None]:
-    """Draw a small integer picture, some values below 0, and its channel axis."""
+    """Draw a small picture of integers, at least one of them negative, and its channel axis."""
     height, width = draw(st.integers(6, 14)), draw(st.integers(6, 16))
     rng = np.random.default_rng(draw(seeds))
     rows, columns = np.indices((height, width))

@@ -25,7 +25,8 @@ def test_a_truncated_progress_board_still_reports_its_shares(
     with watching(board, ["a.png", "b.png", "c.png"], within):
         writing(board, 1)(0.5)
         assert heard.wait(10)
-        board.write_bytes(board.read_bytes()[:13])  # cuts bytes 8 to 15, the progress of b.png
+        # The file now ends within the progress of b.png, which has bytes 8 to 15.
+        board.write_bytes(board.read_bytes()[:13])
         heard.clear()
         writing(board, 1)(0.75)
         assert heard.wait(10)

@@ -15,16 +15,19 @@ LARGEST_POWER = 5  # highest power of an exponential or inner product in `exampl
 
 def of_kernel(kernel: Kernel, d: int, dtype: type = np.float64) -> float:
     """Return the relative error delta of a kernel on d columns."""
-    # An inner product of d terms is exact to (d + 2) eps |x| |y|; its power p, to p times that.
+    # The inner product of rows x and y has a rounding error of at most (d + 4) eps |x| |y|.
+    # Raising the product to a power multiplies the relative error by that power.
     eps = float(np.finfo(dtype).eps)
     of_product = LARGEST_POWER * (d + 4) * eps
     if kernel.gains_from_centring is not False and not kernel.falls_with_distance:
         has_distance = any(part.falls_with_distance for part in kernel.parts)
         if not has_distance:
             return of_product
-    # With h = |xs|^2 / 2 of a scaled row and h' of the other, an exponent is exact to
-    # (2 d + 7) eps (2 h + 2 h'): it sums d + 2 terms, each rounded d + 5 times. If h and h' exceed
-    # FAR, differences of rows are used; if one does, the kernel falls faster than the bound grows.
+    # Let h and k be half the squared lengths of two scaled rows, as in `view_exponents`. The
+    # exponent of their kernel value is a sum of d + 2 products, with a rounding error of at most
+    # (2 d + 7) eps (2 h + 2 k). If h and k both exceed FAR, the exponent is computed from
+    # differences of the rows; if only one of them does, the kernel value falls faster than this
+    # bound grows.
     return LARGEST_POWER * (2 * d + 7) * eps * 4.2 * FAR[np.dtype(dtype)] + of_product
 
 

@@ -242,8 +242,9 @@ def test_with_all_rows_as_landmarks_a_fit_through_them_is_exact(kernel, X):
     cut = 1e-10 * float(kernel.diagonal(X).sum())
     shared = min(reference.n_components, nystroem.n_components)
     n, trace = len(X), float(kernel.diagonal(X).sum())
-    # Rounding errors are divided by eigenvalues as small as `cut`. By Weyl's inequality, this moves
-    # the eigenvalues of the fit by at most about sqrt(rounding error * trace).
+    # By Weyl's inequality, an error of the Gram matrix moves its eigenvalues by at most the error's
+    # 2-norm. The errors are: rounding in both fits; the dropped eigenvalues, up to `cut`; and the
+    # effect of rounding errors on the basis, about 2 sqrt(rounding error * trace).
     delta = delta_of(kernel)
     moved = 2 * rounding.of_gram(trace, n, delta)
     moved += cut + 2 * np.sqrt(moved * trace)

@@ -102,7 +102,8 @@ def test_a_fit_beyond_its_budget_is_refused_before_anything_is_allocated(method)
         model.fit(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # The fit needs memory for a sample of the rows; half a Gram matrix alone takes 128 MB.
+    # A refused fit allocates memory only for a sample of the rows; half of the Gram matrix would
+    # take 128 MB in float32.
     assert peak < 40 * 2**20
 
 

@@ -24,7 +24,7 @@ def squared_singular_values(features):
 
 
 def factor(kernel, X, tolerance=1e-16):
-    """Pivoted Cholesky: F with FF' = K up to a tiny fraction of K's trace."""
+    """Return F (n, rank) such that FF' is nearly the kernel matrix of X, by pivoted Cholesky."""
     residual, F, rank = kernel.diagonal(X), np.zeros((900, len(X))), 0
     while residual.max() > tolerance * len(X):
         pivot = int(residual.argmax())

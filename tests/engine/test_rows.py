@@ -63,7 +63,7 @@ def blas_threads():
 
 @pytest.fixture
 def two_blas_threads():
-    """Let BLAS use two threads during a test, as set by a helper thread that has ended."""
+    """Let BLAS use two threads during a test; a thread sets the limit and ends before the test."""
     before = max(blas_threads())
     set_blas_threads(2)
     yield

@@ -43,7 +43,8 @@ def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
     pixels = image.page(0)
     crop = np.s_[:, 330 - CROP :]
     tried = list(zip(trial.trials, strengths_of(mode.options, colour=False), strict=True))
-    # A weaker result is a mixture of the input and the full result, whatever the noise.
+    # The first trial is weaker: a mixture of the input and the full result. It is checked for one
+    # kind of noise only, as mixing does not depend on the kind.
     for result, options in tried if noise == "gaussian" else tried[1:]:
         whole, info = GroupDenoiser(options[2])(pixels, channel_axis=None)
         after = np.clip(np.rint(whole[crop]), 0, 255).astype(np.uint8)

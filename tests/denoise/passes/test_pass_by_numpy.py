@@ -1,4 +1,4 @@
-"""Whole passes give the results of plain numpy code in double precision."""
+"""A denoising pass over an image gives the result of plain numpy code in double precision."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -50,7 +50,10 @@ def np_pass(
 def smoothed(
     guide: Image, estimate_of_group: Callable[[Places], Group], count: int = SETTINGS.group
 ) -> tuple[Image, Image]:
-    """Average the estimates of all groups of nearest patches, weighted by patch and window."""
+    """Return the averages of all estimates of each pixel, and of the estimates' leverages.
+
+    The weight of a pixel of an estimated patch is the patch's weight times a Kaiser window.
+    """
     size = SETTINGS.size
     window = np.outer(np.kaiser(size, 2.0), np.kaiser(size, 2.0))
     patches = sliding_window_view(guide.astype(float), (size, size))

@@ -49,7 +49,7 @@ def test_columns_of_very_different_lengths_keep_their_digits():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_short_columns_keep_their_digits_beside_long_ones(seed):
-    """One component is of a far row; all others have tiny variances, hence long columns in `C`."""
+    """The far row's component has a short column in `C`; tiny variances give long columns."""
     X = 1e-3 * normal_rows(12, 4, seed)
     X[0] *= 1e3
     subspace = exact(RBF(0.3), X)

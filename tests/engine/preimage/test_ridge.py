@@ -69,7 +69,7 @@ def test_parameters_are_searched_by_the_error_of_reconstruction(preimage):
     ).fit(X)
     scores = search.cv_results_["mean_test_score"]
     assert (np.diff(scores) > 0.0).all()
-    # Three components of four columns explain well over half.
+    # Three components leave less than half of the squared error that zero components leave.
     assert scores[-1] > 0.5 * scores[0]
 
 

@@ -140,7 +140,8 @@ def test_lower_resolutions_lie_at_the_stated_positions(
         own = sides[-1]
         shape = (1, 1, own, own)
         group.create_array(str(level), shape=shape, chunks=(1, 1, 64, 64), dtype="f4")
-        # Some writers stretch each resolution over the whole image.
+        # As some writers do, make the pixels of each resolution cover exactly the whole image, even
+        # if the scale is then not a power of 2.
         scale = side / own
         transforms = [{"type": "scale", "scale": [1.0, 1.0, scale, scale]}]
         if translated:

@@ -95,7 +95,8 @@ def test_thousands_of_empty_segments_take_no_time() -> None:
 
 
 def test_jpegs_that_libjxl_rejects_are_read() -> None:
-    # libjxl rejects restart intervals that differ between scans, and fill bytes before a marker.
+    # libjxl rejects two kinds of files: those whose restart intervals differ between scans, and
+    # those with fill bytes before a marker.
     of_scans = saved(texture(40, 56, 3), "JPEG", progressive=True, restart_marker_rows=1)
     filled = KINDS["coarse colour"].removesuffix(END) + b"\xff\xff" + END
     for whole in (of_scans, filled):

@@ -58,7 +58,7 @@ def test_a_kind_gets_the_median_of_reliable_estimates() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three images with Poisson noise, one too small for an estimate, and a clean one."""
+    """Return a folder of three images with Poisson noise and a smaller image without noise."""
     folder = tmp_path_factory.mktemp("in")
     rng = np.random.default_rng(0)
     light = data.camera()[:, 64:448] * 0.25

@@ -78,7 +78,7 @@ PAGES = {
     quick(
         [
             ("grey", "fast", "gaussian", 15.0),
-            ("grey", "draft", "auto", None),  # `LAW` in place of sigma: correlated noise
+            ("grey", "draft", "auto", None),  # no sigma: correlated noise, stated by `LAW`
             ("floats", "draft", "gaussian", 5.0),
             ("colours", "fast", "gaussian", 15.0),
             ("an empty channel", "draft", "poisson", 20.0),
