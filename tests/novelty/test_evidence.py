@@ -20,7 +20,7 @@ N = 1500
 
 
 def patients(seed: int) -> tuple[pl.DataFrame, list[int]]:
-    """Return patients with eight certain errors of three kinds, and the 0-based rows."""
+    """Return patients with eight certain errors of three kinds, and the errors' 0-based rows."""
     rng = np.random.default_rng(seed)
     sbp = rng.normal(125, 15, N).round()
     height = rng.normal(170, 9, N).round(1)
@@ -128,8 +128,8 @@ def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     # Rows with an odd cell are listed together with the flagged rows.
     is_listed = (before <= n_flagged) | has_cell
     assert after[is_listed].max() == is_listed.sum()
-    # A row whose odd cell has p-value p has at most 12 p rows without odd cells ahead of it: of 12
-    # correct rows, 12 p are expected to have a cell as odd by chance.
+    # If all 12 rows were correct, 12 p of them would by chance have a cell with a p-value up to p.
+    # So a row whose odd cell has p-value p has at most 12 p rows without odd cells ahead of it.
     for row in np.flatnonzero(has_cell & ~is_first).tolist():
         n_ahead = int((~has_cell & ~is_first & (after < after[row])).sum())
         assert n_ahead <= min(12 * np.exp(cells[row + 1]), before[row])
@@ -139,7 +139,7 @@ def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
     rule = {"rule": "a <= b", "kind": "contradicted"}
     lines = [line(3, -9.0), line(3, -2.0, **rule), line(4, -8.0, **rule), line(7, -7.0, column="b")]
     lines += [line(5, -6.0, column="b", seen="9", **rule)]
-    both = {("a", "b"), ("b", "a")}  # the columns of a rule
+    both = {("a", "b"), ("b", "a")}  # each column of the rule, with the other one
     lines = [
         line._replace(given=tuple(b for a, b in both if a == line.column)) if line.rule else line
         for line in lines

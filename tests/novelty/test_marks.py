@@ -148,7 +148,8 @@ def test_a_page_with_entities_in_its_texts_is_read(tmp_path: Path) -> None:
     for text, name in ((whole, "Bolt 3&quot;"), (whole.replace('"', "&quot;"), None)):
         path.write_text(damaged(text), encoding="utf-8")
         if name is None:
-            with pytest.raises(InputError, match="damaged"):  # decoded, &quot; ends the id
+            # Decoding turns every &quot; into a quotation mark, and the one in the id ends the id.
+            with pytest.raises(InputError, match="damaged"):
                 read_marks(path)
         else:
             assert read_marks(path).marks[0].id == name
@@ -320,6 +321,7 @@ def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.
     for entry in result.ranked[:5]:
         distances = np.abs(rows - rows[entry.row - 1]).sum(axis=1)
         distances[result.rows.is_flagged] = np.inf
-        # The detector scales columns robustly, not by these means, so its order may differ a bit.
+        # The detector scales columns by robust measures instead of the mean and standard deviation,
+        # so its order of rows may differ slightly.
         assert {*entry.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
         assert dict(usual[entry.nearest[0]].cells)["x"] == str(frame["x"][entry.nearest[0] - 1])

@@ -52,7 +52,7 @@ FREE = {
     "ColumnProfile": "role why reason_share",
     "OddCell": "kind given others p_value",
     "MovedColumn": "what size",
-    "FoundRule": "rule kind",  # a `Note` hides the values in a rule
+    "FoundRule": "rule kind",  # `rule` is a `Note`, which hides its own values
     "GroupInfo": "threshold",
     "ComponentMap": "x y variances gains explained",
     "Evaluation": "setting",

@@ -147,7 +147,9 @@ def test_hours_count_where_they_vary() -> None:
     table = table_of(at=times, y=np.arange(48) * 1.5)
     encoder = fitted(table)
     block = encoder.matrix(table)[:, list(encoder.groups[0].columns)]
-    assert block.shape[1] == 3  # days, sine and cosine of the hour, as all days are one weekday
+    # The features are the day, and the sine and cosine of the hour. The weekday is not a feature,
+    # because it is the same in all rows.
+    assert block.shape[1] == 3
     np.testing.assert_allclose(block[6, 1:], [1, 0], atol=1e-9)
     assert encoder.coders[0].describe(block[6])[0] == "2008-03-01 06:00"
 

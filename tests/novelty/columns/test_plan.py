@@ -309,7 +309,7 @@ def test_measures_drawn_by_chance_are_kept_even_where_none_happens_to_repeat(
     seed: int, n: int, spread: float, size: float
 ) -> None:
     values = np.exp(np.random.default_rng(seed).normal(size, spread, n)).astype(np.int64)
-    # If fewer than 1 % of the values are repeats, chance might give none: remove the repeats.
+    # A draw with fewer than 1 % repeats could as well have had none: test it without its repeats.
     assert spec_of_texts(
         np.unique(values) if len(np.unique(values)) > 0.99 * n else values
     ).role in {"numeric", "categorical", "constant"}

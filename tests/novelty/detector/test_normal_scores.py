@@ -13,7 +13,7 @@ def searched(ordered, x):
 
 
 def looked_up(ordered, x, guess):
-    """Return the scores from a table of this column and its mirror image."""
+    """Return the scores of `x` in `ordered`; check that negated values get the negated scores."""
     both = np.column_stack([ordered, -ordered[::-1]])
     table = NormalScores.fit(both, guess(both))
     values = np.stack([x, -x])

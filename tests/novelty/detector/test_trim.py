@@ -38,7 +38,7 @@ def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
 
 
 def test_an_even_table_keeps_all_rows_but_the_sparse():
-    """No arc of a ring counts as the sparse half of the rows."""
+    """A ring is equally dense everywhere: almost all its rows are kept, but not the far row."""
     rng = np.random.default_rng(5)
     angle = rng.uniform(0, 2 * np.pi, 300)
     ring = np.column_stack([np.cos(angle), np.sin(angle)])

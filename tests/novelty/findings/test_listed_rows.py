@@ -146,7 +146,8 @@ def test_a_cell_clearer_than_the_score_comes_first() -> None:
     assert others == small
     # The cell may contribute nothing to the score.
     assert reasons(small, clear)[0].share == 0.0
-    # At this p-value, 4 of 1,000 correct rows have a cell as odd: too many for it to come first.
+    # At this p-value, 4 of 1,000 correct rows have a cell at least as odd as this one. The row has
+    # rank 3 by its score, which is stronger evidence, so the cell's column is not the first reason.
     doubtful = replace(clear, p_value=0.004)
     ranked = reasons([*small, own], doubtful)
     assert [(reason.column, reason.expected) for reason in ranked][2] == ("town", "Amsterdam")

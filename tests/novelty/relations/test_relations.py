@@ -1,4 +1,4 @@
-"""Relations raise the scores of rows, and name the cells that contradict them."""
+"""A broken relation raises a row's score and names the cells that contradict the relation."""
 
 from pathlib import Path
 

@@ -115,7 +115,7 @@ def test_python_says_so_of_screening_fitting_and_scoring() -> None:
     assert not any(REVEALED in text for text in both.run.warnings)
     model = fit_model(frame, hide="salary")
     assert NOTE in model.warnings
-    # The note is reported once, for the reference or for the table.
+    # The note applies to the model's table and to the scored table, but is reported only once.
     of_both = score_table(model, people(seed=1)).run.warnings
     assert [NOTE in text for text in of_both].count(True) == 1
     plain = fit_model(frame.drop("salary"))

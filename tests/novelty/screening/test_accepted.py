@@ -36,7 +36,10 @@ def find(accept: Table, rows: Table, *specs: ColumnSpec, most: float = 1.0) -> A
 def accepted(
     accept: Sequence[object], cells: Sequence[object] | pl.Series, spec: ColumnSpec
 ) -> str:
-    """Mark a column's accepted cells with x, all other cells with a dot; omit a last dummy row."""
+    """Return a string with an x for each accepted cell and a dot for each other cell.
+
+    The last cell is never accepted, as the column `y` of its row matches no accepted row.
+    """
     rows = table(x=cells, y=["accepted"] * (len(cells) - 1) + ["never"])
     matches = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
     return "".join(".x"[int(flag)] for flag in matches.is_accepted)
@@ -169,7 +172,7 @@ def test_a_list_that_accepts_nearly_all_rows_is_refused(
 
 
 def test_the_plan_of_a_table_reads_what_is_accepted() -> None:
-    """Accepted rows are found by typed cells and by cells as text, in tables of either kind."""
+    """Accepted rows are found whether their cells are typed or text, in typed and text tables."""
     rng = np.random.default_rng(0)
     frame = pl.DataFrame(
         {

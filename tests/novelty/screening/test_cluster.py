@@ -297,7 +297,7 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
         np.testing.assert_array_equal(again.rows.scores, local_result.rows.scores)
         assert again.findings.odd_cells == local_result.findings.odd_cells
         assert sent_parts == []
-        # The copy of a killed run stays as long as the run may resume.
+        # The killed run left a copy of the table, which is kept as long as that run may be resumed.
         assert objects_held().keys() == {copy}
         monkeypatch.setattr(kept_parts, "_KEPT_FOR", -1.0)
         with work_folder(folder, on_dask=True):

@@ -21,10 +21,11 @@ APART = "apart from the others"
 
 
 def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame, np.ndarray]:
-    """Return a table of two correlated columns, and a mask of its limited rows (share `part`).
+    """Return a table with columns `limits`, `a` and `b`, and a mask of rows with limits "yes".
 
-    Limited rows lie apart from the others and spread twice as far. In the first `n_odd` limited
-    rows and in the first `n_odd` others, the sizes disagree.
+    These limited rows, a fraction `part` of all rows, lie apart from the other rows and spread
+    twice as far. The columns `a` and `b` are correlated, but contradict each other in the first
+    `n_odd` limited rows and in the first `n_odd` other rows.
     """
     rng = np.random.default_rng(seed)
     is_limited = np.arange(N) < round(part * N)

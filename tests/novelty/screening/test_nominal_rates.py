@@ -25,7 +25,7 @@ def linked_dates(n: int, rng: np.random.Generator) -> pl.DataFrame:
 
 
 def panel(n: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Return weights near each person's mean, with six rows per person."""
+    """Return weights near each person's mean weight, with about six rows per person."""
     person = rng.integers(0, n // 6, n)
     own = np.random.default_rng(7).normal(70, 12, n)[person]
     names = [f"id{i}" for i in person]

@@ -68,7 +68,7 @@ def test_ordinary_large_values_of_heavy_tails_and_of_rain_are_not_odd(seed):
     for name in ("heavy", "lopsided", "mostly zero"):
         assert rows.oddest[largest[name]].mean() < 1.25 * of_bell
     oddest = rows.oddest >= np.quantile(rows.oddest, 0.95)
-    # Rain (column 5) is above 0 in 30 % of all rows, and not much more often in the oddest rows.
+    # Rain (column 5) is above 0 in 30 % of all rows, and in less than 55 % of the oddest rows.
     assert (X[oddest, 5] > 0).mean() < 0.55
 
 
@@ -96,7 +96,9 @@ def test_a_rare_level_alone_is_as_odd_as_it_is_rare():
     level = np.where(np.arange(N) < 3, 1, 0)
     X = np.column_stack([rng.normal(size=N), np.eye(2)[level]])
     _, rows = fit(X, groups=[np.array([0]), np.array([1, 2])], as_is=[1, 2])
-    # `oddest` is log(mean over three cells); a level with share 3 / N adds N / 3 / 3 to the mean.
+    # `oddest` is the log of the mean of exp(surprise) over three surprises: of the number alone, of
+    # the number given the level, and of the level. A level with share 3 / N has exp(surprise) of at
+    # least N / 3.
     floor = np.log(N / 3 / 3)
     assert (rows.oddest[:3] >= floor - 1e-9).all()
     assert (np.sort(rows.oddest[3:])[: N // 2] < floor).all()
@@ -116,7 +118,8 @@ def test_contaminated_tables_train_on_dense_rows_and_clean_ones_on_all():
         np.testing.assert_allclose(
             getattr(contaminated.columns, name), getattr(without.columns, name), atol=0.2
         )
-    # Rows excluded from training keep their plain residuals, as new rows do.
+    # Training rows are judged by a fit without the judged row; rows excluded from training are
+    # judged by the whole fit, exactly as new rows are.
     left = contaminated(X[broken])
     np.testing.assert_allclose(rows.oddest[broken], left.oddest, rtol=1e-9)
     np.testing.assert_allclose(rows.scatter[broken], left.scatter, rtol=1e-9)

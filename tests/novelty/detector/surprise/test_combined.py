@@ -23,7 +23,10 @@ SEEDS = st.integers(0, 10**6)
 
 
 def mixed(seed, n=200):
-    """Return rows of numbers of several shapes and a three-level category, with column roles."""
+    """Return five differently distributed numeric columns and three indicators of a category.
+
+    Also return the indicators' indices, and the matrix columns of each table column.
+    """
     rng = np.random.default_rng(seed)
     size = rng.normal(size=n)
     columns = [size, size + 0.3 * rng.normal(size=n), rng.standard_t(3, n), rng.lognormal(size=n)]

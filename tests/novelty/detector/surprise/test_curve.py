@@ -1,4 +1,4 @@
-"""Columns that follow one curve times each row's size are detected, and no others."""
+"""Columns are detected only if all rows follow one curve, scaled by each row's own size."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ from kpca_apps.novelty.relations.conditional.counts import gain_of, joint_counts
 
 
 def test_without_a_discount_counts_are_ridge_regression_on_delta_features():
-    """The gain is that of ridge regressions on indicators, each without the predicted row."""
+    """The gain in log likelihood equals that of leave-one-out ridge regressions."""
     rng = np.random.default_rng(0)
     given = rng.integers(0, 4, 120)
     value = np.where(rng.random(120) < 0.7, given % 3, rng.integers(0, 3, 120))

@@ -81,7 +81,8 @@ def test_a_level_never_seen_is_odd_where_none_is_new(scored) -> None:
     assert scored.rows.is_flagged[:2].all()
     (fax,) = [cell for cell in scored.findings.odd_cells if cell.column == "channel"]
     assert (fax.kind, fax.seen, fax.suggestion, fax.row) == ("new", "fax", "", 1)
-    assert fax.p_value == pytest.approx(3 / (N + 1))  # any of three categorical columns
+    # The p-value of a new level in one column, 1 / (N + 1), times the number of such columns, 3.
+    assert fax.p_value == pytest.approx(3 / (N + 1))
     of_row = {row.row: row.reasons for row in scored.ranked}
     assert of_row[1][0].column == "channel"
     assert of_row[1][0].share > 0.8

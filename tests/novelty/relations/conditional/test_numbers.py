@@ -82,8 +82,8 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
         if frame["child"][row - 1] == frame["child"][row + 1]:
             line = np.interp(age[row], age[[row - 1, row + 1]], weight[[row - 1, row + 1]])
             assert predicted.expected[row] == pytest.approx(line)
-    # A child's first visit has no visit before it, so no ratio. The ratios of new rows (zeros) are
-    # those of learned rows (ones).
+    # A child's first visit has no ratio, as no visit precedes it. Rows get the same ratios whether
+    # they are marked as rows that the model learned from (np.ones) or as new rows (np.zeros).
     assert np.isnan(predicted.ratio[:: len(AGES)]).all()
     again = sequence.ratios(table, cells, np.zeros(frame.height, dtype=bool))
     np.testing.assert_array_equal(again.ratio, predicted.ratio)
@@ -122,7 +122,7 @@ def test_a_third_number_shows_which_of_two_is_wrong() -> None:
 
 
 def heavy(seed: int) -> pl.DataFrame:
-    """Return columns that follow each other on curves with varying scatter."""
+    """Return a column `x`, and three curved functions of `x` with noise of various kinds."""
     rng = np.random.default_rng(seed)
     x = rng.lognormal(0, 1, 2_000)
     return pl.DataFrame(
