@@ -1,4 +1,4 @@
-"""The repository follows its own rules: imports between packages, machine paths, README."""
+"""Imports keep to their contracts, no file names a local path, and the README is correct."""
 
 import re
 import shlex

@@ -256,7 +256,7 @@ print(heard > 0, work(name) == expected)
 @pytest.mark.release
 @pytest.mark.parametrize("name", WORK)
 def test_after_an_interrupt_anywhere_the_process_is_as_before(name: str, repository: Path) -> None:
-    """After an interrupted notebook cell, a rerun uses as many threads and gives the same bits."""
+    """After an interrupt, the number of threads is as before, and a rerun gives the same bits."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, name],
         cwd=repository,

@@ -78,7 +78,8 @@ def test_what_the_tests_and_scripts_import_is_declared(
 ) -> None:
     extras = project["optional-dependencies"]
     declared = names([*project["dependencies"], *extras["test"]])
-    declared |= {*names(extras["napari"]), "npe2", "pytestqt"}  # in napari's environment
+    # The tests of the napari widget run in an environment of their own, with these distributions.
+    declared |= {*names(extras["napari"]), "npe2", "pytestqt"}
     notes = (repository / "tests" / "benchmarks" / "README.md").read_text(encoding="utf-8")
     peers = set(re.findall(r"`pip install ([\w-]+)", notes))
     # A module whose distribution is not installed is matched by name, without hyphens.

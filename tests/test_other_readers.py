@@ -351,7 +351,7 @@ def save(table: Table, path: Path, format: str) -> None:
 
 
 def is_cell(read: Any, cell: Any) -> bool:
-    """Return True if a reader returned the cell's value, also as text; NaN and "" are missing."""
+    """Return True if a reader returned the cell's value, possibly as text; NaN and "" mean None."""
     if pd.isna(read) or read == "":
         return cell is None
     if isinstance(read, str) and not isinstance(cell, str | None):

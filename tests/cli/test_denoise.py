@@ -362,7 +362,7 @@ def test_possible_texture_is_left_unchanged_and_reported(kpca: Run) -> None:
     again = kpca("run", "mixed/a.png", "--quality", "fast", *option.split(), "--out", "again")
     assert (again.code, "left as" in again.err) == (0, False)
     assert np.any(load(f"again/{IMAGES}/a.png") != load("mixed/a.png"))
-    # A preview also says why no strength changes the image.
+    # If no strength changes the image, a preview also reports the reason.
     tried = " ".join(kpca("run", "mixed/a.png", *FAST, "--preview").err.split())
     assert "as it is: what was measured (" in tried and "removes 0" not in tried
 

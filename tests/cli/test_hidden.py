@@ -55,7 +55,7 @@ def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
         "kind": ["odd" if k >= N_ROWS - odd else "usual" for k in range(N_ROWS)],
     }
     if odd:
-        for name, cells in columns.items():  # duplicate a row except for its id and dose
+        for name, cells in columns.items():  # row 8 copies row 7 except for three columns
             if name not in ("patient", "dose", "kind"):
                 cells[8] = cells[7]
         columns["visit"][11] = "1889-02-30"  # type: ignore[index]

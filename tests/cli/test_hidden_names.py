@@ -280,8 +280,8 @@ def test_no_face_shows_what_is_hidden(kpca: Run, name: str, kind: str) -> None:
     check(kpca, name, kind)
 
 
-# Every fifth case covers every shape of header, but only some kinds of table for each. All cases
-# take 10 minutes.
+# By default, only every fifth case runs: all shapes of headers, each with some kinds of tables.
+# All cases take 10 minutes.
 @pytest.mark.release
 @pytest.mark.parametrize(("name", "kind"), CASES if "KPCA_EXAMPLES" in os.environ else CASES[::5])
 def test_no_face_shows_what_is_hidden_in_any_shape_of_header(

@@ -108,7 +108,8 @@ def test_a_wrong_column_name_is_refused_before_any_pass(
     needed = ("--label", "kind") if command == "compare" and option != "--label" else ()
     refused = kpca(*COMMANDS[command], option, "wnig", *needed)
     assert (refused.code, refused.out) == (2, "")
-    # --hide may name a field of records in cells, so the cells are searched for records.
+    # The name after --hide may be that of a field inside a record that a cell holds, so the command
+    # first searches the cells for records.
     assert not passes or (option == "--hide" and passes[0] == "Looking for records")
     stderr = " ".join(refused.err.split())
     assert f'.csv: {option} names a column "wnig" that the table does not have.' in stderr

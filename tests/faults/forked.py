@@ -41,7 +41,7 @@ class Command:
         return [pid for pid in group_processes(self.pid) if pid != self.pid]
 
     def workers(self) -> list[int]:
-        """Return the worker processes without semaphore trackers, which complain if killed."""
+        """Return the child processes except for the resource tracker of multiprocessing."""
         return [pid for pid in self.children() if b"resource_tracker" not in _command_line(pid)]
 
     def cpu_seconds(self) -> float:

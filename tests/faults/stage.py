@@ -197,7 +197,10 @@ def rerun(
     prepare: tuple[Callable[[], object], ...] = (),
     then: Callable[[Path], None] = lambda folder: None,
 ) -> None:
-    """Run the command again; check for undisturbed results, no repeated work, no extra files."""
+    """Rerun a disturbed command; check that its results equal those of an undisturbed run.
+
+    The rerun must not repeat finished work or leave temporary files.
+    """
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
     is_whole = rest.units.get("o") == played.whole.get("o") is not None

@@ -247,7 +247,7 @@ def marks() -> None:
 
 
 def rule_files() -> None:
-    """Put the texts into a rule file: columns, values, forms and sentences."""
+    """Put the texts into a rule file, as its column names, values, forms and sentences."""
     names = [text for text in TEXTS if len(text) < 400 and not is_pattern(text)]
     cells = columns(30, names)
     write_csv("names.csv", {name: cells[name] for name in names})
@@ -362,7 +362,7 @@ def workbooks() -> None:
 
 
 def image_metadata() -> None:
-    """Put the texts into image metadata, which is kept, shown or refused."""
+    """Put the texts into the metadata of images, then denoise the images and measure noise."""
     Path("in").mkdir()
     for place, text in enumerate(TEXTS):
         for kind in islice(cycle(metadata.KINDS), place, place + 2):

@@ -243,7 +243,7 @@ CHECKS: dict[str, Callable[[bytes], list[str]]] = {
 
 
 def faults_of(folder: Path) -> Iterator[str]:
-    """Check every file below a folder whose kind has a check."""
+    """Yield the faults that the functions in `CHECKS` find in the files below a folder."""
     for path in sorted(folder.rglob("*")):
         check = CHECKS.get(path.suffix)
         if check is not None and path.is_file():

@@ -1,4 +1,4 @@
-"""Hostile texts in every place that untrusted text comes from do no harm in any output.
+"""Hostile texts do no harm in any output, whichever input they come from.
 
 Each place gets all texts at once, by the commands that read it (`everywhere.py`); every file is
 checked by its kind (`outputs.py`), and the pages are opened, used and saved in browsers.
@@ -30,7 +30,7 @@ SHOWN = """() => {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the output folder of each place of input; `place_of` adds the folders."""
+    """Return an empty dictionary; `place_of` adds the output folder of each entry of `PLACES`."""
     return {}
 
 

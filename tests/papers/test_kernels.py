@@ -121,7 +121,7 @@ def test_coefficients_are_those_of_the_oracle():
 
 
 def test_a_square_times_another_factor_has_root_three():
-    """The report's B.1 states root two; the kernel gives root three."""
+    """In degree 3, x1^2 x2 has the coefficient sqrt(3); B.1 of the 1996 report states sqrt(2)."""
     row = np.array([[1.0, 1.0, 0.0]])
     # x1^3, x1^2 x2, x1 x2^2, x2^3 of (1, 1, 0); every monomial with x3 is 0.
     found = monomials(row, 3)[0]

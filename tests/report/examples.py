@@ -383,7 +383,7 @@ def hidden() -> ScreeningResult:
 
 
 def together() -> ScreeningResult:
-    """Return a screening: three cells of a row are odd together, one missing; and patterns."""
+    """Return a screening of rows in which three cells are odd together, and with patterns."""
     names = ("Culmen Length (mm)", "Species", "Body Mass (g)")
     reasons = (
         Reason(names[0], 0.25, "0", "39.1", 0.0, 39.1, names),

@@ -274,7 +274,7 @@ def test_a_weaker_result_is_previewed_and_can_be_requested(opened: Opened, tmp_p
     assert asked_of(saved(page, "per-image.csv", tmp_path)) == {
         NAMES[4]: {"strength": 0.6, "sigma": None}
     }
-    # An image without removed noise has no strength to preview.
+    # No noise was removed from this image, so its viewer has no slider for the strength.
     assert page.locator("article.image").nth(3).locator(".viewer input").count() == 0
 
 

@@ -77,7 +77,7 @@ def check_screened_again(
 
 
 def check_lists(first: ScreeningResult, accepted: Path, to_fix: Path) -> None:
-    """Check the lists for the next run and for the person who corrects the table."""
+    """Check the list of rows to accept in the next run, and the list of cells to correct."""
     with to_fix.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["id"] for row in rows} == {str(first.ranked[2].id)}

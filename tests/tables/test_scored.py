@@ -220,7 +220,7 @@ def test_parquet_in_parts_has_the_rows_of_the_whole(
 def test_groups_of_parquet_are_cut_at_the_same_rows_for_any_parts(
     size: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parts may be smaller or larger than a row group, and no multiple of its rows."""
+    """The row groups are the same for parts that are smaller or larger than a row group."""
     group = 9
     monkeypatch.setattr("kpca_apps.tables.write._GROUP_ROWS", group)
     written_in_parts(source, tmp_path / "parts.parquet", size)

@@ -24,7 +24,7 @@ def test_what_the_papers_suggest_works(outcome):
 
 
 def test_what_to_prefer_is_at_least_as_good(outcome):
-    """In every table row, the engine's or scikit-learn's error is at most the method's."""
+    """In every table row, the recommended alternative is at least as good as the paper's method."""
     lines = {row[0]: row for table in outcome.tables for row in table.rows if len(row) == 5}
     assert len(lines) == 18
     for name, (_, own, prefer, other, costs) in lines.items():

@@ -124,7 +124,7 @@ def direction(angle):
 
 
 def test_two_directions_make_any_component_of_the_square_kernel():
-    """In the plane, a component of (x.y)^2 is a symmetric matrix: two dyads x x^T sum to it."""
+    """In 2-D, components of (x.y)^2 are symmetric matrices: weighted sums of two matrices x x^T."""
     X = normal_rows(50, 2)
     subspace = exact(Polynomial(2), X, 1, center=False)
     found = parametrised_set(subspace, direction, np.array([[0.2], [1.5]]))

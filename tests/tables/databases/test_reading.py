@@ -143,7 +143,8 @@ def test_a_query_whose_batches_never_end_is_bounded(
         read_table(uri, query=ENDLESS[kind], timeout=0.5)
     monkeypatch.setattr("kpca_apps.system.files.spools._RESERVE", 1)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10_000_000))
-    # Without a limit, SQLite would never finish its first reading, for the types of the columns.
+    # SQLite first runs the whole query only to find the types of the columns. Without a LIMIT, that
+    # run would never end.
     query = f"{ENDLESS[kind]} LIMIT 1500000"
     with pytest.raises(InputError, match=r"no room for more than .* read less \(LIMIT"):
         read_table(uri, query=query)

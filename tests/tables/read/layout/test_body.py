@@ -549,7 +549,8 @@ def test_other_words_below_a_table_are_data(last: list[str], tmp_path: Path) -> 
     last = [*last, "", "", ""][:4]
     numbered = [[str(100 + n), *row[1:]] for n, row in enumerate(SALES)]
     untouched(tmp_path, [NAMES, *SALES, last], sheet=last[0] == "Total")
-    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # both texts are footers below numbers
+    # Below a first column of numbers, these two texts are footers.
+    if last[0] not in ("Note: broken", "Dr Ann Lee"):
         untouched(tmp_path, [NAMES, *numbered, last])
 
 
@@ -727,7 +728,7 @@ def test_what_a_letter_stands_for_ends_a_table(legend: str, padded: bool, tmp_pa
 
 @pytest.mark.parametrize("width", [3, 4, 5])
 def test_totals_with_too_few_cells_are_left_out(width: int, tmp_path: Path) -> None:
-    """Totals may fill any number of columns from the left; a label alone is also left out."""
+    """A total that fills only the first columns is left out if it is correct, else an error."""
     data = [[f"P{n:03}", *(f"{7 * n % 11 + k}" for k in range(1, width))] for n in range(24)]
     names, path = ["Part", "A", "B", "C", "D"][:width], tmp_path / "t.csv"
     for n, word in zip(range(2, width), ("Total", "Endsaldo", "Closing balance"), strict=False):
@@ -851,7 +852,8 @@ def test_totals_are_left_out_and_labels_filled_down(word: str, tmp_path: Path) -
     labels = 'in "Region", into 20 empty cells'
     sheet = word == "Total {}"
     check(tmp_path, rows, NAMES, SALES, lines, totals, labels, sheet=sheet)
-    # Separated by semicolons: with decimal commas, unchanged, and with 43.5 in place of 43.50.
+    # The file is separated by semicolons. Its numbers have decimal commas at first, then decimal
+    # points, then points and one digit fewer (43.5 in place of 43.50).
     path = tmp_path / "c.csv"
     for old, new in ((".", ","), ("", ""), (".50", ".5")):
         path.write_text(as_text([[c.replace(old, new) for c in row] for row in rows], cut=";"))
@@ -963,7 +965,7 @@ def test_negative_totals_and_numbers_that_cancel(tmp_path: Path) -> None:
     end = [["Total", *sums]]
     lines = [*range(2, 10)]
     check(tmp_path, [names, *rows, *end], names, rows, lines, "line 10 (total)", sheet=True)
-    # A total of zeros is no evidence.
+    # If all numbers are 0, correct sums are no evidence that the last row is a total.
     rows = [[f"a{n}", "0", "0"] for n in range(8)]
     untouched(tmp_path, [names, *rows, ["Total", "0", "0"]])
 

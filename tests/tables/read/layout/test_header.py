@@ -70,7 +70,8 @@ def test_what_is_found_has_names_and_rows_below_it(rows: list[list[str]]) -> Non
 def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, titles: list[list[str]], delimiter: str
 ) -> None:
-    # Skip titles whose first row has only empty cells: it is the header, and wider rows an error.
+    # Skip titles whose first row has only empty cells: such a row is taken as the header, and wider
+    # rows below it are then refused.
     assume(any(next((row for row in titles if row), ["x"])))
     path = tmp_path_factory.mktemp("titles") / "t.csv"
     path.write_text(as_csv([*titles, ["id", "size", "kind"], *BODY], delimiter))
