@@ -67,7 +67,7 @@ _MISSING = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class Accepted:
-    """Rows of a table that a reader judged to be fine, known to be odd, or wrong."""
+    """The rows of a table that a reader marked as fine, as a known oddity or as wrong."""
 
     is_accepted: BoolArray  # (n,), rows judged fine or known to be odd
     name: str  # name of the file or table that states these judgements
@@ -114,7 +114,7 @@ class _Shared(NamedTuple):
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec | None) -> _Shared:
-        """Choose the comparison by the column's `spec`, or by data type if there is none."""
+        """Choose how to compare the column's cells: by the format in `spec`, else by data type."""
         format, kind = None if spec is None else spec.format, column.cells.dtype
         if format is None and kind.is_numeric():
             format = NumberFormat()

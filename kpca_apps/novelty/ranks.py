@@ -12,8 +12,8 @@ from kpca_apps.novelty.row_values import blocks_of, release_pages, row_values
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 _BLOCK = 1 << 16  # rows sorted at once; fits in a cache
-_EVERY = 1 << 10  # one of so many sorted scores is a candidate for the end of a range
-_RANGE = 1 << 20  # rows of a range, unless more have equal scores
+_EVERY = 1 << 10  # every 1,024th score of a sorted block is a candidate for the end of a range
+_RANGE = 1 << 20  # approximate number of rows in a range; equal scores are in one range
 
 
 def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
@@ -23,7 +23,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     ties by position.
     """
     n, blocks = len(scores), [*blocks_of(len(scores), _BLOCK)]
-    keys = (scores,) if raw is scores else (raw, scores)  # the last one decides first
+    keys = (scores,) if raw is scores else (raw, scores)  # the last key has priority (see `lexsort`)
     ordered = [row_values(n, np.float64) for _ in keys]
     order, ranks = row_values(n, np.int32), row_values(n, np.int64)
     for block in blocks:
@@ -43,7 +43,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
         spans = [slice(*span) for span in zip(starts + low, starts + high, strict=True)]
         runs = [np.concatenate([key[span] for span in spans]) for key in ordered]
         places = np.empty(len(runs[0]), dtype=np.int64)
-        # This sort merges sorted runs fast, `lexsort` does not.
+        # A stable `argsort` merges sorted runs fast, but takes only one key; `lexsort` does not.
         merged_order = np.lexsort(runs) if len(keys) > 1 else runs[0].argsort(kind="stable")
         places[merged_order] = np.arange(first, first + len(places))
         for span, own in zip(spans, np.split(places, np.cumsum(high - low)[:-1]), strict=True):

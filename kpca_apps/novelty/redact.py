@@ -83,7 +83,7 @@ class Note(str):
 
 
 def visible_notes(notes: Iterable[str], hidden: Collection[str]) -> tuple[str, ...]:
-    """Return the texts of notes without values of hidden columns."""
+    """Return the text of each note; omit its values if it cites a hidden column."""
     return tuple(
         note.text if isinstance(note, Note) and not {*note.columns} & {*hidden} else str(note)
         for note in notes

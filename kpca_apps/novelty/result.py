@@ -498,8 +498,8 @@ class DuplicateRows:
     #: rounding. Groups that chance explains, or that differ in a `common` column, do not count.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  #: the first 20 of these groups
-    #: Pairs of a column and the number of rows that differ from others in this column only; listed
-    #: if that is normal in the table.
+    #: Pairs of a column and the number of rows that differ from another row in this column only. A
+    #: column is listed if it has so many such rows that they are normal in the table.
     common: tuple[tuple[str, int], ...] = ()
     n_compared: int = 0  #: number of rows compared in search of near repeats: all, or a sample
     statement: str = ""  #: summary in a few plain sentences; empty if no row repeats another

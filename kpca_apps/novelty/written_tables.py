@@ -283,7 +283,7 @@ def _write_listed(
     """Write the listed rows of a table (`rows`): flagged rows, and rows with an odd cell."""
     listed = result.lists.flagged
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
-    # The id comes first, after rank and row.
+    # The id column comes first among the table's own columns; rank and row are put before it.
     shown.sort(key=lambda name: name != result.lists.id_column)
     n_leading = 2 + (result.lists.id_column in shown)
     of_row = "row" if rows.lines is None else "line"

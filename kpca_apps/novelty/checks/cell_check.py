@@ -14,12 +14,12 @@ from kpca_apps.tables.values import Column
 
 
 class FoundValue(NamedTuple):
-    """An odd value of a column, or of a part of it."""
+    """An odd value of a column, found in the whole table or in a part of its rows."""
 
     kind: str  # see `OddCell`
     seen: str  # the text of the cell
     clearness: float  # -log10 of the number of such values expected in the column
-    cells: IntArray  # positions in the part, increasing
+    cells: IntArray  # row numbers in the table or part, from 0, increasing
     value: float = np.nan  # the number that was read, if any
 
 
@@ -36,7 +36,7 @@ class CellCheck(Protocol):
     """A check fitted to a column. It keeps no rows of the table, since it is sent to workers."""
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterable[FoundValue]:
-        """Yield each odd value of a column, or of a part of it, once."""
+        """Yield each odd value once; the column is of the whole table or of a part of its rows."""
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
         """Return why a value is odd, and the suggested value or an empty text."""

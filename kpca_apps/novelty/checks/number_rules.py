@@ -75,7 +75,7 @@ NO_UNIT = re.compile(r"[eE][+-]?\d+|[\d\s.,'()+-]")  # characters of a number wi
 def learn_numbers(
     table: Table, spec: ColumnSpec, n_rows: int, known: KnownNumbers | None = None
 ) -> NumberRule | None:
-    """Learn which numbers or dates a column allows, with what a reference shows (`known`)."""
+    """Learn which numbers or dates a column allows; `known` adds what a reference table shows."""
     if spec.format is None or spec.has_levels:
         return None
     values = table.column(spec.name).read(spec.format).ordered
@@ -326,7 +326,7 @@ class KnownNumbers:
 
     @classmethod
     def learn(cls, table: Table, spec: ColumnSpec) -> KnownNumbers | None:
-        """Learn from a column of numbers; ``None`` for others, or if it rises or falls by row."""
+        """Learn from a column of numbers; ``None`` if they rise or fall with the row number."""
         if not isinstance(spec.format, NumberFormat) or spec.has_levels or spec.runs_on:
             return None
         rule = NumberRule.fit(table.column(spec.name).read(spec.format).ordered, 1.0)

@@ -100,7 +100,8 @@ def checked(plan: ColumnPlan, table: Table) -> tuple[ColumnSpec, ...]:
     return (*plan.used, *naming)
 
 
-# Schema of the odd values of the checked columns; row and line list the cells, at most MAX_CELLS.
+# Schema of a data frame with one row for each odd value of a checked column. The lists `row` and
+# `line` say where the value was found; at most MAX_CELLS cells of each column are kept.
 ODD: dict[str, Any] = {
     **dict.fromkeys(("column", "check"), pl.Int64),  # index of the column and of its check
     **dict.fromkeys(("kind", "seen"), pl.String),

@@ -120,7 +120,7 @@ class SpellingRule:
                 yield FoundValue(MISSPELT, seen, clearness, np.flatnonzero(levels.codes == code))
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Name the common level and its number of cells; suggest it if there is only one."""
+        """Name the common levels that `value` may misspell; if only one level fits, suggest it."""
         meant, *others = self.meant(value.seen)
         if others:
             names = in_prose([quoted(level) for level in (meant, *others)])

@@ -49,7 +49,7 @@ class StuckRule:
     least: int = 0  # length of the shortest odd run
 
     def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
-        """Learn from the runs in n rows: their increasing lengths, and the reading of each run."""
+        """Learn from runs of equal numbers (`levels`) in n rows, given in order of their length."""
         # The longest runs may be odd while they fill at most MOST_STUCK of the rows and no two of
         # them have the same reading (as closed shops have every weekend).
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
@@ -74,7 +74,7 @@ class StuckRule:
         return starts[kept], lengths[kept]
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
-        """Yield each reading with runs that are too long, with the cells of these runs."""
+        """Yield each number that fills runs of too many rows, with the cells of these runs."""
         values = column.read(spec.format).values
         starts, lengths = self.runs(values)
         is_long = lengths >= self.least

@@ -23,10 +23,10 @@ TAIL_SHARE, USUAL_TAIL, FEW_UPPER, MAX_TAIL = 0.1, 60, 15, 1_000
 MIN_TAIL, MIN_STEPS = 6, 5
 # Share, minimum number and maximum share of the tail's values that are censored.
 CENSORED_SHARE, MIN_CENSORED, MAX_CENSORED_SHARE = 0.1, 3, 1 / 3
-# Mean and deviation of the normal prior of positive shapes. Measured with 60 columns (30 to 2,000
-# rows) drawn from each distribution: an ordinary value is called odd in 0 to 3 of the 60 columns
-# (up to 5 for Pareto exponent 1). The distributions are exponential, gamma, Weibull, log-normal
-# (sigma 1 to 2), Student (2 to 5 degrees of freedom) and Pareto (exponents 2 and 3).
+# Mean and deviation of the normal prior of positive shapes. In a test, 60 columns of 30 to 2,000
+# rows were drawn from each distribution. An ordinary value was called odd in at most 3 of the 60
+# columns from an exponential, gamma, Weibull, log-normal (sigma 1 to 2), Student (2 to 5 degrees of
+# freedom) or Pareto distribution (exponents 2 and 3), and in at most 5 with Pareto exponent 1.
 PRIOR_SHAPE, PRIOR_SPREAD = 0.3, 0.2
 SHAPES = np.concatenate([[1e-6], np.linspace(0.1, 2.0, 20)])
 EXPONENTIAL = SHAPES[:1]  # if values have a Pareto tail, their logarithms have an exponential tail

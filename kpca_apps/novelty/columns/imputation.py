@@ -21,7 +21,7 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
-_CLIP = 4.0  # limits the influence of outliers on filled values
+_CLIP = 4.0  # z-scores are clipped to -4..4, which limits how far outliers move filled values
 # To find a column's range, 0.5 % of its values are left out at each end: at least one value, but
 # none in a column of fewer than 20 values.
 _CUT, _FEWEST_TO_CUT = 200, 20
@@ -157,7 +157,7 @@ def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
         squares, right = np.linalg.eigh(z.T @ z)
         variances = (1 - _SHRINK) * np.maximum(squares[::-1], 0.0) / n + _SHRINK
         vectors = right.T[::-1]
-    # All other directions share the rest of the trace equally.
+    # Outside the _MOST_RANKS leading directions, `rest` (the mean variance) replaces all variances.
     others = variances[_MOST_RANKS:]
     n_others = d - min(len(variances), _MOST_RANKS)
     rest = _SHRINK + float((others - _SHRINK).sum()) / n_others

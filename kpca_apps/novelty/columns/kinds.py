@@ -46,7 +46,7 @@ _MIN_WHOLE, _WHOLE = 20, 0.99
 # A column of few values (`steps_of`) has on average this many cells per repeated value, and at most
 # this number, or this share, of values that occur once.
 _CELLS_A_STEP, _ONCE, _ONCE_SHARE = 20, 2, 0.005
-MOST_DIGITS = 12  # number of digits in which numbers may differ; later digits are rounding
+MOST_DIGITS = 12  # numbers that agree in so many digits count as equal: later digits are rounding
 ALL_DIGITS = 15  # number of digits that every float keeps
 
 
@@ -120,7 +120,7 @@ class Notation:
         return self.write_exactly(value, format)
 
     def write_exactly(self, value: float, format: ValueFormat) -> str:
-        """Write a number with all digits, a date or a clock time in the column's notation."""
+        """Write a value in the column's notation: a number (all digits), a date or a clock time."""
         if isinstance(format, DateFormat):
             return self._date(value, format.has_time and not self.whole)
         if format.clock:

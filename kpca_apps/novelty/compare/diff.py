@@ -282,7 +282,7 @@ def _listed(
             changed.append((name, one_line(cells[0], CELL), one_line(cells[1], CELL)))
     reason = columns = row["reason_column"] or ""
     if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
-        # Sort columns of the reason first, since only the first changes are described.
+        # Put the columns named in the reason first, since only the first changes are described.
         changed.sort(key=lambda cell: f", {cell[0]}, " not in f", {columns}, ")
         seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or ""))
         reason = f"{quoted(columns)}: {seen}, expected {expected}"

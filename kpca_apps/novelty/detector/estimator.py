@@ -242,7 +242,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_rows(self, source: RowSource, *, normal: ArrayLike | None = None) -> Self:
-        """Fit the model to rows that need not be in memory, finite numbers, n >= 3.
+        """Fit the model to rows that need not be in memory: at least 3 rows of finite numbers.
 
         Parameters
         ----------

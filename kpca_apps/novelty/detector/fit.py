@@ -329,7 +329,7 @@ class _Fitting:
             whitened((z - tikhonov.mean).astype(errors.precision)),
         )
         of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
-        # Only landmarks that equal no other row get such scores: that row would take their place.
+        # Drop landmarks that equal another row: that row would replace a landmark that is left out.
         single = _occur_once(rows.sample.rows, landmarks)
         all_positions, positions = positions, positions[single]
         of_landmarks = of_landmarks[single]

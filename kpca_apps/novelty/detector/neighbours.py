@@ -22,10 +22,10 @@ MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times f
 # Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
 FEW_ROWS = 1_000  # up to this many reference rows, importing numba takes longer than numpy needs
-# Codes instead of a set's group numbers: padding; search by agreement in most groups; no search.
+# Codes in place of a set's group numbers. NONE: padding. AGREEING: find the rows that agree in most
+# groups (each group adds at most MOST_APART to a squared distance). NO_SET: find no rows.
 NONE, AGREEING, NO_SET = -1, -2, -3
-# In the search for rows that agree in most groups, a group counts at most one standard deviation.
-MOST_APART = 1.0
+MOST_APART = 1.0  # one squared standard deviation
 LARGEST_SQUARE = 1e200  # cap for squared differences: differences of infinite sums would be NaN
 
 
@@ -71,7 +71,7 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
 
 
 def nearest_rows(distances: FloatArray) -> IntArray:
-    """Return the indices of the 10 smallest of s distances in each line (e, s), at most s - 1.
+    """Return the indices of the k = min(10, s - 1) smallest distances in each array row (e, s).
 
     Indices increase. Among equally near rows, the first are chosen.
     """
@@ -96,7 +96,7 @@ class Expected:
     groups: IntArray  # (m,)
     values: FloatArray  # unscaled expected values, group after group
     ends: IntArray  # (m,), where the values of each group end
-    distances: FloatArray  # (m,), for each pair: distance of the row from the expected values
+    distances: FloatArray  # (m,), distance of the row from its expected values in the group
 
     def of(self, place: int) -> FloatArray:
         """Return the unscaled values of one group."""
@@ -203,8 +203,8 @@ class Surroundings:
         is_left_out = np.zeros((len(sets), len(parts)), dtype=bool)
         of_set, at = np.nonzero(sets >= 0)
         is_left_out[of_set, sets[of_set, at]] = True
-        # `members` are the groups that occur in any set. Sum once: `base`, all other groups;
-        # `before[j]`, the first j members; `after[j]`, `base` and the later members.
+        # `members` are the groups that occur in any set. Reused sums: `base` over all other groups,
+        # `before[j]` over the first j members, `after[j]` over all groups but the first j members.
         is_member = is_left_out.any(axis=0)
         members, is_left_out = parts[is_member], is_left_out[:, is_member]
         base = parts[~is_member].sum(axis=0)
@@ -256,7 +256,7 @@ class Surroundings:
         return Expected(groups, values, ends, distances)
 
     def expected_of_all(self, row: FloatArray) -> Expected:
-        """Return the expected value of each group of a standardised row (d,), over all rows."""
+        """Return the expected value of each group if all reference rows are neighbours of `row`."""
         n = len(self.groups)
         every = np.tile(self.everyone, (n, 1))
         return self.expected(row[None], np.zeros(n, dtype=np.int64), np.arange(n), every)

@@ -54,7 +54,7 @@ class ColumnDrop:
     share: float
     seen: FloatArray  # (k,), values in the row for the columns of the group
     expected: FloatArray  # (k,), values expected from the row's neighbours
-    # All groups of the set that was replaced, including this one; empty for a single group.
+    # Groups whose values were replaced together, this group included; empty if only this one was.
     together: tuple[int, ...] = ()
 
 
@@ -112,7 +112,7 @@ class Attribution:
         # Drop of each row's score if one group at a time is replaced by its expected value.
         entries = np.arange(r * a).reshape(r, a)
         trials = np.append(np.full(r, NONE), entries)[:, None]
-        # Score unchanged rows in the same pass, as a pass of few rows is slow, too.
+        # Score the unchanged rows in the same pass: a second pass would be slow even for few rows.
         scores, after = np.split(
             self._scores(np.append(every, np.repeat(every, a)), trials, expected), [r]
         )
@@ -326,7 +326,7 @@ class Attribution:
 
 
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
-    """Choose the smallest set that explains each of u rows, by the oddness that trials leave.
+    """Choose, for each of u rows, the smallest set of groups that leaves little of its oddness.
 
     A trial replaces one of n groups, of which `highest` (u,) lowers the score most, or one of six
     pairs, or one of four triples. Results are positions in this order.

@@ -37,7 +37,7 @@ class Rule:
 
     @property
     def of_scores(self) -> float:
-        """Part of a false discovery rate for rows listed by score; the rest is for single cells."""
+        """The rule's false discovery rate, without the small part reserved for single cells."""
         return (1.0 - BY_CELLS) * self.setting
 
     def count(self, n_rows: int) -> int:

@@ -94,7 +94,7 @@ def trim(
 
 
 def densest(density: FloatArray) -> BoolArray:
-    """Mark the rows with the highest density (n,): half of them, or more if density is even.
+    """Mark the densest half of the rows, or more than half if the density (n,) varies little.
 
     If most rows are about as dense as the densest half, there is no sparse half: a ring, say, would
     lose an arc that is as good as the rest. At least two rows are marked, and all that are as dense

@@ -124,7 +124,7 @@ class ViewScales:
     widths: Annotated[FloatArray, "v"]  # square root of each view's median squared distance
 
     def validate(self) -> None:
-        """Raise for scales of other columns, and for scales that give NaN."""
+        """Raise if there is not one scale for each varying column, or if a scale is too small."""
         scales = self.scales
         if len(scales.mean) != len(self.varying):
             raise ValueError(f"scales of {len(scales.mean)} columns")
@@ -136,7 +136,7 @@ class ViewScales:
 
     @property
     def _factors(self) -> FloatArray:
-        """Factors of the scaled columns of each view, shape (v, d)."""
+        """Factors by which the scaled columns of each view are multiplied, shape (v, d)."""
         return (self.block_factors / self.widths)[:, None] * self.weight
 
     @classmethod
@@ -172,7 +172,7 @@ class ViewScales:
             some = used[:: 1 + (len(used) - 1) // VARIANCE_ROWS]
             blocks = np.split(views.transform(some), n_views, axis=1)
             variances = np.array([block[:, : len(varying)].var(axis=0).mean() for block in blocks])
-            # Numbers constant in all these rows keep the scale of the whole table.
+            # A block of columns that are constant in these rows keeps the scale of the whole table.
             variances[variances == 0] = 1.0
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
         seen = views.transform(used[uniform_landmarks(len(used), WIDTH_ROWS, rng)])
@@ -294,7 +294,7 @@ class Features(NamedTuple):
 
 
 class ViewedRows:
-    """A `RowSource` of views of the rows of another source: of all rows, or those `in_use`.
+    """A `RowSource` that applies `views` to another source's rows, or only to those `in_use`.
 
     `sample_index` are positions in the other source, which also counts the rows not in use.
     """
@@ -365,7 +365,7 @@ class ViewedRows:
 
 @dataclass(frozen=True, eq=False)
 class ColumnScales(Uncached):
-    """Statistics of columns for the scalings."""
+    """Means, spreads, ranges and quantiles of columns, with which `ViewScales` scales values."""
 
     mean: Annotated[FloatArray, "d"]
     sd: Annotated[FloatArray, "d"]
@@ -500,19 +500,19 @@ class NormalScores:
     of its column (van der Waerden's scores; a new value ranks between its neighbours).
 
     The search for a value starts from its guess: any smooth increasing function of the values. The
-    range of the guesses is cut into equal cells, each with the first training value that may lie in
-    the cell. The result is exact.
+    range of the guesses is cut into equal intervals (cells), each with the first training value
+    that may lie in it. The result is exact.
     """
 
     values: FloatArray  # (p,), by column: increasing distinct values, then infinity
     scores: FloatArray  # (2 p,), pairs: score just below a value, score of the value
     starts: IntArray  # (d + 1,), where columns start in `values`
-    # (c,), index in `values` of the first value in each cell (interval of guesses) of each column
+    # (c,), each column is cut into intervals ("cells"): index in `values` of a cell's first value
     first: NDArray[np.int32]
     cell_starts: IntArray  # (d + 1,), where columns start in `first`
     low: FloatArray  # (d,), smallest of the `guesses` of each column
     rate: FloatArray  # (d,), number of cells divided by the range of the column's guesses
-    crowded: IntArray  # (e,), columns with too many values in some cell
+    crowded: IntArray  # (e,), columns with too many values in one of their intervals
 
     @classmethod
     def fit(cls, ordered: FloatArray, guesses: FloatArray) -> Self:
@@ -578,7 +578,7 @@ def _cells(
     n_cells: IntArray | int,
     back: float = 0.0,
 ) -> IntArray:
-    """Return the cell of each guess, moved back by `back`; beyond the ends, the first or last."""
+    """Return each guess's interval (cell) by number; `back` is subtracted before rounding down."""
     cells = guesses - low
     cells *= rate
     cells -= back

@@ -32,7 +32,7 @@ from kpca_apps.tables.values import Column, NumberFormat
 MAX_GROUPS = 20
 MAX_PLACES = 8
 _MAX_LOOKED_AT = 2_000
-# List repeats only if fewer rows than this are expected to hold the same cells by chance.
+# Repeats of a row are listed only if the expected number of repeats by chance is below this.
 _BY_CHANCE = 1e-3
 # If at least this share and number of rows differ from others in one column only, such rows are
 # normal (a row for each visit).

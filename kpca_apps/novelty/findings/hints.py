@@ -48,8 +48,8 @@ FARTHEST = 3.0  # a column adds at most this many standard deviations to distanc
 # (For an exchange: PART_OF_WAY times the distance of the value that the exchange replaces.)
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
-# Wider quantile for repairs without alternatives (an exchange, a sign), and for values that are odd
-# by themselves or alone in their column.
+# This wider quantile replaces FITTING_SHARE for repairs without alternatives (exchange, sign), and
+# for values that are odd by themselves or farther from their expected value than all others.
 CLEAR_FITTING_SHARE = 0.95
 # Units are tried only if three of four values are within about 10 % of their expected values.
 CLOSE_FOR_UNITS = 0.1
@@ -244,7 +244,7 @@ class HintFinder:
     def _middle(
         self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
     ) -> FloatArray:
-        """Return medians of column j over rows nearest to row i in groups except `sets[i, j]`."""
+        """Return medians of column j over rows nearest to row i in all groups but `sets[i, j]`."""
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
         # Sorting is several times as fast as np.median for few numbers.
@@ -284,7 +284,7 @@ class HintFinder:
         each: FloatArray,
         meant: Mapping[str, float],
     ) -> Hints:
-        """Suggest what may be wrong with a row, given the expected value of `each` column."""
+        """Suggest what may be wrong with a row; `each` are expected values of `self.columns`."""
         deviant: list[tuple[_Column, float, float]] = []
         times: list[float] = []
         for column, expected in zip(self.columns, each.tolist(), strict=True):

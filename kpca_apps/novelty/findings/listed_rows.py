@@ -59,7 +59,7 @@ SHARE_DIGITS = 4
 
 @dataclass(frozen=True)
 class JudgedRows:
-    """Rows to explain that one model judges."""
+    """Rows to be explained, all judged by the same model."""
 
     table: Table  # as written
     matrix: FloatArray  # (r, d), encoded
@@ -240,7 +240,7 @@ def put_into_words(
         hinted = hint_rows(piece.model, compared, part.table, part.matrix, among, meant)
         for place, row, of in zip(places.tolist(), numbers, hinted, strict=True):
             slips[row] = of.sentences
-            # Only listed rows can add odd cells.
+            # Cells farther off than all others of their column are added for listed rows only.
             if verdict.scored.ranks[row - 1] <= verdict.n_listed:
                 line = None if table.lines is None else int(table.lines[place])
                 for cell in cells.alone(row, line, reasons[row], of.alone, notations):
@@ -359,7 +359,7 @@ def list_rows(
 
 
 def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
-    """Return the rows with which hints compare: those the same model judges, or some of many."""
+    """Return the rows to compare with for hints: those the model judges, or a sample of them."""
     if piece.model.is_whole:
         return verdict.rows
     judged = piece.positions
@@ -529,7 +529,7 @@ class OddCells:
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # A cell comes first if the expected number of cells as odd as it is at most its row's rank.
+        # A cell comes first if its expected rank (p-value times rows) is at most its row's rank.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):
@@ -570,7 +570,7 @@ class OddCells:
         return replace(reason, expected=cell.expected, expected_value=None)
 
     def suggesting(self, reason: Reason, cell: OddCell) -> Reason:
-        """Return the reason with the suggested value of a cell, if any, as the expected one."""
+        """Return the reason, with the cell's suggestion (if any) as its expected value."""
         if not cell.suggestion:
             return reason
         meant = self._value(cell.column, cell.suggestion)

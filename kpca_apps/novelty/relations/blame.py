@@ -69,7 +69,7 @@ class UsualValues:
         return self.notation.write_exactly(value, format)
 
     def distance(self, values: FloatArray) -> FloatArray:
-        """Return distances (r,) from the median, in units of the outer quantile's distance."""
+        """Return distances (r,) from the median, divided by that of the 5 % or 95 % quantile."""
         units = np.where(values > self.middle, self.high - self.middle, self.middle - self.low)
         far = np.abs(values - self.middle)
         with np.errstate(all="ignore"):

@@ -111,7 +111,7 @@ class Checked:
         return float(self.holds.sum()) / max(int(self.applies.sum()), 1)
 
     def summary(self, rule: AnyRule) -> HeldRule:
-        """Count the rows, and list the first rows that break a rule."""
+        """Count the rows that a rule applies to and those that break it; list the first that do."""
         places = np.flatnonzero(self.broken)
         listed = (places[:LISTED_ROWS] + 1).tolist()
         return HeldRule(rule, int(self.applies.sum()), len(places), tuple(listed))
@@ -234,7 +234,7 @@ def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArra
     known = -values[applies] if falling else values[applies]
     before = np.concatenate([[-np.inf], known[:-1]])
     after = np.concatenate([known[1:], [np.inf]])
-    # A row is too high if its neighbours are in order without the row.
+    # A row is too high if it exceeds the next row but the previous row does not.
     high = (known > after) & (before <= after)
     low = (known < before) & ~np.concatenate([[False], high[:-1]])
     holds = np.zeros(len(values), dtype=np.bool_)

@@ -81,7 +81,7 @@ def fit_table(
     clean: bool = True,
     execution: Execution | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Fit a model to a table, by default a clean reference; also return its encoded rows."""
+    """Return a model fitted to a table, and the encoded rows; if `clean`, all rows are normal."""
     options, execution = options or ScreeningOptions(), execution or Execution()
     options = replace(options, columns=resolve_columns(options.columns, table, execution))
     with without_values(options.columns.hide):

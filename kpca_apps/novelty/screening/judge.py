@@ -90,7 +90,7 @@ class Verdict:
 
     @cached_property
     def n_listed(self) -> int:
-        """Number of listed rows (flagged, or with evidence against a cell): the first by rank."""
+        """Number of rows flagged or with evidence against a cell; these have the first ranks."""
         flagged, others = (
             self.scored.is_flagged,
             np.array([*self.rank_by_score], dtype=np.int64) - 1,

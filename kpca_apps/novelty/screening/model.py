@@ -36,8 +36,8 @@ from kpca_apps.tables.source_info import SourceInfo
 KIND = "novelty"
 MAX_GROUPS = 100  # maximum number of groups with models of their own
 # From this many rows on, a group's own model finds more planted faults than one model of the table
-# with the group as a category. Measured: at 50 to 200 rows, not at 30, on average over groups that
-# differ in how their columns depend on each other, in location only, or in curvature.
+# with the group as a category. This was the mean result of tests with 50 to 200 rows, but not with
+# 30. Groups differed in how columns depend on each other, only in location, or in curvature.
 MIN_ROWS = 50
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 DEFAULT_SHARE = 0.01

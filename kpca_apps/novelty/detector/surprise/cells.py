@@ -256,8 +256,8 @@ def _cells_off(
     starts = np.flatnonzero(np.diff(features.state, prepend=-1))
     of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
     any_set = np.logical_or.reduceat(flags > 0, starts)
-    # Where all indicators of a set are 0, the probability is 1 minus the sum of `predicted`. It is
-    # 1 if the set is of several frequent values of a number: the number's residual judges the cell.
+    # Where all indicators of a set are 0, the probability is 1 minus the sum of `predicted`. For a
+    # numeric column with several frequent values it is 1, as the number's residual judges the cell.
     several = np.diff(np.r_[starts, len(indicator)]) > 1
     elsewhere = several & np.isin(features.source[starts], features.number)
     of_none = np.where(elsewhere[:, None], 1.0, 1.0 - np.add.reduceat(predicted, starts))

@@ -35,11 +35,12 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
 from kpca_apps.system.arrays import FloatArray
 
-# Weights e (error), a (mean surprise), b (scatter), o (oddest cell); power c and weight w of a very
-# odd cell; weight f of relations (see the module). Without a clean reference, users mostly look for
-# very odd cells. A row outside the range of a reference has a high error or an odd cell, but no
-# high mean surprise or scatter. Users look for contradictions between cells (f) more than for
-# extreme rows. In tables of few rows, no cell is rare enough for w (1 in 150), so o counts it, too.
+# Weights in this order: e (error), a (mean surprise), b (scatter), o (oddest cell), power c and
+# weight w of very odd cells, f (relations); the module's docstring defines them. CONTAMINATED:
+# without a clean reference, users mostly look for very odd cells; o is not 0, since in a table of
+# few rows no cell is rare enough (1 in 150) to count as very odd. CLEAN: a row outside the range of
+# the reference has a high error or an odd cell, but no high mean surprise or scatter. In both, f is
+# large: users look for contradictions between cells more than for extreme rows.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
 # In a wide table all distances between rows are alike, and a sum over columns hides one odd cell,

@@ -105,7 +105,8 @@ class AdditiveFeatures(Uncached):
         numbers: list[tuple[int, int]] = []  # matrix column, feature index of its first polynomial
         scales: list[list[float]] = []
         moments: list[FloatArray] = []
-        indicators: list[tuple[int, int, float, int]] = []  # index, column, value, state
+        # For each indicator: index among the features, matrix column, value, index of its set.
+        indicators: list[tuple[int, int, float, int]] = []
         n_states = 0
         columns_with_scale = np.flatnonzero(is_number)
         # One line for each column: sorting lines is faster than sorting columns.
@@ -161,7 +162,7 @@ class AdditiveFeatures(Uncached):
 
     def __call__(self, X: FloatArray) -> FeatureRows:
         """Return the features of rows (n, d); each row depends on itself alone."""
-        # One line per feature: writing columns or short lines would take several times as long.
+        # Features are rows of this array, as filling columns, or many short rows, is far slower.
         lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
         if len(self.indicator):
             cells, equals = X.T[self.source], self.equals[:, None]
@@ -204,7 +205,7 @@ class AdditiveFeatures(Uncached):
 
     @cached_property
     def _frequent(self) -> list[tuple[int, BoolArray]]:
-        """Each indicator of a frequent value, with a mask (v,) of the number it belongs to."""
+        """Index of each frequent value's indicator, with a mask (v,) of its numeric column."""
         of_numbers = np.flatnonzero(np.isin(self.source, self.number)).tolist()
         return [(k, self.number == self.source[k]) for k in of_numbers]
 

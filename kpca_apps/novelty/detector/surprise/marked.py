@@ -62,9 +62,10 @@ def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:
 
 
 def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
-    """Return each column's change of scores (c,), from its parts (c, n) in the oddness of rows.
+    """Return the log odds (c,) by which the oddness of each column changes scores, from marks.
 
-    The change is 0 if too few rows are marked, or if all have the same mark.
+    `parts` (c, n) are the columns' shares of the oddness of each row. The log odds are 0 if too few
+    rows are marked, or if all marked rows have the same mark.
 
     >>> parts = np.array([[1, 1, 1, 0, 0, 0.5], [0, 0, 0, 1, 1, 0.5]])
     >>> wrong, fine = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]], dtype=bool)

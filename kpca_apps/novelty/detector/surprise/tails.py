@@ -17,7 +17,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
-FLOOR = 0.05  # added to the distance from median to last knot before distances are divided by it
+FLOOR = 0.05  # distances beyond the last knot are divided by its distance from the median + FLOOR
 # Maximum Pareto exponent, for columns that end sharply: twice as far out is 2^16 times as rare.
 LARGEST_EXPONENT = 16.0
 # Few values cannot distinguish a sharp end from a long tail, and a value far out stretches the tail
@@ -27,8 +27,8 @@ LARGEST_EXPONENT = 16.0
 # give shapes of .16 to .21; residuals of normal columns give .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
 EXTREME_KNOTS, KNOTS = 64, 512  # number of a curve's knots at the highest scores, and of all knots
-# Quantiles through which the exponential tail is fitted. ALLOWED is subtracted from -log(share) by
-# this tail; the difference replaces the counted -log(share) only where the counted one is smaller.
+# The exponential tail is fitted through the quantiles UPPER. -log(share) is the larger of two
+# numbers: the one from counting rows, and the one from this tail minus ALLOWED.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
 # Minimum distance between the two quantiles: if all rows score alike, only rounding separates them.
 LEAST_REACH = 1e-3

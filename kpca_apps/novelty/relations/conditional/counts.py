@@ -48,7 +48,8 @@ MOST_GIVEN = 6  # maximum number of predictors of a column
 MOST_TRIED = 50_000  # maximum number of pairs of columns; of over 316 columns, nearby pairs only
 # Maximum ratio of the correct values that occur once in their group to those that occur twice.
 ONCE_TO_TWICE = 4.0
-# A relation has exceptions if more than this share of values that occur once in a group is correct.
+# A relation has exceptions (rare but correct values) if, among the values that occur only once in
+# their group, more than this share is correct.
 MOST_BY_RIGHT = 0.1
 AGREEING = 0.75  # minimum share of similar rows that must agree on another value
 # A value is expected if at least this many similar rows have it, and if the probability of all
@@ -56,7 +57,7 @@ AGREEING = 0.75  # minimum share of similar rows that must agree on another valu
 LEAST_AGREEING, UNDECIDED = 5, 0.1
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
-DENSE = 8  # maximum number of possible pairs, per row, that are counted in a dense array
+DENSE = 8  # maximum ratio of possible pairs to rows for which pairs are counted in a dense array
 LARGEST_COUNT = 2**53
 FEWEST_TO_SUGGEST = 5  # minimum number of agreeing rows; if fewer, their value may be wrong instead
 
@@ -65,7 +66,7 @@ class Cells(NamedTuple):
     """The cells of a column."""
 
     codes: IntArray  # (n,), codes of `LevelColumn`
-    levels: Levels  # levels as numbered in the table itself
+    levels: Levels  # levels of this table's column, with other codes than `codes`
 
     def text(self, row: int) -> str:
         """Return a cell, empty if it is missing."""
@@ -115,7 +116,7 @@ class LevelColumn:
 
     @property
     def n_codes(self) -> int:
-        """Number of codes of levels and missing cells."""
+        """Number of codes: one for each level, and one for missing cells."""
         return len(self.counts)
 
     def cells(self, table: Table) -> Cells:
@@ -245,7 +246,7 @@ class Judgement(NamedTuple):
     # expected, the cell's value occurs in the group, or the group has no other row.
     decides: BoolArray
     log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
-    log_right: FloatArray  # log probability of a correct cell with a value other than expected
+    log_right: FloatArray  # `log_other` plus the log probability that such a value is correct
     expected: IntArray  # most frequent code in the group's other rows; -1 without other rows
     n_expected: IntArray  # number of the group's other rows with that code
     n_rows: IntArray  # number of the group's other rows
@@ -266,7 +267,7 @@ class Relation:
     n_codes: Annotated[int, Meta(ge=1)]  # number of codes of the target
     shrinkage: Annotated[float, Meta(gt=0, le=1e6)]  # m
     discount: Annotated[float, Meta(ge=0, lt=1)]  # d
-    gain: Annotated[float, Meta(ge=0, le=1e3)]  # gain over the column alone, in nats per row
+    gain: Annotated[float, Meta(ge=0, le=1e3)]  # gain in the target's log likelihood, nats per row
     pairs: Annotated[IntArray, "p", Meta(ge=0)]  # given code * n_codes + target code; increasing
     counts: Annotated[IntArray, "p", Meta(ge=1, le=LARGEST_COUNT)]
 

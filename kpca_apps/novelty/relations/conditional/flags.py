@@ -30,8 +30,9 @@ MOST_VALUES = 10  # maximum number of values of a column judged here
 LEAST_ALIKE = 50  # minimum number of rows with a combination of values of the other columns
 LEAST_NATS = 20.0  # minimum mutual information of two related columns, over all rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
-# A value is contradicted if its share among similar rows is below CONTRADICTED times its share of
-# all rows. Below CLEARLY times, it is clearly wrong if the share AGREEING of similar rows agree.
+# A value is contradicted if its share of similar rows is below CONTRADICTED times its share of all
+# rows. It is clearly wrong if its share of similar rows is below CLEARLY times its share of all
+# rows, and if at least the share AGREEING of similar rows agree on another value.
 CONTRADICTED, CLEARLY, AGREEING = 0.2, 0.05, 0.95
 UNSEEN = 3  # rule of three: at most 3 / n of all rows hold a value unseen in n rows
 

@@ -67,8 +67,9 @@ UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
 MOST_DISTINCT = 0.9  # maximum share of distinct values; with more, too few values repeat
 FALSE_DISCOVERIES = 0.2  # maximum rate of false discoveries among the wrong cells found in a column
 LEAST_ODD = 0.25  # probability above which cells are not examined
-# A cell that is not odd is examined if its contradictions exceed SUSPECT times those of every odd
-# cell of its row. It is wrong if its probability, given some column, is at most CLEARLY_WRONG.
+# The contradictions of a cell are a sum of -log p. If a cell that is not odd has more than SUSPECT
+# times the contradictions of each odd cell of its row, it is wrong instead of them, provided that
+# another column gives it at most the probability CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another column, this is normal
 # A filled cell that differs from the expected value is odd if all values but the expected one have,
@@ -219,7 +220,7 @@ class _Odd(NamedTuple):
 
     row: IntArray
     target: IntArray
-    log_p: FloatArray  # log probability of the cell plus `likeness`; `log_right` if `likeness` is 0
+    log_p: FloatArray  # log probability plus `likeness`, if it is negative; else `_Rows.log_right`
     # Log share of values spelt at least as close to the expected value as this cell; 0 if far off.
     likeness: FloatArray
     expects: BoolArray  # whether similar rows agree on another value
@@ -236,7 +237,7 @@ class _Rows:
     # The arrays below are (n, columns), a row for each row of the table.
     log_p: FloatArray  # log probability of each cell given the others
     log_other: FloatArray  # log probability of values other than the expected one
-    log_right: FloatArray  # log probability of a correct cell with a value other than expected
+    log_right: FloatArray  # `log_other` plus the log probability that such a value is correct
     strongest: IntArray  # index of the relation that contradicts the cell most, or -1
 
     @classmethod

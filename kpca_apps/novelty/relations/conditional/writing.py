@@ -20,8 +20,8 @@ MOST_EDITED = 0.25  # maximum share of mistyped letters; one mistyped letter is 
 RARE_CELLS, TIMES_RARER = 2, 20  # a misspelling has at most 2 cells, or 1 / 20 of the correct one's
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
 MAX_COMMON, LONGEST = 1_000, 400  # maximum number of compared levels; of characters of a level
-# A value is misspelt if the share of other values that are as close to the expected value as the
-# misspelt one is below this.
+# A value is a misspelling of the expected value if less than this share of all other values is at
+# least as close to the expected value.
 ALIKE = 0.1
 CLOSE = 0.1  # pseudo-count of equally close values
 

@@ -163,7 +163,7 @@ class _Sql:
         return self.number(name)
 
     def _out_of_order(self, rule: kinds.Sorted) -> str:
-        """Write that a row is out of order while its neighbours are in order without the row."""
+        """Write the condition under which a row is out of order, as `Sorted` defines it."""
         beyond, short = ("<", ">") if rule.falling else (">", "<")
         value = self.number(rule.columns[0])
         above, second_above, below = (

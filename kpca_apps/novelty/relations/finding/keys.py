@@ -26,12 +26,12 @@ NAMING = ("identifier", "id")
 
 _DAY = 86400.0  # seconds
 _REPEATS = 0.5  # minimum share of rows whose value recurs, in a column that may be a key
-_MOST_ALIKE = 4  # maximum number of rows with the same key and the same wrong value, for slips
+_MOST_ALIKE = 4  # a wrong value in more than this many rows of the same key is no typing error
 _MOST_KEYS = 0.5  # maximum number of distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 # Integers may be a key if at most 30 are distinct, or if they fill at least .3 of their range.
 _FEW_NUMBERS, _DENSE = 30, 0.3
-_SPARE_VALUES = 0.5  # how many more values than its key a column may have, as a share of rows
+_SPARE_VALUES = 0.5  # maximum of (distinct values of a column - distinct keys) / rows
 _SPARE = 0.005  # a share of exceptions is far above a share s if it exceeds 2 s + _SPARE
 _ROWS = 4_000  # approximate number of rows on which a key is tried: all rows of random key values
 _MOST_COLUMNS = 40

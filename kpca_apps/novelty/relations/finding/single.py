@@ -48,7 +48,7 @@ def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
             order = rank_correlation(values, np.arange(len(values)))
             steps = np.diff(values) * np.sign(order)
             rule = Sorted(columns=(name,), falling=order < 0)
-            # Counters fall only where they start again, so few falls are allowed.
+            # A counter falls where it starts again, so a small share of falls is allowed.
             few_falls = np.sum(steps < 0) <= _FALLS * np.sum(steps > 0)
             if abs(order) >= _IN_ORDER and few_falls and check(rule, cells).share >= NEARLY:
                 yield rule
