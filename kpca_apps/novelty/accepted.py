@@ -58,8 +58,8 @@ _SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'
 _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
 # A key: v (all columns visible) or h (some hidden), hash of the column names; hash of the cells.
 _KEY_FORM = "^[vh][0-9a-f]{8}-[0-9a-f]{16}$"
-_BITS = 40  # number of mantissa bits that other programs keep in their files
-# Larger integers are hashed as texts, as are digits that are codes: 0012 is not 12.
+_BITS = 40  # number of mantissa bits that are compared, as other programs may round the last bits
+# Integers of this size or more are hashed as texts; so are codes of digits, as 0012 is not 12.
 _LONG = float(1 << _BITS)
 _CODE = r"^(?:-?[1-9][0-9]{12,}|0[0-9]+)$"
 _MISSING = 0x9E3779B97F4A7C15
@@ -474,7 +474,7 @@ def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[
 def _matches(
     table: Table, columns: list[str], wanted: HashArray, hidden: Collection[str]
 ) -> tuple[int, IntArray, HashArray, list[str]]:
-    """Return the number of rows, and positions, hashes and visible keys of the wanted rows."""
+    """Return the table's number of rows, and positions, hashes and visible keys of wanted rows."""
     keys = _row_hashes(table, columns)
     places = np.flatnonzero(np.isin(keys, wanted))
     return len(keys), places, keys[places], row_keys(table.take(places), hidden)

@@ -10,7 +10,7 @@ from kpca_apps.system.arrays import FloatArray, Values
 
 ROUNDING = 8 * np.finfo(np.float64).eps  # maximum relative rounding error of a few operations
 SMALLEST = 1e-300  # smaller differences count as 0, as their inverse nearly overflows
-# Sums of squares and of differences of larger numbers may overflow.
+# Beyond these sizes of numbers, sums of their squares, and of their differences, may overflow.
 LARGEST_TO_SQUARE, LARGEST_TO_SUBTRACT = 1e150, 1e300
 
 

@@ -23,7 +23,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     ties by position.
     """
     n, blocks = len(scores), [*blocks_of(len(scores), _BLOCK)]
-    keys = (scores,) if raw is scores else (raw, scores)  # the last key has priority (see `lexsort`)
+    keys = (scores,) if raw is scores else (raw, scores)  # sorted by the last key first
     ordered = [row_values(n, np.float64) for _ in keys]
     order, ranks = row_values(n, np.int32), row_values(n, np.int64)
     for block in blocks:

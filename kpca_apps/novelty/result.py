@@ -411,7 +411,7 @@ class ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Include the rank just below the flagged rows if half, or twice, as many were flagged.
+        # Include the first rank not flagged if half as many rows, or twice as many, were flagged.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
@@ -631,7 +631,7 @@ class ScreeningResult:
     """The complete result of screening or scoring a table."""
 
     source: SourceInfo  #: the table screened
-    reference: SourceInfo | None  #: the clean reference of the fit; None for the table itself
+    reference: SourceInfo | None  #: the clean table learned from; None if `source` was learned from
     columns: tuple[ColumnProfile, ...]  #: every column of the table in input order
     rows: RowScores  #: scores, ranks and flags of all rows
     threshold: ThresholdInfo  #: threshold of the scores above which rows are flagged

@@ -100,7 +100,7 @@ def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
 class _ScoredPart:
     part: TablePart
     n_rows: int
-    numbers: dict[str, NDArray[Any] | None]  # those of `found_columns`, but for the rarity
+    numbers: dict[str, NDArray[Any] | None]  # numeric columns of `found_columns`, without rarity
     listed: tuple[FlaggedRow, ...]  # rows of the part, ordered by row, to return
     hidden: frozenset[str]  # columns whose cells are left empty
 
@@ -247,7 +247,7 @@ def _added_columns(
     start: int,
     rarity_of: RarityOf | None,
 ) -> Added:
-    """Return the columns added to rows from `start` on, of which some are `listed`."""
+    """Return the columns added to the rows from `start` on; `listed` are some of these rows."""
     scores, places = numbers["novelty_score"], [one.row - 1 - start for one in listed]
     assert scores is not None
     empty = pl.select(pl.repeat(None, len(scores), dtype=pl.String)).to_series()

@@ -36,7 +36,7 @@ class CellCheck(Protocol):
     """A check fitted to a column. It keeps no rows of the table, since it is sent to workers."""
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterable[FoundValue]:
-        """Yield each odd value once; the column is of the whole table or of a part of its rows."""
+        """Yield each odd value of a column once; the column may hold a part of the table's rows."""
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
         """Return why a value is odd, and the suggested value or an empty text."""

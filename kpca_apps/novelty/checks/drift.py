@@ -74,7 +74,7 @@ def moved_columns(
 
 
 def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
-    """Note columns that rise or fall with the row number and have left their old range."""
+    """Yield notes on columns that rise or fall with the row number and left their old range."""
     for old, new in zip(before, after, strict=True):
         if not (old.runs_on and old.quantiles and new.quantiles):
             continue

@@ -100,8 +100,7 @@ def checked(plan: ColumnPlan, table: Table) -> tuple[ColumnSpec, ...]:
     return (*plan.used, *naming)
 
 
-# Schema of a data frame with one row for each odd value of a checked column. The lists `row` and
-# `line` say where the value was found; at most MAX_CELLS cells of each column are kept.
+# Schema: one row for each odd value of a checked column; `row` and `line` list where it was found.
 ODD: dict[str, Any] = {
     **dict.fromkeys(("column", "check"), pl.Int64),  # index of the column and of its check
     **dict.fromkeys(("kind", "seen"), pl.String),
@@ -178,8 +177,8 @@ def table_of_evidence(
         n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False), rule=pl.col("rule").max().over(at)
     ).sort(pl.col("suggestion") == "", "log_p", "row", maintain_order=True)
     other = other.unique(at, keep="first", maintain_order=True).select([*schema])
-    # If a cell is odd by itself, its check explains it. A formula's value is a better suggestion
-    # than a usual value of the column, except for misspelt levels.
+    # If a cell is odd by itself, its check explains it. But what the other cells of its row suggest
+    # replaces the suggestion of the check, except for misspelt levels.
     beside = own.join(other, on=at, how="left", suffix="_other", maintain_order="left")
     is_open = ~pl.col("has_levels") | (pl.col("suggestion") == "")
     replaces = is_open & (pl.col("suggestion_other") != "").fill_null(False)

@@ -57,8 +57,8 @@ class SpellingRule:
     counts: Mapping[str, int]  # number of cells of each level that occurs more than once
     # Common levels, by their own text and by each text that is left if one letter is deleted.
     nearby: Mapping[str, Sequence[str]]
-    folded: Mapping[str, str]  # the most frequent level by its `folded` text
-    codes: Mapping[str, str]  # the most frequent code by its `code_key`
+    folded: Mapping[str, str]  # from each `folded` text to its most frequent level
+    codes: Mapping[str, str]  # from each `code_key` to its most frequent code
 
     @classmethod
     def fit(cls, counts: Mapping[str, int]) -> SpellingRule:

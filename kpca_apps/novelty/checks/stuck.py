@@ -49,9 +49,9 @@ class StuckRule:
     least: int = 0  # length of the shortest odd run
 
     def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
-        """Learn from runs of equal numbers (`levels`) in n rows, given in order of their length."""
-        # The longest runs may be odd while they fill at most MOST_STUCK of the rows and no two of
-        # them have the same reading (as closed shops have every weekend).
+        """Learn from the runs of equal numbers (`levels`) in n rows; `lengths` increase."""
+        # Only the longest runs can be odd: those that together fill at most MOST_STUCK of the rows,
+        # and have different readings. (Closed shops have the same reading every weekend.)
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
         firsts = np.unique(levels[::-1][:MOST_RUNS], return_index=True)[1]
         n_new = int((np.sort(firsts) == np.arange(len(firsts))).sum())

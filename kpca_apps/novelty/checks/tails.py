@@ -115,7 +115,7 @@ class Tail:
 def _weighted(
     excess: FloatArray, n_censored: int, shapes: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return shapes, scales and weights, (g,) each, of tails that fit sorted exceedances."""
+    """Return shapes, scales and posterior weights (g,) of the tails that fit sorted exceedances."""
     seen, point = excess[:-n_censored], excess[-n_censored - 1]
     edges = np.linspace(0, len(seen), min(BINS, len(seen)) + 1).astype(np.int64)
     weight = np.diff(edges).astype(np.float64)

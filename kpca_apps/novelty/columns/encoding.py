@@ -34,12 +34,12 @@ _LARGEST_SCALE = 1e3  # `fit` gives at most (2 / 1e-3)^(1/4) / sqrt(2)
 class ValueCoder:
     """Encoder of numbers, dates or free text as one or more values per row.
 
-    In a reference, a column that rises or falls row by row (`runs_on`) keeps its periodic features
-    only, or becomes a column of zeros if it has none.
+    In a reference, a column that rises or falls with the row number (`runs_on`) keeps its periodic
+    features only, or becomes a column of zeros if it has none.
     """
 
     spec: ColumnSpec
-    features: tuple[int, ...]  # indices of the used features, among those in `KINDS` of the role
+    features: tuple[int, ...]  # indices of the used features among those of the column's role
     gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
     repeats: bool = False  # whether only the features of time of day and weekday are used
@@ -64,7 +64,7 @@ class ValueCoder:
         values = _features(column, spec)
         seen, size = values[~np.isnan(values[:, 0])], None
         if is_date:
-            # Times of day have the absolute rounding errors of days since 1970.
+            # Times of day are computed from days since 1970, with the rounding errors of days.
             seconds = column.read(spec.format).ordered
             size = float(np.abs(seconds).max(initial=0.0)) / _DAY
         kept = varies(seen, size)
@@ -409,7 +409,7 @@ class ColumnSummary:
     levels: tuple[str, ...] = ()  # the most frequent levels of a category
     counts: tuple[int, ...] = ()  # number of cells of each level
     is_date: bool = False
-    runs_on: bool = False  # whether values rise or fall by row
+    runs_on: bool = False  # whether values rise or fall with the row number
 
     def validate(self) -> None:
         """Raise ValueError for an inconsistent summary."""

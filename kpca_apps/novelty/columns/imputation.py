@@ -136,7 +136,7 @@ class ConditionalMeanImputer:
 
 
 def _without_extreme(x: FloatArray) -> FloatArray:
-    """Clip values (n, d) ten ranges outside their column's range: they could set its scale."""
+    """Clip values (n, d) that are farther outside their column's range than ten times its width."""
     ordered, n_seen = np.sort(x, axis=0), (~np.isnan(x)).sum(axis=0)
     cut = np.where(n_seen >= _FEWEST_TO_CUT, np.maximum(n_seen // _CUT, 1), 0)
     low = np.take_along_axis(ordered, cut[None], axis=0)

@@ -163,8 +163,8 @@ class Notation:
         gap = 0.0 if beside is None else abs(value - beside)
         if gap <= 10**-MOST_DIGITS * abs(value):
             return digits
-        # Rounding may move a number by at most a tenth of its difference from `beside`, an integer
-        # by the whole difference.
+        # Rounding may move an integer by at most its difference from `beside`, any other number by
+        # at most a tenth of this difference.
         rounding = abs(float(digits) - abs(value)) * (1 if self.whole else 10)
         if rounding <= gap and math.copysign(float(digits), value) != beside:
             return digits

@@ -110,7 +110,7 @@ class ColumnSpec:
     hidden: bool = False  # whether the report omits its values
     format: ValueFormat | None = None  # format of its cells; None for text
     notes: tuple[str, ...] = ()  # notes on decisions that the user may override
-    runs_on: bool = False  # whether its values rise or fall from row to row
+    runs_on: bool = False  # whether its values rise or fall with the row number
 
     def validate(self) -> None:
         """Raise ValueError for an inconsistent specification."""
@@ -334,7 +334,7 @@ def _spec(
 def inferred_spec(
     column: Column, dayfirst: bool | None, prefer_comma: bool, known: tuple[str, ...] = ()
 ) -> ColumnSpec:
-    """Specify a column without a declaration by the rules in the module docstring."""
+    """Infer the spec of a column that has no declaration, by the rules in the module docstring."""
     name, cells = column.name, column.cells
     if cells.null_count() == cells.len():
         return ColumnSpec(name, "empty", "no value at all", cells.len())
@@ -720,7 +720,7 @@ EVENLY, FORWARD = 0.7, 0.98
 
 
 def runs_on(values: FloatArray, *, is_date: bool) -> bool:
-    """Return whether values (n,) rise or fall from row to row."""
+    """Return whether values (n,) rise or fall with the row number."""
     if len(values) < MIN_VALUES or len(np.unique(values)) < MIN_VALUES // 2:
         return False
     order = rank_correlation(values, np.arange(len(values)))

@@ -67,7 +67,7 @@ DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
 # A model file stores up to this many rows, and up to this many cells, to compute expected values.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # minimum share of rows (the top by score) that give no expected values
+LEAST_LEFT_OUT = 0.05  # minimum share of rows that are not stored: those with the highest scores
 _NEARLY_EQUAL = "Most rows are nearly equal: small differences between their scores mean little."
 # Limits on rows and cells from which the scores of cells are learned. Most tables have fewer rows,
 # and 10,000 rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
@@ -235,7 +235,7 @@ class _Fitting:
         return Fit(detector, scores, in_use)
 
     def _dense_rows(self) -> BoolArray:
-        """Mark the dense rows (n,), from which scales are learned; `is_normal` has no effect."""
+        """Mark the dense rows (n,), to learn scales; rows known to be normal get no preference."""
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
@@ -499,7 +499,7 @@ class _Fitting:
             of_rows = np.where(self.is_normal[index], -np.inf, scores[index])
             kept = rows_without_strays(views.standardised(rows), of_rows, n_novel)
             rows, index = rows[kept], index[kept]
-        # Copy: model files store identical array objects once, and the views hold this array.
+        # A copy, as the views hold this array, too: a model file would store both as one object.
         return StoredRows(rows, self.columns.as_is.copy(), index)
 
 

@@ -190,13 +190,13 @@ class Surroundings:
         return found
 
     def _distances(self, row: FloatArray, of_levels: FloatArray, sets: IntArray) -> FloatArray:
-        """Return squared distances (e, s) of a row (d,) to s rows, without each of e group sets.
+        """For each of e sets of groups to leave out, return squared distances (e, s) to s rows.
 
         `of_levels` (l,) is the line of the row in the result of `_of_levels`.
         """
         is_line = self._line_of >= 0
         parts = np.empty((len(is_line), len(self.everyone)))
-        with np.errstate(over="ignore"):  # infinite squares are capped below
+        with np.errstate(over="ignore"):  # np.minimum caps infinite squares
             squares = np.square(self._lines - row[self._column_of[is_line], None])
         parts[is_line] = np.minimum(squares, self._largest)
         parts[~is_line] = of_levels[self._level_of]
@@ -220,12 +220,12 @@ class Surroundings:
         return distances
 
     def _of_levels(self, rows: FloatArray) -> FloatArray:
-        """Return squared distances (r, l) of rows to the l `levels` of all groups in `_wide`."""
+        """Return squared distances (r, l) of rows to all l levels of groups of several columns."""
         squares = [np.zeros((len(rows), 0))]
         for columns, levels, _ in self._wide:
             of_group = np.zeros((len(rows), len(levels)))
             for j, column in enumerate(columns.tolist()):
-                with np.errstate(over="ignore"):  # infinite squares are capped below
+                with np.errstate(over="ignore"):  # np.minimum caps infinite squares
                     squared = (levels[:, j] - rows[:, column, None]) ** 2
                 of_group += np.minimum(squared, self._largest)
             squares.append(np.minimum(of_group, LARGEST_SQUARE, out=of_group))

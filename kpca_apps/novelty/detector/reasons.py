@@ -60,7 +60,7 @@ class ColumnDrop:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Rows to explain by drops of the score, and the function that scores changed copies."""
+    """Finds the columns that make rows odd: those whose replacement lowers the score most."""
 
     X: FloatArray  # (r, d), the unscaled rows
     standardised: FloatArray  # (r, d), the same rows scaled for distances
@@ -163,7 +163,7 @@ class Attribution:
             yield tuple(reasons) or self._farthest(i, expected, excess[i] > 0.0)
 
     def _groups_to_try(self) -> tuple[IntArray, FloatArray | None]:
-        """Choose the column groups to replace one at a time; return sorted indices (r, a).
+        """Choose the column groups that are later replaced in turn; return sorted indices (r, a).
 
         If there are very many, choose those farthest from the rows that agree in most groups, since
         each trial is slow; also return the distances (r, g) of all groups.
@@ -268,7 +268,7 @@ class Attribution:
         return suspects
 
     def _sets(self, rows: IntArray, suspects: IntArray) -> tuple[IntArray, FloatArray, Expected]:
-        """Find expected values for all pairs and triples of the suspect groups of rows (u,).
+        """Find expected values for the pairs and triples of each row's suspect column groups.
 
         Return the positions of each set's expected values (u, e, 3), pairs first, padded with -1;
         how far the nearest rows are without the set, (u, e); and the expected values.

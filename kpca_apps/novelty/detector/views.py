@@ -119,7 +119,7 @@ class ViewScales:
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns appended to every view unscaled
     scales: ColumnScales  # scales of the varying columns
     weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for a column in a group of k varying columns
-    # Factor that gives each view's scaled columns the mean variance 1, if `as_is` holds columns.
+    # Factor that gives each view's scaled columns the mean variance 1; 1 if `as_is` is empty.
     block_factors: Annotated[FloatArray, "v"]
     widths: Annotated[FloatArray, "v"]  # square root of each view's median squared distance
 
@@ -202,7 +202,7 @@ class ViewScales:
         return views.reshape(len(X), n_views * views.shape[2])
 
     def standardised(self, X: FloatArray) -> FloatArray:
-        """Return all columns in their order: standardised, unscaled, or 0 if constant."""
+        """Return all columns: varying ones standardised, `as_is` ones unscaled, constant ones 0."""
         out = np.zeros_like(X)
         out[:, self.varying] = (
             self.weight * (X[:, self.varying] - self.scales.mean) / self.scales.sd
@@ -320,7 +320,7 @@ class ViewedRows:
         self.sample = ViewedSample(views, rows if every else rows[kept], of_sample)
 
     def features(self, basis: LandmarkBasis, precision: Resolved) -> Features | None:
-        """Return the features of all rows of the source, if few."""
+        """Return the features of all rows of the source, or None if there are too many to keep."""
         if self.all_seen is None:
             return None
         seen = np.asarray(self.all_seen.sample)
@@ -578,7 +578,7 @@ def _cells(
     n_cells: IntArray | int,
     back: float = 0.0,
 ) -> IntArray:
-    """Return each guess's interval (cell) by number; `back` is subtracted before rounding down."""
+    """Return the index of the interval of each guess, lowered by `back` before rounding down."""
     cells = guesses - low
     cells *= rate
     cells -= back

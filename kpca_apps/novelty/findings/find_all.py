@@ -181,7 +181,7 @@ def _header_note(
 def _names_of_rows(
     rows: Encoded, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
 ) -> dict[str, dict[int, str]]:
-    """Return ids, files and keys (by row number) of the rows in odd cells and repeats."""
+    """Return ids, files and keys, by row number, of rows that hold odd cells or are repeats."""
     groups = (*repeats.equal, *repeats.near)
     named = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
     columns = (id_column, rows.source.file_column)

@@ -41,21 +41,21 @@ from kpca_apps.tables.values import NumberFormat
 # for any hint.
 N_CALIBRATING, MIN_ROWS = 300, 50
 FARTHEST = 3.0  # a column adds at most this many standard deviations to distances
-# A value that is not odd by itself is deviant if its distance from the expected value exceeds
-# TIMES_FARTHEST times the FAR_SHARE quantile over the calibrating rows, and fewer than MAX_EXPECTED
-# of these rows would be as far by chance. A repaired value fits if its distance is within the
-# FITTING_SHARE quantile and at most PART_OF_WAY times the distance from the value to its repair.
-# (For an exchange: PART_OF_WAY times the distance of the value that the exchange replaces.)
+# Distances are from expected values; their quantiles are over the calibrating rows. A value that is
+# not odd by itself is deviant if its distance exceeds TIMES_FARTHEST times the FAR_SHARE quantile,
+# and fewer than MAX_EXPECTED of these rows would be as far by chance. A repaired value fits if its
+# distance is at most the FITTING_SHARE quantile, and at most PART_OF_WAY times the change made by
+# the repair (for exchanged values: PART_OF_WAY times the distance of the value that is replaced).
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 # This wider quantile replaces FITTING_SHARE for repairs without alternatives (exchange, sign), and
-# for values that are odd by themselves or farther from their expected value than all others.
+# for values that are odd by themselves, or farther off than all other values of their column.
 CLEAR_FITTING_SHARE = 0.95
 # Units are tried only if three of four values are within about 10 % of their expected values.
 CLOSE_FOR_UNITS = 0.1
 # Compare a column in logarithms if POSITIVE_SHARE of its values are above 0, unless the logarithms
-# reach TIMES_LONGER times as far down as up, as temperatures near 0 do. For log-normal columns this
-# ratio is 1, for normal columns with a mean of 4 standard deviations 1.6.
+# reach TIMES_LONGER times as far below their median as above it, as temperatures near 0 do. This
+# ratio is 1 for log-normal columns, 1.6 for normal columns with a mean of 4 standard deviations.
 POSITIVE_SHARE, TIMES_LONGER = 0.99, 1.4
 MAX_ALTERNATIVES = 2
 # Maximum number of deviant columns between which exchanges are tried, as the number of pairs is

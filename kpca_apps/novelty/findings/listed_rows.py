@@ -550,7 +550,7 @@ class OddCells:
         return (*first, *corrected, *last)
 
     def hints(self, row: int, others: Sequence[str] = ()) -> tuple[str, ...]:
-        """Say why a row's cells are odd, beside the hints `others`; omit what a hint says."""
+        """Add sentences on a row's odd cells to the hints `others`; skip what a hint says."""
         cells = self.of_row.get(row, ())
         names = [quoted(cell.column) for cell in cells]
         says = [f"{name}: {cell.sentence}" for name, cell in zip(names, cells, strict=True)]

@@ -22,8 +22,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
-# A column may be wrong if its misfit is at most FENCE (Tukey's fence of a normal distribution, in
-# units of its 95 % quantile), or at most TWICE the smallest misfit of a column of the rule.
+# A column may be wrong if its misfit (see `Supposed`) is at most FENCE, or at most TWICE the
+# smallest misfit in the rule. FENCE: Tukey's fence divided by the 95 % quantile of normal numbers.
 FENCE, TWICE = 2.698 / 1.645, 2.0
 MOST_DECIMALS, NEARLY = 6, 0.97  # NEARLY: minimum share of numbers that need no more decimals
 ROUNDING = 1e-9  # relative rounding error
@@ -69,7 +69,7 @@ class UsualValues:
         return self.notation.write_exactly(value, format)
 
     def distance(self, values: FloatArray) -> FloatArray:
-        """Return distances (r,) from the median, divided by that of the 5 % or 95 % quantile."""
+        """Return distances (r,) from the median, divided by the 5 % or 95 % quantile's distance."""
         units = np.where(values > self.middle, self.high - self.middle, self.middle - self.low)
         far = np.abs(values - self.middle)
         with np.errstate(all="ignore"):

@@ -126,7 +126,7 @@ def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
-    """Join terms by their signs, as words or (without words) as numbers; `bare`: no first plus."""
+    """Join terms, each as words or else as a number, by their signs; `bare` drops a first plus."""
     text = ""
     for words, number in terms:
         if number:

@@ -54,8 +54,8 @@ from kpca_apps.novelty.screening.model import (
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Up to the first number of groups, each has as many landmarks as a whole table. With more groups,
-# each has fewer, at least the second number, so that the matrices of all models do not grow.
+# Up to FULL_LANDMARKS groups have as many landmarks each as a whole table. With more groups, each
+# has fewer, but at least FEWEST_LANDMARKS, so that the matrices of all models do not grow.
 FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
 LANDMARKS = {False: 300, True: 700}  # number of landmarks, by whether the table is clean
 MAX_LARGE_GROUPS = 3  # maximum number of large groups, as each takes one more fit

@@ -61,7 +61,7 @@ class CellModel(Uncached):
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
     # Tails of improbabilities: one per category, one per numeric column with frequent values.
     states: tuple[UpperTail, ...]
-    # Of each number's residuals in the USUAL share of rows: median, and median distance to it.
+    # Median, and median distance from it, of each number's residuals in the USUAL share of rows.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
 
     def validate(self) -> None:

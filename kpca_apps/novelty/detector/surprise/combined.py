@@ -50,13 +50,13 @@ LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
 """Upper bound of scores: surprises grow as logarithms, and slopes of tails are bounded."""
 
-# Weight of log h in the score (see the module). It orders rows whose oddest cells are equally odd.
+# Weight of the last term of the score, which orders rows whose oddest cells are equally odd.
 APART = 0.01
 # The fitted tail may make a row's oddest cell at most e^MORE times as rare as its surprise says. If
 # no row has odd cells, as with points on a circle, the fitted tail is too steep.
 MORE = 2.0
 SCORE_BITS = 32  # number of bits kept of a score: nearly ten digits
-# -log of 1 / 150, and the quantiles of the rows' oddest cells that define the tail.
+# Cells rarer than 1 in e^RARE (150) are very odd. OF_CELLS: quantiles that the tail goes through.
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 
@@ -154,7 +154,7 @@ class CombinedScore:
         return float(np.exp(min(float(self._evidence_term(np.array(surprise))) - score, 0.0)))
 
     def _evidence_term(self, surprise: FloatArray) -> FloatArray:
-        """Return log(f (exp(r) - 1)), -inf where r = 0."""
+        """Return log(f (exp(r) - 1)) with r = `surprise` and the weight f; -inf where r = 0."""
         with np.errstate(divide="ignore"):
             term: FloatArray = np.log(self.weights[6]) + surprise + np.log(-np.expm1(-surprise))
         return term

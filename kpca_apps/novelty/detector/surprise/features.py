@@ -211,7 +211,7 @@ class AdditiveFeatures(Uncached):
 
 
 def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Return a sorted column's frequent values (n,), and its other values if enough for a scale."""
+    """Return a sorted column's frequent values, and its other values unless few or all equal."""
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     counts = np.diff(np.r_[starts, len(ordered)])
     if len(starts) <= 2:
@@ -225,7 +225,7 @@ def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
 
 
 def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Return the lines of `AdditiveFeatures.scale` and `.moments` for one column's values."""
+    """Return one column's numbers in `AdditiveFeatures.scale` and `.moments`, from its values."""
     low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75)).tolist()
     spread = (high - low) / IQR_OF_NORMAL
     # The range bounds the standard deviation, which is therefore rarely computed.

@@ -17,7 +17,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
-FLOOR = 0.05  # distances beyond the last knot are divided by its distance from the median + FLOOR
+FLOOR = 0.05  # distances beyond the last knot are divided by (its distance from the median + FLOOR)
 # Maximum Pareto exponent, for columns that end sharply: twice as far out is 2^16 times as rare.
 LARGEST_EXPONENT = 16.0
 # Few values cannot distinguish a sharp end from a long tail, and a value far out stretches the tail
@@ -26,7 +26,7 @@ LARGEST_EXPONENT = 16.0
 # Pareto tail. The exact quantiles of normal, exponential and log-normal (sigma .5) distributions
 # give shapes of .16 to .21; residuals of normal columns give .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
-EXTREME_KNOTS, KNOTS = 64, 512  # number of a curve's knots at the highest scores, and of all knots
+EXTREME_KNOTS, KNOTS = 64, 512  # number of knots at the highest scores; number of all knots
 # The exponential tail is fitted through the quantiles UPPER. -log(share) is the larger of two
 # numbers: the one from counting rows, and the one from this tail minus ALLOWED.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
@@ -39,7 +39,7 @@ STEEPEST = LARGEST_SURPRISE / LEAST_REACH
 
 @dataclass(frozen=True, eq=False)
 class TwoTails:
-    """-log of the share of a column's values at least as far out, on each side of the median."""
+    """-log of the share of values at least as far out as a given one, on its side of the median."""
 
     # Increasing quantiles: the median, and the nine deciles of the values on each side of it.
     knots: Annotated[FloatArray, "v 19", SQUARABLE]

@@ -45,7 +45,7 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
 # Minimum gain of a predictor: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # maximum number of predictors of a column
-MOST_TRIED = 50_000  # maximum number of pairs of columns; of over 316 columns, nearby pairs only
+MOST_TRIED = 50_000  # maximum number of pairs of columns; in wide tables, pair nearby columns only
 # Maximum ratio of the correct values that occur once in their group to those that occur twice.
 ONCE_TO_TWICE = 4.0
 # A relation has exceptions (rare but correct values) if, among the values that occur only once in

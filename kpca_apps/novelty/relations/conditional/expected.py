@@ -58,7 +58,7 @@ class Calibrated:
         return cls(tail, discovery_limit(-tail.steepness(logs), n_looked, FALSE_DISCOVERIES))
 
     def is_of_one_group(self, of: Ratios) -> bool:
-        """Whether rows form one group: few numbers are called wrong, and their tail is thin."""
+        """Whether rows form one group: few numbers are called wrong, the tail of ratios is thin."""
         few = max(FEW, FEW_SHARE * len(of.ratio))
         return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 

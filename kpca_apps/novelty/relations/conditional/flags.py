@@ -1,4 +1,4 @@
-"""Columns of few values that contradict each other: a machine failed without a known cause.
+"""Columns of few values that contradict each other: for example, a failure without a cause.
 
 Of n >= 50 rows that agree in all related columns, k have the same value in one more column. That
 value has the share (k - 1/2) / n. Values that are rare in the whole table do not count, nor do

@@ -67,9 +67,8 @@ UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
 MOST_DISTINCT = 0.9  # maximum share of distinct values; with more, too few values repeat
 FALSE_DISCOVERIES = 0.2  # maximum rate of false discoveries among the wrong cells found in a column
 LEAST_ODD = 0.25  # probability above which cells are not examined
-# The contradictions of a cell are a sum of -log p. If a cell that is not odd has more than SUSPECT
-# times the contradictions of each odd cell of its row, it is wrong instead of them, provided that
-# another column gives it at most the probability CLEARLY_WRONG.
+# A cell that is not odd is wrong if its contradictions (sums of -log p) exceed SUSPECT times those
+# of every odd cell of its row, and some column gives it at most the probability CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another column, this is normal
 # A filled cell that differs from the expected value is odd if all values but the expected one have,
@@ -220,7 +219,7 @@ class _Odd(NamedTuple):
 
     row: IntArray
     target: IntArray
-    log_p: FloatArray  # log probability plus `likeness`, if it is negative; else `_Rows.log_right`
+    log_p: FloatArray  # if `likeness` < 0: log probability plus `likeness`; else `_Rows.log_right`
     # Log share of values spelt at least as close to the expected value as this cell; 0 if far off.
     likeness: FloatArray
     expects: BoolArray  # whether similar rows agree on another value
@@ -270,7 +269,7 @@ class _Rows:
         )
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
-        """Return the rows with these exceptions, whose cells get the probability 1."""
+        """Return the same rows, with probability 1 for the cells that are `exceptions`."""
         rows = replace(self, exceptions=exceptions)
         is_exception = rows.are_exceptions(np.arange(len(self.own)))
         return replace(rows, log_p=np.where(is_exception, 0.0, self.log_p))
@@ -343,7 +342,7 @@ class _Rows:
         return {b for b, of in enumerate(self.columns) if of.spec.format is not None and many[b]}
 
     def find_exceptions(self) -> Exceptions:
-        """Find levels in most of whose rows the cell of another column is clearly odd."""
+        """Find levels whose rows mostly hold a clearly odd cell in the same other column."""
         row, target, _, likeness, *_ = self.odd
         log_p = self.log_p[row, target] + likeness
         is_clear = log_p <= self.limits(log_p)[target]
@@ -363,7 +362,7 @@ class _Rows:
         return relation.judge(self.columns, codes, self.own[rows])
 
     def _likeness(self, target: int, rows: IntArray, expected: IntArray) -> FloatArray:
-        """Return the log share (r,) of values at least as close to the expected one as the cell."""
+        """Return the log share (r,) of values spelt as close to `expected` as each cell is."""
         column, cells = self.columns[target], self.cells[target]
         likeness, seen = np.zeros(len(rows)), cells.levels.codes[rows]
         is_other = (seen >= 0) & (cells.codes[rows] != expected)

@@ -29,8 +29,8 @@ TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
 NEARER = 0.5  # maximum ratio of two median distances: from predictions and from the column's median
 MOST_NUMBERS = 200  # with more columns, pairs would fill half the model file, so none are sought
 INTERVALS, LEAST_ROWS = 40, 25  # maximum number of intervals, minimum number of rows in each
-# The usual distance of an interval, its quantile USUAL of distances, is at least LEAST_USUAL times
-# the usual distance of all rows, and at least LEAST_OF_SPREAD times the column's spread.
+# The usual distance of an interval is the quantile USUAL of its distances. It is raised to at least
+# LEAST_USUAL times the usual distance of all rows, and LEAST_OF_SPREAD times the column's spread.
 LEAST_USUAL, LEAST_OF_SPREAD, USUAL = 0.5, 0.02, 0.9
 FINITE = Meta(ge=-1e300, le=1e300)
 

@@ -26,9 +26,9 @@ from kpca_apps.tables.values import Column
 # Maximum ratio of two median distances: from the level's other rows, and from the column's median;
 # minimum share of rows whose level has other rows.
 NEARER, IN_MOST = 0.5, 0.5
-# Before medians of levels are computed, columns are ruled out by the means of their levels (with
-# SHRUNK_BY more rows at the overall mean): half of the numbers must be nearer to the mean of their
-# level than HOPELESS times the best median distance so far. ROUNDING is relative.
+# A column is ruled out before medians of its levels are computed, unless half of the numbers are
+# nearer to the mean of their level (with SHRUNK_BY more rows at the overall mean) than HOPELESS
+# times the smallest median distance so far. ROUNDING: relative rounding error of such distances.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
 # A column holds measurements, not entities, if merging MERGED neighbouring values multiplies the
 # distances from expected numbers by at most AS_NEAR. Measured: at most 1.06 in 30 tables of

@@ -49,7 +49,7 @@ _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
 _MANY = 0.005  # a tolerance is widened if a larger share of rows is beyond it; fewer may be errors
-_NO_WORSE = 0.002  # maximum rise of the share of rows that break the rule, if constants are shortened
+_NO_WORSE = 0.002  # maximum rise of the share of rows that break a rule with shortened constants
 _CHUNK = 1 << 20  # number of values compared at once
 
 _Tolerance = TypeVar("_Tolerance")

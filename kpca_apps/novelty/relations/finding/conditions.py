@@ -18,8 +18,8 @@ _FEWEST_SET = 20  # minimum number of rows with, and without, a flag set
 _MOST_LEVELS, _MOST_NUMBERS = 20, 2  # maximum numbers of distinct texts, of distinct numbers
 _FILLED = 0.5  # minimum share of rows with a filled cell, among rows whose level allows one
 _CLEARLY = 0.99  # minimum share of rows empty in this column, among rows empty in the other column
-_MOST_TOGETHER = 3  # between more columns that are empty in the same rows, no rules are sought
-_ALIKE = 0.8  # minimum Jaccard index of the empty rows of such columns
+_MOST_TOGETHER = 3  # maximum number of columns empty in the same rows, for rules between them
+_ALIKE = 0.8  # rows are the same if the Jaccard index of two columns' empty rows is at least this
 _MORE = 1.25  # minimum ratio of the numbers of empty cells in a column and in the one it depends on
 _FEW_NAMED = 3  # maximum number of levels in a rule; or half of all levels, if more
 

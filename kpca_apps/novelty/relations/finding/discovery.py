@@ -79,7 +79,7 @@ class _Sample:
         return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
 
     def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
-        """Keep, for each first column, the rule of highest share among those beyond chance."""
+        """Of all proven rules with the same first column, keep the one with the highest share."""
         best: dict[str, tuple[float, _Kind]] = {}
         for rule, share in rules:
             if share > best.get(rule.columns[0], (0.0, rule))[0] and self.proven([rule], n_tried):

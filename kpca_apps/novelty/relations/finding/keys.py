@@ -58,7 +58,7 @@ class Levels:
         return int(np.count_nonzero(self.counts[name]))
 
     def repeats(self, name: str) -> bool:
-        """Whether most rows share their value with other rows."""
+        """Whether most rows share their value with other rows, and distinct values are few."""
         counts = self.counts[name]
         often = counts[counts > 1].sum() >= _REPEATS * counts.sum()
         return bool(often and self.n_values(name) <= _MOST_KEYS * counts.sum())

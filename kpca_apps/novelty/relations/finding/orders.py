@@ -44,7 +44,7 @@ _FEWEST_NEAR = 10  # minimum number of differences near 0
 _ACROSS = 0.1  # maximum ratio of negative to positive differences near 0
 _TOGETHER, _SIGMAS = 0.3, 4.0  # minimum rank correlation, as such and in standard errors
 _MIN_ROWS = 20
-_TELLING = 20  # minimum number of rows with another value than the commonest, if columns are equal
+_TELLING = 20  # for equal columns: minimum number of rows with another value than the commonest
 
 
 def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:

@@ -25,7 +25,7 @@ _SHARES = {"pct", "percent", "percentage", "share", "rate", "ratio", "fraction",
 _NATURAL = (1.0, 100.0)
 _REACHES = 0.95  # minimum ratio of the largest number to a natural bound
 _PILED, _FEWEST_PILED = 0.01, 8  # minimum share, and number, of cells at a bound
-_TIMES_BEYOND = 20.0  # minimum ratio of the numbers of cells at a scale's last step and beyond it
+_TIMES_BEYOND = 20.0  # minimum ratio of cells at a scale's last step to cells beyond the scale
 _TIMES_MORE = 4.0  # minimum ratio of the number of cells at a bound to the number beyond it
 _SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps, as of grades, weekdays, months, hours, days
 _STEP_SHARE = 0.5  # minimum ratio of the number of cells at the last step to the mean over steps
@@ -71,7 +71,7 @@ def codes(cells: Cells) -> Iterator[Code]:
 
 
 def bounds(cells: Cells) -> Iterator[Within]:
-    """Find columns of numbers within natural bounds, or on a scale."""
+    """Find columns of numbers within natural bounds (0 to 100), or on a scale of steps (1 to 5)."""
     for name, format in cells.formats.items():
         if not isinstance(format, NumberFormat):
             continue
