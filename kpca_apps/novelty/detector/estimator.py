@@ -209,7 +209,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: object = None, *, normal: ArrayLike | None = None) -> Self:
-        """Fit the model to rows `X` of shape (n, d), finite numbers, n >= 3.
+        """Fit the model to `X` of shape (n, d): at least 3 rows of finite numbers.
 
         Parameters
         ----------

@@ -192,7 +192,7 @@ class Surroundings:
     def _distances(self, row: FloatArray, of_levels: FloatArray, sets: IntArray) -> FloatArray:
         """For each of e sets of groups to leave out, return squared distances (e, s) to s rows.
 
-        `of_levels` (l,) is the line of the row in the result of `_of_levels`.
+        `of_levels` (l,) are the distances that `_of_levels` returns for `row` (d,).
         """
         is_line = self._line_of >= 0
         parts = np.empty((len(is_line), len(self.everyone)))

@@ -205,7 +205,7 @@ class AdditiveFeatures(Uncached):
 
     @cached_property
     def _frequent(self) -> list[tuple[int, BoolArray]]:
-        """Index of each frequent value's indicator, with a mask (v,) of its numeric column."""
+        """Index of each frequent value's indicator, and a mask (v,) marking its numeric column."""
         of_numbers = np.flatnonzero(np.isin(self.source, self.number)).tolist()
         return [(k, self.number == self.source[k]) for k in of_numbers]
 

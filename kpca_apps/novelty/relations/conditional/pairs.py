@@ -82,7 +82,7 @@ class Paired:
 
 def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
     """Find the columns of numbers that others predict."""
-    # Numbers that rise or fall with the rows all correlate with each other.
+    # Numbers that rise or fall with the row number all correlate with each other.
     numbers = [spec for spec in numbers if spec.format is not None and not spec.runs_on]
     n = table.frame.height
     if not 2 <= len(numbers) <= MOST_NUMBERS or n < 2 * LEAST_ROWS:

@@ -32,7 +32,7 @@ _STEP_SHARE = 0.5  # minimum ratio of the number of cells at the last step to th
 
 
 def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
-    """Find dates, times and codes that rise or fall with the rows.
+    """Find dates, times and codes that rise or fall with the row number.
 
     Measurements do not count: the next table need not be sorted by them.
     """
