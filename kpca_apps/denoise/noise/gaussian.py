@@ -141,9 +141,10 @@ def measure_white(planes: Planes) -> DenoiseInfo:
             return luma
     elif luma.established:
         return replace(luma, correlated=False)
-    if planes[0].size < FEWEST_SHARED[1] or not any(np.ptp(plane) for plane in opponent[1:]):
-        return luma
-    return replace(luma, correlated=camera_probability(planes) > PROBABLE)
+    if not any(np.ptp(plane) for plane in opponent[1:]):
+        return replace(luma, correlated=measure_white(planes[:1]).correlated)
+    may_share = planes[0].size >= FEWEST_SHARED[1]
+    return replace(luma, correlated=may_share and camera_probability(planes) > PROBABLE)
 
 
 def denoise_gaussian(planes: Planes, levels: Levels, options: Options) -> Planes:

@@ -12,6 +12,7 @@ from skimage.metrics import peak_signal_noise_ratio
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 from kpca_apps.denoise.estimate.law import blurred_spectrum
 from kpca_apps.denoise.noise.camera import measure_camera, with_lowest, with_texture_back
+from kpca_apps.denoise.noise.gaussian import measure_white
 from tests.quick import quick
 
 CLEAN = data.astronaut()[20:132, 150:262].astype(float)
@@ -119,6 +120,22 @@ def test_clean_pictures_are_left_alone(picture: str) -> None:
     axis = -1 if clean.ndim == 3 else None
     info = measure_noise(clean, channel_axis=axis)
     assert not info.established or info.sigma < 1
+
+
+@pytest.mark.parametrize(
+    ("side", "contrast", "correlated"), [(80, 12.0, False), (200, 1.0, False), (200, 12.0, True)]
+)
+def test_grey_saved_as_three_colours_is_called_correlated_only_if_the_grey_image_is(
+    side: int, contrast: float, correlated: bool
+) -> None:
+    even = (128 + contrast * shared_noise((side, side), 1.2)).astype(np.float32)
+    for count in (1, 3):
+        assert measure_white(np.stack([even] * count)).correlated == correlated
+
+
+def test_a_small_colour_image_is_never_called_correlated_for_its_even_texture() -> None:
+    even = (128 + 12 * shared_noise((80, 80), 1.2)).astype(np.float32)
+    assert not measure_white(np.stack([even, even[::-1], even[:, ::-1]])).correlated
 
 
 def in_grey_by_a_camera(scene: np.ndarray, level: float) -> np.ndarray:
