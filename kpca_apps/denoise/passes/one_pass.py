@@ -103,11 +103,6 @@ def run_pass(
         last = wide, settings.bandwidth, excess, (first, top)
         truncate_groups(planes[:alone], variance, found, window, *last, sums[:alone], ratios)
         if alone < len(planes):
-            if settings.sparse:
-                down, across = rows + origin[0], columns + origin[1]
-                nth = np.add.outer(down // settings.stride, across // settings.stride)
-                taken = nth.ravel() % 2 == 0
-                found = found[0].reshape(len(taken), -1, 3)[taken].reshape(-1, 3), found[1][taken]
             colours, known = (maps[np.newaxis, 1:, 0] for maps in (planes, variance))
             both = np.zeros((1, 3, len(planes) - 1, *size[1:]), np.float32)
             wider = np.repeat(window, len(planes) - 1, axis=0)

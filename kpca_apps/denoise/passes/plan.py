@@ -58,7 +58,6 @@ class Pass:
     deep: int = 1  # number of pages that a patch spans
     band: int = 6  # number of rows of reference patches processed together
     n_jobs: int | None = None  # number of threads, as in joblib
-    sparse: bool = False  # whether the colours use every second reference patch
 
     def shape(self, planes: tuple[int, ...]) -> tuple[int, int, int]:
         """Return pages, height and width of patches, limited by those of the planes."""
@@ -129,9 +128,8 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = 
         pixels = round(size) - is_text
         counts = pixels, round(group), round(tie, 3), min(stride, pixels)
         back = left if name == "second" else Pass.back
-        sparse = name == "last" and not draft
-        ways = name == "soft", bandwidth, excess, back
-        passes.append(Pass(*counts, *ways, n_jobs=options.n_jobs, sparse=sparse))
+        soft = name == "soft"
+        passes.append(Pass(*counts, soft, bandwidth, excess, back, n_jobs=options.n_jobs))
     # Text gains nothing from estimates at half the scale.
     halves = not (is_text or draft or is_mika)
     smooth = 0.0 if is_mika else float(np.interp(sigma, SIGMAS, SMOOTH))

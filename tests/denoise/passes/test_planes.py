@@ -5,9 +5,10 @@ import pytest
 from numpy.typing import NDArray
 from skimage import data, restoration
 
-from kpca_apps.denoise.options import CONTENTS, QUALITIES, Options, Window
+from kpca_apps.denoise.options import CONTENTS, QUALITIES, Options, Quality, Window
 from kpca_apps.denoise.passes import planes
 from kpca_apps.denoise.passes.groups import RADIUS
+from kpca_apps.denoise.passes.one_pass import Piece, run_pass
 from kpca_apps.denoise.passes.plan import plan_for
 from kpca_apps.denoise.passes.planes import denoise_planes, survey
 
@@ -185,6 +186,15 @@ def test_planes_of_a_mosaic_do_not_share_components(clean: Image) -> None:
     )
     four, two = (denoised(some, [25.0] * len(some), quality="fast") for some in (noisy, noisy[:2]))
     np.testing.assert_array_equal(four[:2], two)
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_patches_cover_all_pixels_of_the_colours(quality: Quality) -> None:
+    noisy = np.random.default_rng(5).normal(100.0, 5.0, (3, 1, 41, 46)).astype(np.float32)
+    whole = Piece(((0, 41), (0, 46)), (41, 46), ((0, 41), (0, 46)))
+    last, variance = plan_for(5.0, Options(quality=quality)).passes[-1], np.full_like(noisy, 25.0)
+    _, leverage = run_pass(noisy, noisy[0], variance, last, whole, guide_variance=variance[0])
+    assert np.all(leverage < 1)
 
 
 def test_groups_are_searched_in_the_first_plane_even_without_noise_there(
