@@ -112,8 +112,7 @@ def _called_as(
     """Give a function the signature of another function."""
 
     def decorate(function: Callable[..., Denoised]) -> Callable[Parameters, Denoised]:
-        returned = signature(function).return_annotation
-        own = signature(other).replace(return_annotation=returned)
+        own = signature(other).replace(return_annotation=signature(function).return_annotation)
         function.__signature__ = own  # type: ignore[attr-defined]
         return function
 

@@ -124,8 +124,7 @@ class Picture:
     def plane(self, channel: NDArray[Any]) -> NDArray[np.float32]:
         """Return one of the colours on the scale 0..255."""
         scaled = np.empty(channel.shape, np.float32)
-        difference = channel - np.float64(self.lowest)
-        np.multiply(difference, self.unit, out=scaled, casting="unsafe")
+        np.multiply(channel - np.float64(self.lowest), self.unit, out=scaled, casting="unsafe")
         if np.ptp(scaled) < EVEN:
             scaled[...] = scaled.flat[0]
         return scaled

@@ -137,8 +137,7 @@ def padding_in(planes: NDArray[Any]) -> Mask:
         for value in values[:, np.argsort(-counts, kind="stable")[:MOST_PADDINGS]].T:
             alike = (page == value[:, np.newaxis, np.newaxis]).all(axis=0)
             # Continue areas beyond the border.
-            wide = np.pad(alike, SOLID, mode="edge")
-            solid = minimum_filter(wide, SOLID)
+            solid = minimum_filter(np.pad(alike, SOLID, mode="edge"), SOLID)
             if not solid.any():
                 continue
             labels, _ = label(maximum_filter(solid, SOLID)[SOLID:-SOLID, SOLID:-SOLID])

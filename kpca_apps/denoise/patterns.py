@@ -125,8 +125,7 @@ def _paired(
     for i, j in np.ndindex(m, m):
         corner = cell * i - phase[0], cell * j - phase[1]
         for plane, (y, x) in enumerate(places_of(pattern, corner)):
-            source = np.s_[cell * i + y :: n, cell * j + x :: n]
-            pairs.append((plane, np.s_[i::m, j::m], source))
+            pairs.append((plane, np.s_[i::m, j::m], np.s_[cell * i + y :: n, cell * j + x :: n]))
     return pairs
 
 

@@ -61,8 +61,7 @@ def negative_tags(
     colours and the white balance (red, green, blue). `describing` is the metadata to keep.
     """
     base = describing or Directory(LAYOUTS[0], {})
-    own = _own_tags(data)
-    tags = {**base.tags, **own}
+    tags = {**base.tags, **_own_tags(data)}
     directory = Directory(base.layout, tags, base.children)
     if UNIQUE_MODEL not in tags:
         names = [tags[tag].data.strip(b"\0 ") for tag in (MAKE, MODEL) if tag in tags]

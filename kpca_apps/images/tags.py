@@ -161,8 +161,7 @@ def _read_directory(
         elif depth:
             at = Directory(layout, {number: tag}).integer(number, 0)
             children[number] = _read_directory(data, at, layout, depth - 1, allowance)[0]
-    directory = Directory(layout, tags, children, tuple(repeated))
-    return directory, _read_number(data, end, layout.place)
+    return Directory(layout, tags, children, tuple(repeated)), _read_number(data, end, layout.place)
 
 
 def _read_number(data: Content, place: int, code: str) -> int:

@@ -362,8 +362,7 @@ def _block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
     if structure.tags.integer(FILL_ORDER, 1) == 2:
         raw = bytes(imagecodecs.bitorder_decode(raw))
     if structure.packing != PLAIN:
-        most = tall * row * dtype.itemsize + _SLACK
-        raw = TIFF.DECOMPRESSORS[structure.packing](raw, out=most)
+        raw = TIFF.DECOMPRESSORS[structure.packing](raw, out=tall * row * dtype.itemsize + _SLACK)
     predictor = structure.tags.integer(PREDICTOR, 1)
     predictor = 1 if structure.packing in _UNPREDICTED else predictor
     # The float predictor's output has no byte order.
@@ -372,8 +371,7 @@ def _block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
     if predictor == 3:
         return np.asarray(imagecodecs.floatpred_decode(values, axis=1))
     if predictor == 2:
-        numbers = values.view(f"u{dtype.itemsize}")
-        return imagecodecs.delta_decode(numbers, axis=1).view(dtype)
+        return imagecodecs.delta_decode(values.view(f"u{dtype.itemsize}"), axis=1).view(dtype)
     return values
 
 
@@ -516,8 +514,7 @@ def _write_pixels(
                     beyond = (0, rows - block.shape[0]), (0, wide - block.shape[1]), (0, 0)
                     block = np.pad(block, beyond, mode="edge")
                 if predicted:
-                    unsigned = block.view(f"u{block.itemsize}")
-                    block = imagecodecs.delta_encode(unsigned, axis=1)
+                    block = imagecodecs.delta_encode(block.view(f"u{block.itemsize}"), axis=1)
                 raw = block.astype(block.dtype.newbyteorder(like.layout.order)).tobytes()
                 packed = _packed(raw, packing, wide * block.shape[2] * block.itemsize)
                 places.append(_append(file, packed, like, label, even=packing != PLAIN))

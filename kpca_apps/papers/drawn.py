@@ -52,8 +52,7 @@ def _bean(rng: np.random.Generator, size: int) -> Matrix:
 
 def _branch(x: Matrix, a: float, c: float) -> Matrix:
     squared = np.sqrt(a**4 + 4.0 * c**2 * x**2) - c**2 - x**2
-    height: Matrix = np.sqrt(np.where(squared >= 0.0, squared, np.nan))
-    return height
+    return np.asarray(np.sqrt(np.where(squared >= 0.0, squared, np.nan)))
 
 
 def half_moons(rng: np.random.Generator, size: int = 200) -> tuple[Matrix, Labels]:

@@ -53,16 +53,14 @@ def over_regions(
     pixels = np.arange(height * width).reshape(height, width)
     windows = np.lib.stride_tricks.sliding_window_view(pixels, (size, size))[::step, ::step]
     regions = windows.reshape(-1, size * size)
-    total: Matrix = np.sum([kernel(X[:, region], Z[:, region]) for region in regions], axis=0)
-    return total
+    return np.asarray(np.sum([kernel(X[:, region], Z[:, region]) for region in regions], axis=0))
 
 
 def iterated(kernel: Kernel, points: Matrix, X: Matrix, Z: Matrix) -> Matrix:
     """Return the mean over points p (m, d) of k(x, p) k(p, z), a kernel if k is symmetric."""
     # sum_ij c_i c_j k2(x_i, x_j) is the integral of (sum_i c_i k(x_i, p))^2, so k2 is positive
     # semi-definite (the report says positive). Eq. 73-74.
-    gram: Matrix = kernel(X, points) @ kernel(Z, points).T / len(points)
-    return gram
+    return np.asarray(kernel(X, points) @ kernel(Z, points).T / len(points))
 
 
 def iterated_gaussian(gamma: float, n_features: int) -> Scaled:
@@ -78,8 +76,7 @@ def iterated_gaussian(gamma: float, n_features: int) -> Scaled:
 def _mapped(X: Matrix, rows: Matrix, columns: Matrix) -> Matrix:
     """Map each image F to R F C', with R (r, height) and C (c, width)."""
     images = X.reshape(len(X), rows.shape[1], columns.shape[1])
-    mapped: Matrix = (rows @ images @ columns.T).reshape(len(X), -1)
-    return mapped
+    return np.asarray((rows @ images @ columns.T).reshape(len(X), -1))
 
 
 def _sampling(side: int, q: int) -> Matrix:
@@ -89,8 +86,7 @@ def _sampling(side: int, q: int) -> Matrix:
     """
     places = (np.arange(q) + 0.5) * side / q - 0.5
     weights = [np.interp(places, np.arange(side), pixel) for pixel in np.eye(side)]
-    scaled: Matrix = np.column_stack(weights) * np.sqrt(side / q)
-    return scaled
+    return np.asarray(np.column_stack(weights) * np.sqrt(side / q))
 
 
 def _smoothing_root(side: int, sigma: float) -> Matrix:

@@ -62,8 +62,7 @@ def smoothed_digits(X: Matrix) -> Matrix:
     """Return smoothed 16 x 16 images, as if on white paper (-1)."""
     images = X.reshape(-1, 16, 16)
     filtered = gaussian_filter(images, (0.0, SMOOTHING, SMOOTHING), mode="constant", cval=-1.0)
-    smooth: Matrix = filtered.reshape(len(X), 256)
-    return smooth
+    return np.asarray(filtered.reshape(len(X), 256))
 
 
 def nearest_mean_accuracy(T: Matrix, labels: Labels) -> float:
@@ -81,8 +80,7 @@ def within_share(T: Matrix, labels: Labels) -> Matrix:
     """Return the within-group share of each column's variance, shape ``(q,)``."""
     groups = np.unique(labels)
     within = sum(((T[labels == g] - T[labels == g].mean(axis=0)) ** 2).sum(axis=0) for g in groups)
-    share: Matrix = within / ((T - T.mean(axis=0)) ** 2).sum(axis=0)
-    return share
+    return np.asarray(within / ((T - T.mean(axis=0)) ** 2).sum(axis=0))
 
 
 def best_threshold_accuracy(values: Matrix, labels: Labels) -> float:

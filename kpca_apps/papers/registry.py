@@ -68,8 +68,7 @@ def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
 
 def not_run(experiment: Experiment, why: str) -> Reproduction:
     """Return the result of an experiment that did not run."""
-    claim = Claim(experiment.title, "", "", None, "not run", why)
-    failed = Outcome((claim,))
+    failed = Outcome((Claim(experiment.title, "", "", None, "not run", why),))
     return Reproduction(*experiment.heading, failed, failed=why, method=experiment.method)
 
 

@@ -94,8 +94,7 @@ def house_style() -> Iterator[None]:
 def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Figure, list[Axes]]:
     """Start a figure of `rows` axes above each other, `width` x `height` inches."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
-    return figure, list(axes)
+    return figure, list(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
 
 
 def settle(figure: Figure) -> None:

@@ -93,8 +93,7 @@ def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> 
     choices = [("noise level", "bandwidth", "components")]
     for one in dictionary.choices_:
         choices.append((f"{one.level:.3g}", f"{one.bandwidth:.4g}", str(one.components)))
-    scale = "(on the scale where the range of values is 1)"
-    console.lines(["", *column_lines(choices), scale, ""])
+    console.lines(["", *column_lines(choices), "(on the scale where the range of values is 1)", ""])
     console.say("The model holds the examples: share it as you would share the images.")
     if options.json:
         console.data_json(

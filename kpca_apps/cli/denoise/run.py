@@ -149,8 +149,7 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
         from kpca_apps.denoise.batch.per_image import read_per_image
 
         assert isinstance(denoiser, GroupDenoiser)
-        names = [image.name for image in planned]
-        per_image = read_per_image(options.per_image, names, denoiser)
+        per_image = read_per_image(options.per_image, [image.name for image in planned], denoiser)
     return Batch(context, options, console, inputs, planned, baselines, denoiser, per_image)
 
 
@@ -289,8 +288,7 @@ def _try_strengths(batch: Batch, place: AnyPath) -> None:
         write_result(building, result, [(REPORT_FILE, render_trial(result))], {}, clock)
     if result.established:
         for trial in result.trials:
-            taken = in_units(result, trial.residual_sd)
-            console.say(f"{trial_title(trial)}: removes {taken}.")
+            console.say(f"{trial_title(trial)}: removes {in_units(result, trial.residual_sd)}.")
         console.say(
             f"To use a strength for {first.name} alone, write the first of these lines and the "
             "one of your choice to a file, and give it with --per-image:"

@@ -155,8 +155,7 @@ def fit(
     say_warnings(console, visible_notes(fitted.warnings, fitted.options.columns.hide))
     console.say(f"The model {held(fitted)}")
     if options.json:
-        content = {"model": model, "columns": fitted.encoder.plan.shown}
-        console.data_json(FITTED_MODEL, content)
+        console.data_json(FITTED_MODEL, {"model": model, "columns": fitted.encoder.plan.shown})
     else:
         console.data_path(model)
 

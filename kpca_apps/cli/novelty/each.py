@@ -73,8 +73,7 @@ def screen_each(
     refuse_shared_input(reference, options.accept, *paths)
     folder = open_folder(options, "novelty", tables, reference)
     with running(options) as run:
-        clean = run.read_reference(reference)
-        work = _Work(context, chosen, clean, run.read_judged())
+        work = _Work(context, chosen, run.read_reference(reference), run.read_judged())
         run.clock.lap("reading")
         if options.dry_run:
             return _print_plans(run, work, paths), False

@@ -317,8 +317,7 @@ def held(model: NoveltyModel) -> str:
     hidden = [spec.name for spec in model.encoder.plan.used if spec.hidden]
     noun = "column" if len(hidden) == 1 else "columns"
     among = f", with values of the hidden {noun} {listed(hidden)}" if hidden else ""
-    name = model.source.short_name
-    return f"holds rows of {name}{among}: share it as you would share the data."
+    return f"holds rows of {model.source.short_name}{among}: share it as you would share the data."
 
 
 def place(row: RankedRow, result: ScreeningResult) -> str:

@@ -106,8 +106,7 @@ class Run:
         number, began = next(self._n_passes), time.perf_counter()
         with row_progress(self.console, what, n_rows) as advance:
             yield advance
-        seconds = round(time.perf_counter() - began, 3)
-        self.clock.seconds[f"pass {number}, {what.lower()}"] = seconds
+        self.clock.seconds[f"pass {number}, {what.lower()}"] = round(time.perf_counter() - began, 3)
 
 
 @contextmanager
@@ -217,8 +216,7 @@ def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions
 
     given = run.options
     columns = {"label": given.label, "id": given.id, "hide": tuple(given.hide or ())}
-    changes = given.given(ScreeningOptions) | columns
-    return inherit_options(model, table, run.execution, **changes)
+    return inherit_options(model, table, run.execution, **given.given(ScreeningOptions) | columns)
 
 
 def finish(

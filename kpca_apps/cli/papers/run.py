@@ -75,8 +75,7 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
     results, the new results go to a folder next to it.
     """
     console, chosen = Console(options.quiet), chosen_experiments(name)
-    out = options.out or Path(f"kpca-papers-{name}")
-    complete, partial = _folders(out, force=options.force)
+    complete, partial = _folders(options.out or Path(f"kpca-papers-{name}"), force=options.force)
     _check_data(options.data)
     # Import before the first experiment, to notice a missing library at once.
     from kpca_apps.report.papers.page import gallery_figures, render_gallery

@@ -46,8 +46,7 @@ class Server(MCPServer[Any]):
                 raise ToolError(f"{name} has no parameter {one_line(key)!r}.{suggest(key, known)}")
             # Refuse booleans for other types, as the package mcp converts true to 1.
             parts = value if isinstance(value, list) else [value]
-            has_bool = any(isinstance(part, bool) for part in parts)
-            if has_bool and "boolean" not in str(known[key]):
+            if any(isinstance(part, bool) for part in parts) and "boolean" not in str(known[key]):
                 raise ToolError(f"{key} has true or false; give a value instead")
         try:
             return await super().call_tool(name, arguments, context)

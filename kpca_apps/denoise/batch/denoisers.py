@@ -176,8 +176,7 @@ class GroupDenoiser(Denoiser):
             block, data = read(numbers[begin:stop])
             if info.established and (data is None or data.any()):
                 with part(place, len(blocks)):
-                    cleaned = known.clean(block, stack_axis=0, mask=data)
-                    block = cleaned.at(self.options.strength)
+                    block = known.clean(block, stack_axis=0, mask=data).at(self.options.strength)
             for pixels in block[first - begin : end - begin]:
                 yield pixels, info
 

@@ -117,8 +117,7 @@ class FolderResults:
             sha256 = hash_file(target)
             ours = [r for r in self._manifest.records(output) if r.get("sha256") == sha256]
             # The worker downloads an image from a store and compares its hash with the record.
-            is_here = isinstance(image.source, Path)
-            source = hash_file(image.source) or "" if is_here else None
+            source = hash_file(image.source) or "" if isinstance(image.source, Path) else None
             if earlier := _earlier(ours, output, run, source):
                 return dataclasses.replace(task, earlier=earlier)
         if target.is_dir() and not head_of(target):
@@ -178,8 +177,7 @@ class StoreResults:
         self._records: Records = {}
         if MANIFEST in self._there:
             place = self._place.inside(MANIFEST)
-            label = one_line(place.address, 200)
-            self._records = records_in(b"".join(place.chunks()), label)
+            self._records = records_in(b"".join(place.chunks()), one_line(place.address, 200))
         kept = [name for name in sorted(self._there) if name.startswith(f"{RECORDS}/")]
         with Workers("threads", n_workers=CONCURRENT) as workers:
             for record in workers.map_partitions(self._read, kept):

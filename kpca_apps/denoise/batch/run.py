@@ -154,8 +154,7 @@ def run_batch(
         with ExitStack() as working:
             working.callback(results.clear, placed)
             if within is not None:
-                names = [image.name for image in placed]
-                working.enter_context(watching(run.board, names, within))
+                working.enter_context(watching(run.board, [image.name for image in placed], within))
             if workers is None:
                 kind: Executor = "serial" if min(jobs, len(tasks)) <= 1 else "processes"
                 workers = Workers(kind, n_workers=max(1, min(jobs, len(tasks))))

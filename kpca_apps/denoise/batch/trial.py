@@ -52,8 +52,7 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         if cleaned is None or whole != like:
             own, like = replace(denoiser, options=whole), whole
             cleaned = own.clean(pixels, mask=data) if mosaic is None else own.clean_mosaic(mosaic)
-        denoised = cleaned.at(options.strength)
-        after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
+        after = turned(as_stored(cleaned.at(options.strength), pixels.dtype), orientation)[cut]
         shown, after = without_holes(piece, after)
         previews = make_previews(shown, after, icc=image.metadata.icc)
         sd = float(np.std(shown.astype(np.float64) - after))

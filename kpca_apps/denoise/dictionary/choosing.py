@@ -60,8 +60,7 @@ def choose(
     examples, return one choice for a level close to their own.
     """
     n = len(examples)
-    order = rng.permutation(n)
-    held_out, rest = np.split(order, [min(max(n // 5, 1), LARGEST_HELD_OUT)])
+    held_out, rest = np.split(rng.permutation(n), [min(max(n // 5, 1), LARGEST_HELD_OUT)])
     fitted = examples[rest[uniform_landmarks(len(rest), LARGEST_FIT, rng)]]
     if sigma is None:
         spread = float(np.sqrt(examples.var(axis=0).mean())) or 1.0

@@ -417,8 +417,7 @@ class DictionaryDenoiser:
         -------
         tuple of LevelChoice and KernelSubspace
         """
-        ratios = [abs(np.log(level / choice.level)) for choice in self.choices_]
-        nearest = int(np.argmin(ratios))
+        nearest = int(np.argmin([abs(np.log(level / choice.level)) for choice in self.choices_]))
         return self.choices_[nearest], self.subspaces_[nearest]
 
     def _denoised(self, stack: Matrix, level: float, noise: str) -> tuple[Matrix, Course]:
@@ -438,8 +437,7 @@ class DictionaryDenoiser:
             if self.patch_size is None:
                 return of_rows(subspace, stack.reshape(len(stack), -1)).reshape(stack.shape)
             stride = self.stride or max(self.patch_size // 4, 1)
-            denoise = partial(of_rows, subspace)
-            return over_patches(denoise, stack[0], self.patch_size, stride)[None]
+            return over_patches(partial(of_rows, subspace), stack[0], self.patch_size, stride)[None]
 
         found = of_images(self.at_level(level)[1], stack)
         if noise == "impulse":

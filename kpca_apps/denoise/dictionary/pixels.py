@@ -136,8 +136,7 @@ def size_text(shape: tuple[int, ...]) -> str:
 
 def _windows(image: Matrix, patch_size: int) -> Matrix:
     """Return all patches as a view, shape ``(rows, columns, p, p, channels)``."""
-    windows = sliding_window_view(image, (patch_size, patch_size), axis=(0, 1))
-    return np.moveaxis(windows, 2, -1)
+    return np.moveaxis(sliding_window_view(image, (patch_size, patch_size), axis=(0, 1)), 2, -1)
 
 
 def _patch_means(patches: Matrix, channels: int) -> Matrix:

@@ -55,8 +55,7 @@ def read_czi(data: Content, label: str) -> ImageFile:
     pages = [Page(place.h, place.w, channels, np.dtype(dtype)) for place in places.values()]
     n_pages = math.prod(counts) * len(pages)
     # Count pages as full: files of mostly empty pages, with few tiles, are rare.
-    n_bytes = math.prod(counts) * sum(page.n_bytes for page in pages)
-    check_pages(label, n_pages, n_bytes, len(data))
+    check_pages(label, n_pages, math.prod(counts) * sum(page.n_bytes for page in pages), len(data))
     names = attributes.get("Channel", {}).get("Name", [])
     if len(names) != counts[_ALONG.index("C")]:
         attributes.pop("Channel", None)
@@ -83,8 +82,7 @@ def read_czi(data: Content, label: str) -> ImageFile:
         "Its smaller copies, its experiment, its events and the times of its frames are not kept; "
         "its tiles are put together as they lie."
     )
-    has_groups = n_pages > len(series)
-    return make_image(label, "czi", series, page, has_groups=has_groups, notes=(note,))
+    return make_image(label, "czi", series, page, has_groups=n_pages > len(series), notes=(note,))
 
 
 def _read_attributes(xml: str) -> dict[str, Any]:

@@ -185,8 +185,7 @@ def _rescaling(
 
 def _shifted(pixels: NDArray[Any], _: int, *, offset: int, limits: np.iinfo[Any]) -> NDArray[Any]:
     """Add an offset; clip sums to `limits`, which only values beyond the bits in use exceed."""
-    moved = np.clip(pixels.astype(np.int64) + offset, limits.min, limits.max)
-    return moved.astype(limits.dtype)
+    return np.clip(pixels.astype(np.int64) + offset, limits.min, limits.max).astype(limits.dtype)
 
 
 def _series(dataset: Any, frames: int, page: Page) -> Series:

@@ -102,8 +102,7 @@ def _planes(data: Content, label: str, header: Any, shape: list[int], place: int
         limits = np.iinfo(stored)
         # A BLANK outside the range of the type matches no pixel.
         blank = int(blank) if limits.min <= blank <= limits.max else None
-    scaling = Scaling(slope, offset, blank)
-    return find_planes(label, data, place, shape, stored, scaling=scaling)
+    return find_planes(label, data, place, shape, stored, scaling=Scaling(slope, offset, blank))
 
 
 def _series(header: Any, shape: list[int], first: Plane) -> Series:

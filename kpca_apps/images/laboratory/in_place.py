@@ -88,8 +88,7 @@ class Scaling:
         whole = np.clip(np.nan_to_num(steps, nan=0.0), low, high).astype(stored)
         if self.blank is not None:
             is_blank = np.isnan(values)
-            collides = (whole == self.blank) & ~is_blank
-            whole[collides] += 1
+            whole[(whole == self.blank) & ~is_blank] += 1
             whole[is_blank] = self.blank
         return np.asarray(whole)
 

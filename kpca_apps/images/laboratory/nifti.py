@@ -39,8 +39,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
     head = unpacked_head(data[:_HEADERS], _HEADERS)
     with damage_refused(label):
         header, shape, place = _header(head)
-        code = int(header["datatype"])
-        channels = _COLOURS.get(code, 1)
+        channels = _COLOURS.get(int(header["datatype"]), 1)
         stored = np.dtype("u1") if channels > 1 else header.get_data_dtype()
         slope, offset = header.get_slope_inter()
         intent = int(header["intent_code"])
@@ -118,8 +117,7 @@ def _unpack(
     with about(label):
         require_memory(promised, copies=2)
     with damage_refused(label):
-        source: Any = openable(data)
-        with gzip.open(source) as file:
+        with gzip.open(openable(data)) as file:
             content = file.read(promised + FRONT)
             if file.read(1):
                 raise ValueError("more than its header promises")

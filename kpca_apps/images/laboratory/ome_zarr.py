@@ -421,8 +421,7 @@ def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
     for place, folders, names in os.walk(pyramid.folder):
         here = Path(place)
         folders[:] = sorted(name for name in folders if not (here / name).is_symlink())
-        is_pixels = any(here == copy or copy in here.parents for copy in copies)
-        if is_pixels:
+        if any(here == copy or copy in here.parents for copy in copies):
             names = [name for name in names if name in _METADATA_FILES]
         target = out / here.relative_to(pyramid.folder)
         for name in names:

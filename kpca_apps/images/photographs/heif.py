@@ -98,8 +98,7 @@ def with_metadata(
     first = max(items) + 1
     entries, links = inner[b"iinf"], inner.get(b"iref", bytes(_FULL))
     for number, (kind, more, _) in enumerate(added, first):
-        entry = struct.pack(">IHH4s", 2 << 24, number, 0, kind) + b"\0" + more
-        entries += _box(b"infe", entry)
+        entries += _box(b"infe", struct.pack(">IHH4s", 2 << 24, number, 0, kind) + b"\0" + more)
         links += _box(b"cdsc", struct.pack(">HHH", number, 1, primary))
     n_entries = int.from_bytes(entries[4:6], "big") + len(added)
     inner[b"iinf"] = entries[:4] + n_entries.to_bytes(2, "big") + entries[6:]

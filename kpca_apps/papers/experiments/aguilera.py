@@ -175,8 +175,7 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
     T, M = subspace.project(X), subspace.project(X * np.array(mirror))
     T, M = T - T.mean(axis=0), M - M.mean(axis=0)
     lengths = np.linalg.norm(T, axis=0) * np.linalg.norm(M, axis=0)
-    values: Matrix = np.einsum("ij,ij->j", T, M) / lengths
-    return values
+    return np.asarray(np.einsum("ij,ij->j", T, M) / lengths)
 
 
 def _captions() -> tuple[Claim, ...]:

@@ -56,8 +56,7 @@ def run_complexity(data: PaperData) -> Outcome:
             (("Time of a projection", "m, n, p or l", "processor seconds"), projections),
         )
     )
-    claims = (*_judge_fits(seconds, memory), *_judge_projections(projections))
-    return Outcome(claims, figures)
+    return Outcome((*_judge_fits(seconds, memory), *_judge_projections(projections)), figures)
 
 
 def _lapack(X: Matrix) -> Job:

@@ -129,8 +129,7 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     gaps = [float(np.std(y - np.polyval(np.polyfit(x, y, d), x))) for d in (1, 2)]
     claim = judge("curve", gaps[1] < 0.5 * gaps[0] and gap < 1e-08, gaps[1], gaps[0], gap)
     series = {"components of (x.y + 1)^2": (place, fitted), "straight line": (place, straight)}
-    points = np.column_stack([x, y])
-    return [claim], [Curves("y ~ x + x^2", "x", "y", series, points=points)]
+    return [claim], [Curves("y ~ x + x^2", "x", "y", series, points=np.column_stack([x, y]))]
 
 
 # Radii and noise of the data sets, and kernel widths as multiples of the largest radius.

@@ -153,8 +153,7 @@ def _beats_all(task: str, areas: dict[str, float]) -> Claim:
 
 
 def _auc(kernel: Kernel, q: int, train: Matrix, test: Matrix, novel: Flags) -> float:
-    errors = components(kernel, train, q).reconstruction_error(test)
-    return float(roc_auc_score(novel, errors))
+    return float(roc_auc_score(novel, components(kernel, train, q).reconstruction_error(test)))
 
 
 def _cancer(data: PaperData) -> tuple[Matrix, Matrix, Flags]:

@@ -154,8 +154,7 @@ def _fewer_rows() -> Outcome:
     figure = Curves(title, x_label, table.heads[1], series, log_x=True, log_y=True)
     mean_errors = [s.reconstruction_error(X).mean() for s in (part, same, _exact())]
     above, below = (float(error / mean_errors[2] - 1.0) for error in mean_errors[:2])
-    claim = judge("subset", above < 0.2, N, above, below)
-    return Outcome((claim,), (figure,), (table,))
+    return Outcome((judge("subset", above < 0.2, N, above, below),), (figure,), (table,))
 
 
 def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
@@ -239,8 +238,7 @@ def _clusters() -> Outcome:
         _row("kernel k-means, one pass", online, "KMeans on one component", on_first, n, n),
         _row("the same, to its end", own, "KMeans on all components", full, n, n),
     )
-    claim = judge("k-means", abs(own - full) < 0.01, own, full, on_first)
-    return Outcome((claim,), (), (table,))
+    return Outcome((judge("k-means", abs(own - full) < 0.01, own, full, on_first),), (), (table,))
 
 
 def _spiral() -> Outcome:
@@ -309,8 +307,7 @@ def _classifiers() -> Outcome:
         _row("five nearest for (x.y)^2", near, "KNeighborsClassifier", plain, n, 0),
         _row("class means, 3 against 8", means, svc, parted, int(pair.sum()), counts[2]),
     )
-    claim = judge("linear machine", linear <= alone + 0.005, linear, alone)
-    return Outcome((claim,), (), (table,))
+    return Outcome((judge("linear machine", linear <= alone + 0.005, linear, alone),), (), (table,))
 
 
 def _on_components() -> Outcome:

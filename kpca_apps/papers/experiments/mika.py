@@ -172,8 +172,7 @@ def digits(data: PaperData) -> tuple[Matrix, Matrix]:
     """Return the first 300 training and 50 test digits of each class."""
     X, y, new, truth = data.usps()
     train = [X[y == digit][:300] for digit in range(10)]
-    test = [new[truth == digit][:50] for digit in range(10)]
-    return np.vstack(train), np.vstack(test)
+    return np.vstack(train), np.vstack([new[truth == digit][:50] for digit in range(10)])
 
 
 def spoil(kind: str, clean: Matrix, rng: np.random.Generator) -> Matrix:
@@ -185,8 +184,7 @@ def spoil(kind: str, clean: Matrix, rng: np.random.Generator) -> Matrix:
 
 
 def _project(subspace: KernelSubspace, noisy: Matrix) -> Matrix:
-    projected: Matrix = subspace.expansion(subspace.project(noisy)) @ subspace.points
-    return projected
+    return np.asarray(subspace.expansion(subspace.project(noisy)) @ subspace.points)
 
 
 def _distance(X: Matrix, clean: Matrix) -> float:

@@ -194,8 +194,7 @@ def errors(
 
     Components come from the first ``fitted_rows`` training digits.
     """
-    kernel = Polynomial(degree, 1.0 / 256.0)
-    subspace = components(kernel, digits.train[:fitted_rows], max(counts))
+    subspace = components(Polynomial(degree, 1.0 / 256.0), digits.train[:fitted_rows], max(counts))
     train, test = scaled(subspace, digits.train, digits.test)
     known = [count for count in counts if count <= train.shape[1]]
     parts = [(train[:, :q], digits.labels, test[:, :q], digits.truth) for q in known]
@@ -285,5 +284,4 @@ def run_virtual_examples(data: PaperData) -> Outcome:
 def moved(X: Matrix, down: int, right: int) -> Matrix:
     """Return 16 x 16 images shifted by whole pixels; new pixels are white (-1)."""
     wide = np.pad(X.reshape(-1, 16, 16), ((0, 0), (1, 1), (1, 1)), constant_values=-1.0)
-    part = wide[:, 1 - down : 17 - down, 1 - right : 17 - right]
-    return part.reshape(len(X), 256)
+    return wide[:, 1 - down : 17 - down, 1 - right : 17 - right].reshape(len(X), 256)

@@ -119,18 +119,15 @@ class FeatureMeans:
 
         For two classes, the second column minus the first is eq. (3.2) of the Spanish course notes.
         """
-        values: Matrix = self.kernel(X, self.points) @ self.gamma.T - 0.5 * self.norms
-        return values
+        return np.asarray(self.kernel(X, self.points) @ self.gamma.T - 0.5 * self.norms)
 
     def squared_distances(self, X: Matrix) -> Matrix:
         """Return |phi(x) - m|^2 = k(x, x) - 2 <phi(x), m> + |m|^2, shape ``(n, k)``."""
-        distances: Matrix = self.kernel.diagonal(X)[:, None] - 2.0 * self.decision(X)
-        return distances
+        return np.asarray(self.kernel.diagonal(X)[:, None] - 2.0 * self.decision(X))
 
     def predict(self, X: Matrix) -> NDArray[np.generic]:
         """Return the label of the nearest mean of each row."""
-        labels: NDArray[np.generic] = self.classes[self.decision(X).argmax(axis=1)]
-        return labels
+        return np.asarray(self.classes[self.decision(X).argmax(axis=1)])
 
 
 def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
@@ -192,8 +189,7 @@ def batch_kernel_kmeans(kernel: Kernel, X: Matrix, labels: Labels) -> FeatureMea
 def feature_distances(kernel: Kernel, X: Matrix, Z: Matrix) -> Matrix:
     """Return the distances between feature vectors of rows, shape ``(n, m)``."""
     squared = kernel.diagonal(X)[:, None] - 2.0 * kernel(X, Z) + kernel.diagonal(Z)
-    distances: Matrix = np.sqrt(np.maximum(squared, 0.0))
-    return distances
+    return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
 
 
 def kernel_neighbour_labels(
@@ -204,8 +200,7 @@ def kernel_neighbour_labels(
     # Smola and Muller (1996), 7.3, do not mention this.
     classifier = KNeighborsClassifier(n_neighbours, metric="precomputed")
     classifier.fit(feature_distances(kernel, X, X), y)
-    labels: NDArray[np.generic] = classifier.predict(feature_distances(kernel, new, X))
-    return labels
+    return np.asarray(classifier.predict(feature_distances(kernel, new, X)))
 
 
 def neighbourhood_components(

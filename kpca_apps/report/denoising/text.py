@@ -326,8 +326,7 @@ def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
         if len(set(laws)) == 1:
             laws = laws[:1]
         else:
-            named = zip(laws, CHANNELS[len(laws)], strict=True)
-            laws = [f"{law} in {name}" for law, name in named]
+            laws = [f"{law} in {name}" for law, name in zip(laws, CHANNELS[len(laws)], strict=True)]
         blur = f", as after a blur of {number(found[0].blur)} pixels" if evidence.is_shared else ""
         sentences.append(
             f"At brightness x its variance is {in_prose(laws)}{blur}; in nine of ten such pictures "
@@ -532,8 +531,7 @@ def dictionary_sentence(dictionary: DictionaryView) -> str:
 def trial_sentence(result: TrialResult) -> list[str]:
     """Return the text that introduces a page of trials, as a list of parts to join."""
     n = len(result.trials)
-    strengths = {1: "one strength", 2: "two strengths", 3: "three strengths"}
-    at = strengths.get(n, f"{n} strengths")
+    at = {1: "one strength", 2: "two strengths", 3: "three strengths"}.get(n, f"{n} strengths")
     if not result.established:
         return [
             "Every strength leaves ",

@@ -76,8 +76,7 @@ def _numeric_strip(reason: Reason, profile: NumericProfile) -> Strip:
         f"V{BASE - height:.1f}H{place:.1f}"
         for height, place in zip(heights, places[1:], strict=True)
     )
-    band = f"M{places[0]:.1f} {BASE:.1f}{steps}V{BASE:.1f}Z"
-    return Strip(band, (), mark(seen), mark(expected))
+    return Strip(f"M{places[0]:.1f} {BASE:.1f}{steps}V{BASE:.1f}Z", (), mark(seen), mark(expected))
 
 
 def _category_strip(reason: Reason, profile: CategoryProfile) -> Strip:

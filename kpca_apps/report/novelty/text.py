@@ -127,8 +127,7 @@ def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
     """Format the share of each reason of a row."""
     written: list[tuple[Reason, str]] = []
     for reasons in row.reason_sets:
-        share = sum(reason.share for reason in reasons)
-        text = share_words(share, row)
+        text = share_words(sum(reason.share for reason in reasons), row)
         if len(reasons) > 1:
             text = f"together {text}"
         written += zip(reasons, [text, *["included above"] * (len(reasons) - 1)], strict=True)

@@ -76,8 +76,7 @@ def _curves(content: Curves, name: str, size: Size) -> Drawing:
     figure, (axes,) = new_axes(*size)
     if len(content.points):
         nowhere = np.full(len(content.points), COLOURS.index("ink"))
-        extent = float(np.ptp(content.points[:, 0]))
-        draw_dots(axes, content.points, nowhere, MAX_POINTS, extent)
+        draw_dots(axes, content.points, nowhere, MAX_POINTS, float(np.ptp(content.points[:, 0])))
     for place, (label, (x, y)) in enumerate(content.series.items()):
         look = place % len(COLOURS)
         known = np.isfinite(y)
@@ -240,8 +239,7 @@ def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **lo
         for line in lines.lines(float(level))
     ]
     if found:
-        path = Path.make_compound_path(*found)
-        axes.add_patch(PathPatch(path, fill=False, **look))
+        axes.add_patch(PathPatch(Path.make_compound_path(*found), fill=False, **look))
 
 
 def drawn(n: int, most: int) -> str:

@@ -336,8 +336,7 @@ def _opened(path: Path, label: str) -> IO[bytes]:
         file = path.open("rb") if stat.S_ISREG(file_stat.st_mode) else None
     except FileNotFoundError:
         others = sorted(p.name for p in path.parent.glob("*") if p.name != path.name)
-        hint = suggest(path.name, others)
-        raise ModelFileError(f"{label}: no such file.{hint}") from None
+        raise ModelFileError(f"{label}: no such file.{suggest(path.name, others)}") from None
     except (OSError, ValueError) as error:
         raise ModelFileError(f"{label}: cannot be read ({reason_of(error)}).") from None
     if file is None:

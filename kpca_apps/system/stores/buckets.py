@@ -83,8 +83,7 @@ class Place:
         """Return ``"file"``, ``"folder"``, or ``""`` if nothing is there."""
         from pyarrow.fs import FileType
 
-        file_type = self._info().type
-        return {FileType.File: "file", FileType.Directory: "folder"}.get(file_type, "")
+        return {FileType.File: "file", FileType.Directory: "folder"}.get(self._info().type, "")
 
     def items(self, *, recursive: bool = False) -> list[Item]:
         """Return the content of a folder sorted by name; empty if there is no folder."""
@@ -288,8 +287,7 @@ def is_path(name: str) -> bool:
     (True, False, False)
     """
     on_disk = Path(name)
-    is_plain = {"", ".", ".."}.isdisjoint({*name.split("/"), *on_disk.parts})
-    return is_plain and not on_disk.anchor
+    return {"", ".", ".."}.isdisjoint({*name.split("/"), *on_disk.parts}) and not on_disk.anchor
 
 
 def matching(

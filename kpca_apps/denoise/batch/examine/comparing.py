@@ -105,8 +105,7 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
         difference = np.subtract(before[..., channel], after[..., channel], dtype=np.float64)
         channel_means.append(difference.mean())
         grey += difference / n
-        is_limit = np.isin(before[..., channel], limits)
-        clipped.append(_block_sums(is_limit.astype(np.float32)))
+        clipped.append(_block_sums(np.isin(before[..., channel], limits).astype(np.float32)))
         squares.append(np.square(difference, out=difference).mean())
         guide += after[..., channel] / np.float32(n)
     sd = float(np.sqrt(max(np.mean(squares) - np.mean(channel_means) ** 2, 0.0)))
@@ -133,8 +132,7 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     n_blocks = max(4, int(_SHARE * order.size))
     edge = _ratio(covariance, variance, order[-n_blocks:])
     flat = _ratio(covariance, variance, order[:n_blocks])
-    structured = edge - flat > _MORE_CORRELATED
-    return Residual(sd, edge, flat, structured, clipped_mean)
+    return Residual(sd, edge, flat, edge - flat > _MORE_CORRELATED, clipped_mean)
 
 
 def _block_sums(values: NDArray[np.float32]) -> NDArray[np.float64]:

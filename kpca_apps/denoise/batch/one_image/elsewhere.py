@@ -103,8 +103,7 @@ def _work_on_copies(task: Task, run: Run, stack: ExitStack) -> Done:
     if not run.force and (place.kind() == "file" or head_of(target)):
         raise InputError(APPEARED, one_line(output))
     record = json.dumps(done.record(), sort_keys=True).encode()
-    number = hashlib.sha256(record).hexdigest()
-    place_of(run.folder / RECORDS / f"{number}.json").write([record])
+    place_of(run.folder / RECORDS / f"{hashlib.sha256(record).hexdigest()}.json").write([record])
     if done.partial.is_file():
         place.upload(done.partial)
     else:

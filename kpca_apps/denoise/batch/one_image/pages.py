@@ -233,8 +233,7 @@ def _together(
 
 def _groups(image: ImageFile, source: Path) -> Groups | None:
     """Return the page numbers of each stack; None if the file does not state them."""
-    is_tiff = image.format == "tiff"
-    return page_groups(source, len(image.pages)) if is_tiff else image.groups
+    return page_groups(source, len(image.pages)) if image.format == "tiff" else image.groups
 
 
 def _by_stack(

@@ -142,8 +142,7 @@ def work(task: Task, run: Run) -> Done:
         )
     except Exception as error:
         # A bug must not cost the other images their results.
-        reason = f"{BUG}, {type(error).__name__}: {error}"
-        return failed(name, reason, traceback.format_exc())
+        return failed(name, f"{BUG}, {type(error).__name__}: {error}", traceback.format_exc())
 
 
 def failed(name: str, reason: str, bug: str = "") -> Done:
@@ -255,8 +254,7 @@ def _denoise(task: Task, run: Run) -> Done:
         remove(partial)
         raise
     key = batch_key(image.sha256, output, run.settings)
-    compared = _compared_with(reference, run)
-    return Done(outcome, key, stored.sha256, image.sha256, compared, partial)
+    return Done(outcome, key, stored.sha256, image.sha256, _compared_with(reference, run), partial)
 
 
 def _write(partial: Path, write: Callable[[Any], None]) -> None:
