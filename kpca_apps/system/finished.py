@@ -25,7 +25,6 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from kpca_apps.errors import ConfigError, InputError, storage_named
-from kpca_apps.names import one_line
 from kpca_apps.system.files.output import atomic_write
 from kpca_apps.system.files.spools import COPIES_IN
 from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
@@ -87,8 +86,7 @@ class FinishedParts:
             is_own = not hasattr(os, "geteuid") or folder_stat.st_uid == os.geteuid()
             if not stat.S_ISDIR(folder_stat.st_mode) or not is_own or folder_stat.st_mode & 0o022:
                 raise InputError(
-                    f"{one_line(str(self.folder), 200)}: others may write there; remove it, or "
-                    "give another --work-dir."
+                    "others may write there; remove it, or give another --work-dir.", self.folder
                 )
 
     def remove(self) -> None:
@@ -226,9 +224,7 @@ def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[Fini
         finished = FinishedParts(copies_in / _FINISHED)
         finished.require_private()
     else:
-        raise InputError(
-            f"{one_line(str(folder), 200)}: no such folder; make it where all workers see it."
-        )
+        raise InputError("no such folder; make it where all workers see it.", folder)
     token = COPIES_IN.set(copies_in)
     try:
         yield finished

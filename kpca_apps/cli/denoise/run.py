@@ -113,15 +113,14 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 def _hash_of_mask(path: AnyPath | None) -> str:
     if path is None:
         return ""
-    label = one_line(str(path), 200)
     with here(path) as local:
         if local.is_dir():
-            raise InputError(f"{label}: this is a folder; name one image.")
+            raise InputError("this is a folder; name one image.", path)
         if (found := hash_file(local)) is None:
-            raise InputError(f"{label}: no such file; give the mask as an image file.")
+            raise InputError("no such file; give the mask as an image file.", path)
         # Masks with one bit per pixel are read later, with less memory than `read_image` requires.
         with suppress(MemoryLimitError):
-            read_image(local, label)
+            read_image(local, str(path))
     return found
 
 
@@ -138,8 +137,9 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
     inputs = tuple(path for path in inputs if real(located(path)) != real(out))
     if not inputs:
         raise RefusedError(
-            f"{one_line(str(out), 200)}: is the folder of the inputs, where results would later "
-            "be read as inputs; choose another with --out"
+            "is the folder of the inputs, where results would later be read as inputs; choose "
+            "another with --out",
+            out,
         )
     planned, _ = plan_outputs(
         inputs, out / IMAGES, format=options.format, raw_out=options.raw_out, passed_over=out
@@ -177,8 +177,9 @@ def run_whole(batch: Batch) -> int:
         folder.check()
         if isinstance(batch.images, Path) and batch.images.is_symlink():
             raise RefusedError(
-                f"{one_line(str(batch.images), 200)}: is a link, so results would be written "
-                "elsewhere; remove it, or choose another folder with --out"
+                "is a link, so results would be written elsewhere; remove it, or choose another "
+                "folder with --out",
+                batch.images,
             )
         workers = None
         if on_dask(options.workers, options.scheduler):

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from kpca_apps.cli.console import Console, say_line
 from kpca_apps.cli.results import made_for_use
 from kpca_apps.errors import InputError, StoppedError
-from kpca_apps.names import one_line
 from kpca_apps.papers.data import FILES, MissingDataError, PaperFile, read_paper_file
 
 SECONDS = 60  # seconds to wait for data from a server
@@ -82,8 +81,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        label = one_line(str(folder), 200)
-        raise InputError(f"{label}: cannot be made ({error.strerror}).") from None
+        raise InputError(f"cannot be made ({error.strerror}).", folder) from None
 
 
 def _fetch(file: PaperFile, target: Path) -> None:
@@ -99,7 +97,7 @@ def _fetch(file: PaperFile, target: Path) -> None:
 
 def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
     if isinstance(error, OSError) and error.errno is not None:
-        raise InputError(f"{one_line(str(target), 200)}: cannot be written ({error.strerror}).")
+        raise InputError(f"cannot be written ({error.strerror}).", target)
     if "does not match the known hash" in str(error):
         return InputError(
             f"{file.path}: the file at {file.address} has changed (its SHA-256 differs); it was "

@@ -142,15 +142,12 @@ def _folders(place: Path, *, force: bool) -> tuple[OutputFolder, OutputFolder]:
 def _check_data(folder: Path | None) -> None:
     if folder is None:
         return
-    label = one_line(str(folder), 200)
     try:
         os.stat(f"{folder}/.")  # noqa: PTH116 (a Path would drop the dot)
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(
-            f"{label}: is not a folder; make one with kpca papers fetch DIR."
-        ) from None
+        raise InputError("is not a folder; make one with kpca papers fetch DIR.", folder) from None
     except OSError as error:
-        raise InputError(f"{label}: cannot be read ({error.strerror}).") from None
+        raise InputError(f"cannot be read ({error.strerror}).", folder) from None
 
 
 def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:

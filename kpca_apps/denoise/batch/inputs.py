@@ -151,8 +151,7 @@ def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Planned
     above = path.parent if len(path.parts) > 1 else path.absolute().parent
     if _is_array(path) and head_of(above):
         raise InputError(
-            f"{one_line(str(one), 200)}: this is an array of an OME-Zarr image; name "
-            f"{one_line(str(above), 200)}."
+            f"this is an array of an OME-Zarr image; name {one_line(str(above), 200)}.", str(one)
         )
     if _is_tree(path):
         base, files = path, list(_walk(path))
@@ -164,7 +163,7 @@ def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Planned
         prefix = PurePosixPath()
         matches = sorted(glob.iglob(str(one), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute ones
         if not matches:
-            raise InputError(f"{one_line(str(one))}: no file matches; check the pattern.")
+            raise InputError("no file matches; check the pattern.", str(one))
         found = map(Path, matches)
         files = [file for match in found for file in (_walk(match) if _is_tree(match) else [match])]
     else:
@@ -295,11 +294,10 @@ def find_references(
     if reference is None:
         return {}, ()
     base = located(reference)
-    label = one_line(str(base), 200)
     found: dict[str, AnyPath] = {}
     if (isinstance(base, Path) and base.is_file()) or head_of(base):
         if len(planned) > 1:
-            raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
+            raise ConfigError(f"is one image for {len(planned)} inputs; name a folder.", base)
         found = {planned[0].name: base}
     elif isinstance(base, StorePath):
         items = place_of(base).copyable((), recursive=True)
@@ -313,7 +311,7 @@ def find_references(
             if image.name in there or alike:
                 found[image.name] = base / (image.name if image.name in there else alike[0])
     elif not base.is_dir():
-        raise InputError(f"{label}: no such folder of clean images.")
+        raise InputError("no such folder of clean images.", base)
     else:
         for image in planned:
             exact = base / image.name
@@ -325,15 +323,17 @@ def find_references(
                 found[image.name] = min(like)
     if not found:
         raise InputError(
-            f"{label}: holds no image named like an input, such as "
-            f'"{one_line(planned[0].name)}"; give clean images the names of the noisy ones.'
+            f'holds no image named like an input, such as "{one_line(planned[0].name)}"; give '
+            "clean images the names of the noisy ones.",
+            base,
         )
     for image in planned:
         clean = found.get(image.name)
         if clean is not None and real(clean) == real(image.source):
             raise ConfigError(
-                f"{label}: {one_line(image.name)} is the noisy image itself; name the folder of "
-                "the clean ones with --reference."
+                f"{one_line(image.name)} is the noisy image itself; name the folder of the clean "
+                "ones with --reference.",
+                base,
             )
     missing = len(planned) - len(found)
     if not missing:

@@ -21,7 +21,6 @@ from typing import IO, Any
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.images.files import hash_folder
 from kpca_apps.images.kinds import head_of
-from kpca_apps.names import one_line
 from kpca_apps.system.files.output import atomic_write
 from kpca_apps.system.files.temporary import remove
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
@@ -40,23 +39,19 @@ class Manifest(AbstractContextManager["Manifest"]):
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST
-        self._label = one_line(str(self.path), 200)
         self._records: Records = {}
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
-            raise RefusedError(
-                f"{self._label}: is not a plain file; choose another folder with --out."
-            )
+            raise RefusedError("is not a plain file; choose another folder with --out.", self.path)
         try:
             self._file = self.path.open("ab+")
         except OSError as error:
-            raise InputError(
-                f"{self._label}: cannot be written ({error.strerror}); choose another folder."
-            ) from None
+            why = f"cannot be written ({error.strerror}); choose another folder."
+            raise InputError(why, self.path) from None
         try:
-            _lock(self._file, self._label)
+            _lock(self._file, self.path)
             if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
                 # Another run ended and replaced the file after this run opened it.
-                raise RefusedError(_BUSY.format(self._label))
+                raise RefusedError(_BUSY, self.path)
             self._read()
         except BaseException:
             self._close()
@@ -97,8 +92,9 @@ class Manifest(AbstractContextManager["Manifest"]):
             with suppress(OSError):
                 os.truncate(self.path, end)
             raise InputError(
-                f"{self._label}: cannot be written ({error.strerror}); make room, then run the "
-                "same command again."
+                f"cannot be written ({error.strerror}); make room, then run the same command "
+                "again.",
+                self.path,
             ) from None
 
     def _read(self) -> None:
@@ -110,7 +106,7 @@ class Manifest(AbstractContextManager["Manifest"]):
             self._append(_HEADER)
             sync_folder(self.path.parent)
             return
-        self._records = records_in(content, self._label)
+        self._records = records_in(content, self.path)
         if not content.endswith(b"\n"):
             self._file.truncate(content.rfind(b"\n") + 1)
 
@@ -123,11 +119,11 @@ def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n"
 
 
-def records_in(content: bytes, label: str) -> Records:
+def records_in(content: bytes, place: str | Path) -> Records:
     """Return the records, except damaged lines and an incomplete last line."""
     if not content.startswith(_HEADER):
         raise RefusedError(
-            f"{label}: is not the record of a denoising batch; choose another folder with --out."
+            "is not the record of a denoising batch; choose another folder with --out.", place
         )
     records: Records = {}
     for line in content[: content.rfind(b"\n") + 1].splitlines()[1:]:
@@ -200,25 +196,25 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-_BUSY = "{}: another run is writing to this folder; wait until it ends, or choose another folder."
+_BUSY = "another run is writing to this folder; wait until it ends, or choose another folder."
 
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(file: IO[bytes], label: str) -> None:
+    def _lock(file: IO[bytes], path: Path) -> None:
         file.seek(0)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         except OSError:
-            raise RefusedError(_BUSY.format(label)) from None
+            raise RefusedError(_BUSY, path) from None
 else:
     import fcntl
 
-    def _lock(file: IO[bytes], label: str) -> None:
+    def _lock(file: IO[bytes], path: Path) -> None:
         try:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RefusedError(_BUSY.format(label)) from None
+            raise RefusedError(_BUSY, path) from None
         except OSError:
             # Some network file systems have no locks: run without a lock.
             return

@@ -45,29 +45,29 @@ class KindNoise:
 def read_profile(path: str | Path) -> tuple[KindNoise, ...]:
     """Read a profile that ``kpca denoise noise --save`` wrote."""
     place = located(path)
-    label = one_line(str(place), 200)
     again = "make one with kpca denoise noise --save"
-    with about(label), here(place) as file, opening(label):
-        content = read_text(file, "a noise profile", MOST_BYTES)
-    if not content.lstrip().startswith("{"):
-        raise InputError(f"{label}: is not a noise profile; {again}.")
-    try:
-        document: Any = msgspec.json.decode(content)
-        if not isinstance(document, Mapping) or document.get("kind") != KIND:
-            raise InputError(f"{label}: is not a noise profile; {again}.")
-        if document.get("schema_version") != VERSION:
-            version = one_line(str(document.get("schema_version")), 20)
-            raise InputError(f"{label}: is of version {version}, and {VERSION} is read; {again}.")
-        found = msgspec.convert(document.get("kinds"), tuple[KindNoise, ...])
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
+    with about(str(place)):
+        with here(place) as file, opening(str(place)):
+            content = read_text(file, "a noise profile", MOST_BYTES)
+        if not content.lstrip().startswith("{"):
+            raise InputError(f"is not a noise profile; {again}.")
+        try:
+            document: Any = msgspec.json.decode(content)
+            if not isinstance(document, Mapping) or document.get("kind") != KIND:
+                raise InputError(f"is not a noise profile; {again}.")
+            if document.get("schema_version") != VERSION:
+                version = one_line(str(document.get("schema_version")), 20)
+                raise InputError(f"is of version {version}, and {VERSION} is read; {again}.")
+            found = msgspec.convert(document.get("kinds"), tuple[KindNoise, ...])
+        except InputError:
             raise
-        raise InputError(f"{label}: is damaged ({reason_of(error)}); {again}.") from None
-    if not found:
-        raise InputError(f"{label}: holds no noise; {again}.")
-    names = [one.images for one in found]
-    if len(set(names)) < len(names) or not all(map(_is_sound, found)):
-        raise InputError(f"{label}: is damaged (impossible noise); {again}.")
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"is damaged ({reason_of(error)}); {again}.") from None
+        if not found:
+            raise InputError(f"holds no noise; {again}.")
+        names = [one.images for one in found]
+        if len(set(names)) < len(names) or not all(map(_is_sound, found)):
+            raise InputError(f"is damaged (impossible noise); {again}.")
     return found
 
 

@@ -44,6 +44,7 @@ FOREIGN = (
     "exists in the output folder and is not a result of this batch; replace it with --force, or "
     "choose another folder with --out."
 )
+_IS_FOLDER = "is a folder in the output folder; choose another with --out."
 
 
 @contextmanager
@@ -64,24 +65,22 @@ def make_folder(out: AnyPath) -> AnyPath:
     if isinstance(out, StorePath):
         place = place_of(out)
         if place.kind() == "file":
-            label = one_line(place.address, 200)
-            raise RefusedError(f"{label}: is an object; name a folder for the results.")
+            raise RefusedError("is an object; name a folder for the results.", place.address)
         place.require_writable()
         return out
-    label = one_line(str(out), 200)
     try:
         out.mkdir(exist_ok=True)
     except FileExistsError:
         what = "is a link that leads nowhere" if out.is_symlink() else "is a file"
-        raise RefusedError(f"{label}: {what}; name a folder for the results.") from None
+        raise RefusedError(f"{what}; name a folder for the results.", out) from None
     except FileNotFoundError:
-        raise InputError(f"{label}: its parent folder does not exist; make it first.") from None
+        raise InputError("its parent folder does not exist; make it first.", out) from None
     except OSError as error:
         raise InputError(
-            f"{label}: cannot be made ({error.strerror}); choose another folder."
+            f"cannot be made ({error.strerror}); choose another folder.", out
         ) from None
     if not os.access(out, os.W_OK | os.X_OK):
-        raise InputError(f"{label}: cannot be written to; choose another folder with --out.")
+        raise InputError("cannot be written to; choose another folder with --out.", out)
     return out.resolve()
 
 
@@ -121,11 +120,9 @@ class FolderResults:
             if earlier := _earlier(ours, output, run, source):
                 return dataclasses.replace(task, earlier=earlier)
         if target.is_dir() and not head_of(target):
-            raise RefusedError(
-                f"{one_line(output)}: is a folder in the output folder; choose another with --out."
-            )
+            raise RefusedError(_IS_FOLDER, output)
         if not run.force:
-            raise RefusedError(f"{one_line(output)}: {OTHER if ours else FOREIGN}")
+            raise RefusedError(OTHER if ours else FOREIGN, output)
         return task
 
     def publish(self, done: Done, run: Run) -> ImageOutcome:
@@ -142,10 +139,8 @@ class FolderResults:
         try:
             _put(done.partial, target)
         except OSError as error:
-            raise InputError(
-                f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); choose "
-                "another folder with --out."
-            ) from None
+            why = f"cannot be written ({error.strerror}); choose another folder with --out."
+            raise InputError(why, target) from None
         sync_folder(target.parent)
         return outcome
 
@@ -177,7 +172,7 @@ class StoreResults:
         self._records: Records = {}
         if MANIFEST in self._there:
             place = self._place.inside(MANIFEST)
-            self._records = records_in(b"".join(place.chunks()), one_line(place.address, 200))
+            self._records = records_in(b"".join(place.chunks()), place.address)
         kept = [name for name in sorted(self._there) if name.startswith(f"{RECORDS}/")]
         with Workers("threads", n_workers=CONCURRENT) as workers:
             for record in workers.map_partitions(self._read, kept):
@@ -214,13 +209,11 @@ class StoreResults:
         if is_folder and not any(f"{output}/{name}" in self._there for name in MARKS):
             if known:
                 return task  # a stopped upload left an incomplete folder, to be written again
-            raise RefusedError(
-                f"{one_line(output)}: is a folder in the output folder; choose another with --out."
-            )
+            raise RefusedError(_IS_FOLDER, output)
         if earlier := _earlier(known, output, run):
             return dataclasses.replace(task, earlier=earlier)
         if not run.force:
-            raise RefusedError(f"{one_line(output)}: {OTHER if known else FOREIGN}")
+            raise RefusedError(OTHER if known else FOREIGN, output)
         return task
 
     def publish(self, done: Done, _run: Run) -> ImageOutcome:

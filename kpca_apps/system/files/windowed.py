@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.names import one_line
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.files.spools import allocate, spilled, spool_folder, unusable
 from kpca_apps.system.memory import drop_pages
@@ -62,8 +61,9 @@ class SharedArray:
             return np.array(np.memmap(self._path, np.float64, "r", shape=self.shape)[window])
         except (OSError, ValueError):
             raise InputError(
-                f"{one_line(str(self._path), 200)}: the encoded rows are no longer there; leave "
-                "temporary files alone while a table is worked on, and run again."
+                "the encoded rows are no longer there; leave temporary files alone while a table "
+                "is worked on, and run again.",
+                self._path,
             ) from None
 
     def __setitem__(self, rows: slice, values: FloatArray) -> None:
