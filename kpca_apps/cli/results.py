@@ -94,7 +94,7 @@ def made_for_use(folder: AnyPath) -> Iterator[None]:
 def write_result(
     folder: Path,
     result: Result,
-    pages: Iterable[tuple[str, str]],
+    pages: Iterable[tuple[str, str | bytes]],
     figures: Mapping[str, bytes],
     clock: Clock,
     data: str = "result.json",
@@ -104,7 +104,7 @@ def write_result(
 
     def write(name: str, content: str | bytes) -> None:
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
 
     write(data, result_to_json(result))

@@ -77,7 +77,7 @@ def _read_raw(data: Content, label: str) -> ImageFile:
         raise InputError(f"{label}: {refusal}.")
     size = (sizes.height, sizes.width)
     height, width = size[::-1] if sizes.flip & 4 else size
-    exif = _exif(data)
+    exif = None if (described := _described(data)) is None else write_exif(described)
     notes = ["Denoised as the sensor saw it, then developed by LibRaw: sRGB, upright, as exposed."]
     if not balanced:
         notes.append("It holds no white balance: that of daylight was taken.")
@@ -260,12 +260,6 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
     return None
 
 
-def _exif(data: Content) -> bytes | None:
-    """Return the EXIF block for a developed picture, from a TIFF-like raw file."""
-    directory = _described(data)
-    return None if directory is None else write_exif(directory)
-
-
 def _described(data: Content) -> Directory | None:
     """Return the metadata tags to keep of a TIFF-like raw file or a RAF file."""
     directory = first_directory(_exif_of_raf(data) or data)
@@ -306,6 +300,5 @@ FORMAT = Format(
     ),
     read=_read_raw,
     write=write_tiff,
-    size=None,
     written_as="tiff",
 )

@@ -347,7 +347,7 @@ def _decoded(
             part = values[above:below, begin - j * wide : end - j * wide]
             target[..., channel : channel + samples] = part
     if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
-        _invert(whole)
+        whole[..., :1] = invert_light(whole[..., :1])
     if structure.tags.integer(MEANING, 1) == INKS:
         whole = invert_light(whole)
     colours = _palette(structure.tags)
@@ -397,11 +397,6 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[A
     if values.dtype != structure.page.dtype or values.size != height * width * samples:
         raise ValueError("a block of another type")
     return np.asarray(values)
-
-
-def _invert(values: NDArray[Any]) -> None:
-    """Invert grey in place; alpha is unchanged."""
-    np.subtract(np.iinfo(values.dtype).max, values[..., :1], out=values[..., :1])
 
 
 def _metadata(directory: Directory) -> Metadata:
@@ -504,7 +499,7 @@ def _write_pixels(
         values = band.reshape(*band.shape[:2], -1)
         if meaning == 0 and kind == "u":
             values = values.copy()
-            _invert(values)
+            values[..., :1] = invert_light(values[..., :1])
         elif meaning == INKS:
             values = invert_light(values)
         for plane in np.split(values, channels, axis=2) if planar else [values]:
@@ -590,4 +585,4 @@ def _metadata_directory(metadata: Metadata) -> Directory:
     return Directory(base.layout, tags, base.children).with_integers(SHORT, shorts)
 
 
-FORMAT = Format(rb"II[*+]\0|MM\0[*+]", (".tif", ".tiff"), read_tiff, write_tiff, size=None)
+FORMAT = Format(rb"II[*+]\0|MM\0[*+]", (".tif", ".tiff"), read_tiff, write_tiff)

@@ -164,7 +164,7 @@ class Format(NamedTuple):
     write: Callable[[Any, Iterable[NDArray[Any]], ImageFile], None]
     # Returns height and width from the start of a large file; None for formats that state the
     # offsets of their parts.
-    size: Callable[[bytes], tuple[int, int]] | None
+    size: Callable[[bytes], tuple[int, int]] | None = None
     written_as: str = ""  # kind of the output, if other than the input's
     is_folder: bool = False
 

@@ -16,7 +16,8 @@ from skimage.data import astronaut
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.files import read_image
-from kpca_apps.images.raw import _exif, _without_stderr
+from kpca_apps.images.raw import _described, _without_stderr
+from kpca_apps.images.tags import write_exif
 from kpca_apps.images.types import Mosaic
 from tests.hostile.images import write_image
 from tests.images.dng import CFA, GREY, LINEAR, NEUTRAL, XTRANS, mosaic_of, write_dng
@@ -94,10 +95,12 @@ def test_metadata_of_a_fujifilm_file_are_read_from_its_jpeg() -> None:
     Image.new("RGB", (8, 8)).save(jpeg, "JPEG", exif=exif)
     head = b"FUJIFILMCCD-RAW ".ljust(84, b"0") + struct.pack(">II", 160, len(jpeg.getvalue()))
     kept = Image.Exif()
-    kept.load(_exif(head.ljust(160, b"\0") + jpeg.getvalue()))
+    directory = _described(head.ljust(160, b"\0") + jpeg.getvalue())
+    assert directory is not None
+    kept.load(write_exif(directory))
     assert dict(kept) == {271: "FUJIFILM", 306: "2026:01:02 03:04:05"}
     for cut in (90, 170):
-        assert _exif((head.ljust(160, b"\0") + jpeg.getvalue())[:cut]) is None
+        assert _described((head.ljust(160, b"\0") + jpeg.getvalue())[:cut]) is None
 
 
 @pytest.mark.parametrize("grey", [0.02, 0.1, 0.5, 0.9])

@@ -304,16 +304,14 @@ def write_screening(
             save_model(model, building / MODEL_FILE)
         run.clock.lap("scored table, flagged rows and model")
         drawn = ScreeningDrawings.of(result)
-        pages = [(REPORT_FILE, render_screening(result, drawn))]
+        pages: list[tuple[str, str | bytes]] = [(REPORT_FILE, render_screening(result, drawn))]
         figures = screening_figures(drawn)
         if run.options.to_send:
             params = masked(context.params, result, to_send=True)
             sent = replace(made, command=reproduce(context, params, replacing=True))
             page = render_screening(replace(result, run=sent), drawn, is_to_send=True)
-            (building / TO_SEND / "figures").mkdir(parents=True)
-            (building / TO_SEND / REPORT_FILE).write_bytes(page.encode("utf-8"))
-            for name, png in figures.items():
-                (building / TO_SEND / "figures" / f"{name}.png").write_bytes(png)
+            pages.append((f"{TO_SEND}/{REPORT_FILE}", page))
+            pages += [(f"{TO_SEND}/figures/{name}.png", png) for name, png in figures.items()]
         if table.source.version:
             run.clock.details["version of the table"] = table.source.version
         write_result(building, result, pages, figures, run.clock)

@@ -120,4 +120,4 @@ def _number(text: str | None) -> float:
         return 0.0
 
 
-FORMAT = Format(rb"ZISRAWFILE", (".czi",), read_czi, write_tiff, size=None, written_as="tiff")
+FORMAT = Format(rb"ZISRAWFILE", (".czi",), read_czi, write_tiff, written_as="tiff")

@@ -209,6 +209,4 @@ def _series(dataset: Any, frames: int, page: Page) -> Series:
     return Series(axes, (frames,), page, known)
 
 
-FORMAT = Format(
-    rb".{128}DICM", (".dcm", ".dicom"), read_dicom, write_tiff, size=None, written_as="tiff"
-)
+FORMAT = Format(rb".{128}DICM", (".dcm", ".dicom"), read_dicom, write_tiff, written_as="tiff")

@@ -130,4 +130,4 @@ def _false_cards(data: Content, begin: int, end: int) -> list[tuple[int, bytes]]
     ]
 
 
-FORMAT = Format(rb"SIMPLE  =", (".fits", ".fit", ".fts"), read_fits, rewrite, size=None)
+FORMAT = Format(rb"SIMPLE  =", (".fits", ".fit", ".fts"), read_fits, rewrite)

@@ -98,4 +98,4 @@ def _write(
     file.write(struct.pack(f"{order}f", (square / count) ** 0.5))
 
 
-FORMAT = Format(rb".{208}MAP[ \0]", (".mrc", ".mrcs"), read_mrc, rewrite, size=None)
+FORMAT = Format(rb".{208}MAP[ \0]", (".mrc", ".mrcs"), read_mrc, rewrite)

@@ -124,4 +124,4 @@ def _unpack(
     return content
 
 
-FORMAT = Format(MARK, (".nii",), read_nifti, rewrite, size=None)
+FORMAT = Format(MARK, (".nii",), read_nifti, rewrite)

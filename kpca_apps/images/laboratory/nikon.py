@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -75,12 +74,10 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     return make_image(label, "nd2", series, read, notes=notes)
 
 
-@contextmanager
-def _opened(data: Content) -> Iterator[Any]:
+def _opened(data: Content) -> Any:
     from nd2 import ND2File
 
-    with ND2File(openable(data)) as file:
-        yield file
+    return ND2File(openable(data))
 
 
 def _describe(file: Any, n_channels: int) -> dict[str, Any]:
@@ -112,4 +109,4 @@ def _read_times(file: Any, n_frames: int) -> list[float]:
     return []
 
 
-FORMAT = Format(rb"\xda\xce\xbe\x0a", (".nd2",), read_nd2, write_tiff, size=None, written_as="tiff")
+FORMAT = Format(rb"\xda\xce\xbe\x0a", (".nd2",), read_nd2, write_tiff, written_as="tiff")

@@ -38,9 +38,7 @@ class Series:
     axes: str  # letters of T, C and Z, each at most once
     sizes: tuple[int, ...]
     page: Page
-    attributes: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # OME attributes, in tifffile's names
+    attributes: Mapping[str, Any] = field(default_factory=dict)  # OME's, in tifffile's names
 
     @property
     def n_pages(self) -> int:

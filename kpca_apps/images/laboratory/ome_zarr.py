@@ -212,10 +212,7 @@ def _packing(array: Any) -> tuple[str, int]:
     if hasattr(meta, "codecs"):
         codecs = meta.codecs[0].codecs if array.shards else meta.codecs
     else:
-        codecs = [
-            *(meta.filters or ()),
-            *([meta.compressor] if meta.compressor else []),
-        ]
+        codecs = [*(meta.filters or ()), *([meta.compressor] if meta.compressor else [])]
     names = [_name(codec) for codec in codecs]
     packings = [name for name in names if name in _PACKINGS]
     if not {*names} <= _PACKINGS | _STEPS or len(packings) > 1:
@@ -511,4 +508,4 @@ def _means(
     return np.rint(values).astype(dtype) if dtype.kind in "ui" else values.astype(dtype)
 
 
-FORMAT = Format(re.escape(HEAD), (".zarr",), read_zarr, rewrite, size=None, is_folder=True)
+FORMAT = Format(re.escape(HEAD), (".zarr",), read_zarr, rewrite, is_folder=True)

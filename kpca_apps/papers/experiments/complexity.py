@@ -96,10 +96,7 @@ def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
             ATTRIBUTES,
         ),
         "n trained on, all components (m = 2,000)": (lambda n: every[n].project(few), ALL_OF),
-        "l components (m = 2,000, n = 1,000)": (
-            lambda q: full.leading(q).project(few),
-            COUNTS,
-        ),
+        "l components (m = 2,000, n = 1,000)": (lambda q: full.leading(q).project(few), COUNTS),
         "m rows, linear PCA (l = 10)": (lambda m: X[:m] @ axes.T, PROJECTED),
     }
 

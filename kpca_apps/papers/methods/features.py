@@ -92,11 +92,7 @@ def projection_pursuit(subspace: KernelSubspace, X: Matrix, random_state: int) -
     # Networks 10, 626-634. Scholkopf, Smola and Muller (1996), 7.1: q is their M'.
     whitened = subspace.project(X) / np.sqrt(subspace.variances)
     ica = FastICA(
-        algorithm="deflation",
-        fun="cube",
-        whiten=False,
-        max_iter=2000,
-        random_state=random_state,
+        algorithm="deflation", fun="cube", whiten=False, max_iter=2000, random_state=random_state
     )
     values: Matrix = ica.fit_transform(whitened)
     kurtosis = (values**4).mean(axis=0) - 3.0

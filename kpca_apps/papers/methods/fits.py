@@ -73,12 +73,7 @@ def power_components(kernel: Kernel, X: Matrix, q: int, rng: np.random.Generator
 
 
 def hebbian_components(
-    kernel: Kernel,
-    X: Matrix,
-    q: int,
-    rng: np.random.Generator,
-    *,
-    passes: int,
+    kernel: Kernel, X: Matrix, q: int, rng: np.random.Generator, *, passes: int
 ) -> KernelSubspace:
     """Return ``q`` components learned by Sanger's rule in feature space, one row at a time."""
     # With y = A k~(x_t) the projections of row t on the current directions (rows of A hold their

@@ -455,10 +455,9 @@ def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
 
 def own_sentence(image: ImageOutcome) -> str:
     """State the options that were set for this image only."""
-    own = {name: "auto" if value is None else value for name, value in image.own_settings.items()}
     words = [
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in own.items()
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value or 'auto'}"
+        for name, value in image.own_settings.items()
     ]
     return f"Set for this image alone: {in_prose(words)}." if words else ""
 
