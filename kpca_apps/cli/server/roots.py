@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import TABLE_SUFFIXES, one_line, suggest
+from kpca_apps.novelty.compare.diff import SCORED
 
 MEGABYTE = 1_000_000
 MOST_LISTED = 200  # maximum number of files listed for a folder
@@ -52,15 +53,14 @@ class Roots:
         return path
 
     def run(self, name: str) -> Path:
-        """Return a finished run's folder, if its files are in served folders and small enough."""
+        """Return a run's folder, if the files read of it are in served folders and small enough."""
         path = self.existing(name)
         if not path.is_dir():
             raise InputError(f"{_quoted(name)}: is not a folder; name that of an earlier run.")
-        for item in path.rglob("*"):
-            if item.is_file():
+        for place in (path / name for name in (_RESULT, *SCORED)):
+            # A scored table may be a folder of files, without folders inside.
+            for item in place.glob("*") if place.is_dir() else [place] * place.exists():
                 self.file(str(item))
-            else:
-                self.existing(str(item))  # a link to a folder
         return path
 
     def new(self, name: str) -> Path:

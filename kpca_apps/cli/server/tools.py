@@ -347,8 +347,10 @@ class Tools:
     def _refuse_shown(self, run: Path) -> None:
         """Raise RefusedError if a run shows columns that the server hides."""
         is_hidden, renamed = _columns_of(run)
-        for path in run.glob("scored.*") if is_hidden else ():
-            scored = open_table(self.roots.file(str(path)), layout="off")
+        for path in (run / name for name in runs.SCORED):
+            if not (is_hidden and path.exists()):
+                continue
+            scored = open_table(path, layout="off")
             written = runs.written_names(is_hidden, scored)
             # Added columns follow the input columns.
             hidden = {one for name, one in written.items() if is_hidden[name]}

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -203,7 +204,11 @@ def test_nothing_outside_is_read(served: Path, ask: Ask) -> None:
     parts = served / "parts" / "scored.parquet"
     parts.mkdir(parents=True)
     (parts / "part-000000.parquet").symlink_to(private / "birds.csv")
-    calls = [("diff_runs", {"old": "run", "new": name}) for name in ("copy", "parts")]
+    # A link to a served folder does not hide what the files in it link to.
+    shutil.copytree(served / "run", served / "chain")
+    (served / "chain" / "scored.csv").unlink()
+    (served / "chain" / "scored.parquet").symlink_to(parts)
+    calls = [("diff_runs", {"old": "run", "new": name}) for name in ("copy", "parts", "chain")]
     for outside in OUTSIDE:
         name = outside.format(private=private)
         calls += [
@@ -340,6 +345,26 @@ def test_a_run_that_shows_what_the_server_hides_is_not_compared(served: Path, as
     ask("screen_table", table="lines.csv", out="lines")
     shown = refused(asking(served, "line"), "diff_runs", old="lines", new="lines")
     assert "without hiding line" in shown
+
+
+def test_runs_with_a_folder_of_parts_are_compared(served: Path, ask: Ask) -> None:
+    strict = asking(served, "colour")
+    for of, name in ((ask, "open"), (strict, "hidden"), (strict, "nested")):
+        of("screen_table", table="birds.csv", out=name)
+        scored, parts = served / name / "scored.csv", served / name / "scored.parquet"
+        parts.mkdir()
+        for number, rows in enumerate(pl.read_csv(scored, infer_schema=False).iter_slices(40)):
+            rows.write_parquet(parts / f"part-{number:06}.parquet")
+        scored.unlink()
+    # Only files that a comparison reads are checked.
+    (served / "hidden" / "link").symlink_to(served / "nowhere")
+    (served / "hidden" / "more").mkdir()
+    (served / "hidden" / "more" / "link.csv").symlink_to(served.parent / "private" / "birds.csv")
+    assert strict("diff_runs", old="hidden", new="hidden")["n_appeared"] == 0
+    assert "without hiding colour" in refused(strict, "diff_runs", old="open", new="hidden")
+    # Runs write no folders into a scored table, and Delta or Hive tables may name other files.
+    (served / "nested" / "scored.parquet" / "_delta_log").mkdir()
+    assert "is not a file" in refused(strict, "diff_runs", old="hidden", new="nested")
 
 
 def test_a_model_is_no_table_and_a_reference_hides_no_less(served: Path, ask: Ask) -> None:
