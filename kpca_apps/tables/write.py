@@ -111,8 +111,6 @@ def folder_of_parts(path: Path) -> Iterator[Path]:
         return
     path.mkdir()
     yield path
-    for item in path.glob(".*"):  # left by workers that were lost
-        item.unlink()
 
 
 def write_part(rows: Written, folder: Path, number: int) -> Path:
@@ -125,6 +123,8 @@ def write_part(rows: Written, folder: Path, number: int) -> Path:
         _write_rows(file, kind, [rows])
         file.flush()
         os.fsync(file.fileno())
+    # The command may run as another user: whoever may read the folder may read the file.
+    temporary.chmod(temporary.stat().st_mode | folder.stat().st_mode & 0o444)
     return temporary.replace(path)
 
 

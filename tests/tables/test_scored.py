@@ -1,6 +1,7 @@
 """The scored table has the input columns, then results; spreadsheets run none of its cells."""
 
 import csv
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -245,9 +246,13 @@ def test_parts_that_workers_wrote_and_parts_that_they_sent_make_the_same_table(
     ]
     write_whole(table, {"row": np.arange(4)}, whole)
     with folder_of_parts(path) as folder:
-        seen = [write_part(rows[k], folder, k) for k in (2, 3)]
+        before = os.umask(0o077)  # of a worker that runs as another user
+        try:
+            seen = [write_part(rows[k], folder, k) for k in (2, 3)]
+        finally:
+            os.umask(before)
         assert [file.name for file in seen] == [f"part-00000{k}.{suffix}" for k in (2, 3)]
-        (folder / ".part-000001.lost").touch()
+        assert {(of.stat().st_mode ^ folder.stat().st_mode) & 0o444 for of in seen} == {0}
         if folder == path:
             seen += [write_part(rows[k], folder, k) for k in (0, 1)]
         else:

@@ -46,6 +46,20 @@ def test_folder_appears_when_complete(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_late_workers_left_is_not_published(tmp_path: Path) -> None:
+    for _ in range(2):
+        with OutputFolder(tmp_path / "run", force=True) as building:
+            for name in (".scored.csv.partial", "scored.parquet"):
+                (building / name).mkdir()
+                (building / name / ".part-000001.parquet.late").touch()
+            (building / "scored.parquet" / "part-000001.parquet").touch()
+    assert {item.name for item in (tmp_path / "run").rglob("*")} == {
+        *("scored.parquet", "part-000001.parquet", MARKER)
+    }
+    marker = json.loads((tmp_path / "run" / MARKER).read_text(encoding="utf-8"))
+    assert marker["files"] == ["scored.parquet/part-000001.parquet"]
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 @pytest.mark.parametrize("earlier", [True, False])
 def test_an_error_keeps_the_earlier_run(
