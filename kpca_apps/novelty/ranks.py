@@ -1,4 +1,4 @@
-"""Rank the rows of a table by score, in memory that does not grow with the table.
+"""Rank the rows of a table by score, in memory that grows only with the rows of equal scores.
 
 Blocks of rows are sorted one by one. The sorted blocks are then merged a range of scores at a time:
 ranges are cut so that each holds about as many rows as a few blocks.
@@ -26,6 +26,8 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     keys = (scores,) if raw is scores else (raw, scores)  # sorted by the last key first
     ordered = [row_values(n, np.float64) for _ in keys]
     order, ranks = row_values(n, np.int32), row_values(n, np.int64)
+    if not n:
+        return ranks
     for block in blocks:
         falling = [-key[block] for key in keys]
         own = _order_of_block(falling)

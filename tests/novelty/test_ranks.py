@@ -13,7 +13,7 @@ from kpca_apps.novelty.ranks import novelty_ranks
 
 
 @given(
-    n=st.integers(1, 400),
+    n=st.integers(0, 400),
     n_values=st.integers(1, 400),
     block=st.integers(1, 500),
     is_raw=st.booleans(),
@@ -28,6 +28,6 @@ def test_ranks_are_places_by_score_then_score_as_it_came_then_row(n, n_values, b
         for name, size in {"_BLOCK": block, "_EVERY": 1 + block // 9, "_RANGE": block}.items():
             patch.setattr(of_ranks, name, size)
         ranks = novelty_ranks(scores, raw)
-    order = np.array(sorted(range(n), key=lambda row: (-scores[row], -raw[row], row)))
+    order = np.array(sorted(range(n), key=lambda row: (-scores[row], -raw[row], row)), int)
     np.testing.assert_array_equal(ranks[order], np.arange(1, n + 1))
     np.testing.assert_array_equal(top_rows(ranks, 5), order[:5])
