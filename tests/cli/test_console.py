@@ -59,6 +59,19 @@ def test_hints_are_printed_below_the_reason() -> None:
     assert max(map(len, below)) <= 80
 
 
+def test_a_short_value_leaves_its_room_to_the_other() -> None:
+    result = screen(table_from_frame(frame_of(40, odd=2)))[0]
+    row = result.oddest_of_each_kind[0]
+    for seen, expected, shown in (
+        ("2009-11-31 (not a date)", "2009-11-15", "2009-11-31 (not a date), expected 2009-11-15"),
+        ("a" * 50, "b" * 50, f"{'a' * 17}..., expected {'b' * 17}..."),
+    ):
+        reason = replace(row.reasons[0], seen=seen, expected=expected, together=())
+        only = replace(row, reasons=(reason,), hints=())
+        lines = summary_lines(replace(result, ranked=(only, *result.ranked[1:])))
+        assert f"      {reason.column}: {shown}" in lines
+
+
 def test_odd_cells_are_listed_with_suggestions() -> None:
     result = screen(table_from_frame(frame_of(40)))[0]
     cell = OddCell("bill", "sign", "-4\x1b", "Why.", "4", row=3, line=4, n_cells=3)

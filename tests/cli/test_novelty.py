@@ -47,7 +47,8 @@ def test_flagged_rows_are_written_to_be_sent_on(
     assert len(run["lists"]["flagged"]) == n >= 3
     for text in (" ".join(done.err.split()), (out / "report.html").read_text("utf-8")):
         assert "flagged.xlsx" in text
-    assert f"flagged.xlsx holds {n} rows" in " ".join(done.err.split())
+    sent = f"flagged.xlsx holds {n} rows: send it to anyone who can correct the data."
+    assert sent in " ".join(done.err.split())
     sheet = openpyxl.load_workbook(out / "flagged.xlsx").active
     assert sheet.max_row == n + 1
     ids = [row[2].value for row in sheet.iter_rows(min_row=2)]

@@ -80,7 +80,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     if result.lists.flagged and result.run.flagged_file:
         rows = plural(len(result.lists.flagged), "row")
         console.say(
-            f"{result.run.flagged_file} holds {rows}: send it to anyone who can correct them."
+            f"{result.run.flagged_file} holds {rows}: send it to anyone who can correct the data."
         )
     if result.findings.moved:
         assert result.reference is not None
@@ -171,12 +171,11 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
 def group_lines(result: ScreeningResult) -> list[str]:
     """Return a table of the groups with most flagged rows."""
     groups = sorted(result.groups, key=lambda group: -group.n_flagged)
-    thresholds = [group.threshold for group in groups]
-    several = len(set(thresholds)) > 1
+    several = len({group.threshold for group in groups}) > 1
     rows = [("group", "rows", "flagged", *["threshold"] * several)]
-    for group, threshold in zip(groups[:TOP], thresholds, strict=False):
+    for group in groups[:TOP]:
         name = one_line(group.name, 36) if group.name else REST
-        limit = scores_text([], threshold)[1]
+        limit = scores_text([], group.threshold)[1]
         rows.append((name, f"{group.n_rows:,}", f"{group.n_flagged:,}", *[limit] * several))
     left = len(groups) - TOP
     more = f"... and {plural(left, 'more group')} in the report."
@@ -232,7 +231,8 @@ def _first_reason(row: RankedRow) -> str:
     if not row.reasons:
         return "as expected in every column" if row.explained else "(not explained)"
     reason, *others = row.reason_sets[0]
-    seen, expected = cut_apart(reason.seen, reason.expected, 20)
+    room = max(20, 40 - min(len(reason.seen), len(reason.expected)))
+    seen, expected = cut_apart(reason.seen, reason.expected, room)
     seen = "missing" if is_missing(reason.seen) else seen
     expected = "no value" if is_missing(reason.expected) else expected
     beside = f" (with {', '.join(one_line(other.column, 24) for other in others)})" * bool(others)
