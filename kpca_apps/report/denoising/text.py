@@ -292,7 +292,7 @@ def noise_sentence(image: ImageOutcome | TrialResult) -> str:
     else:
         between = ""
         if evidence.sigma_range and image.estimated:
-            between = f" (in nine of ten such {_range(evidence.sigma_range)})"
+            between = f" (in nine of ten such pictures {_range(evidence.sigma_range)})"
         why = f": {evidence.why}" if evidence.why else ""
         text = f"Noise of {level}{between}, {how}; taken as {what}{why}."
         text = " ".join([text, *law_sentences(image)])
@@ -443,8 +443,8 @@ def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
     ends = {
         "noise": ". It looks like noise: it is as random at edges as in flat areas."
         if clipped == 0
-        else f". It looks like noise, but shows where the image is {end}: noise cut off there had "
-        f"{change} the image by {number(abs(clipped))}.",
+        else f". It looks like noise, except near {end}, where clipping had {change} the image by "
+        f"{number(abs(clipped))}.",
         "noise and structure": ", and structure shows in it: some detail went with the noise."
         + advice,
         "too small to tell": "; the image is too small to tell whether structure shows in it.",

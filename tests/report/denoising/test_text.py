@@ -195,8 +195,8 @@ def test_noise_is_reported_with_its_evidence() -> None:
     )
     measured = Evidence(sigma_range=(19.0, 22.0), why="it is as strong in the dark")
     assert noise_sentence(image(evidence=measured)) == (
-        "Noise of 20 of 255 (in nine of ten such 19 to 22), estimated from the image; taken as "
-        "Gaussian noise: it is as strong in the dark."
+        "Noise of 20 of 255 (in nine of ten such pictures 19 to 22), estimated from the image; "
+        "taken as Gaussian noise: it is as strong in the dark."
     )
     assert noise_sentence(image(noise="camera", correlated=True)).endswith(
         "Neighbouring pixels share it."
@@ -246,8 +246,8 @@ def test_a_batch_summarises_unchanged_images_and_laws() -> None:
     ("residual", "words", "expected"),
     [
         (Residual(18.0, 0.02, 0.01, structured=False), "noise", "as random at edges"),
-        (Residual(18.0, 0.02, 0.01, False, 4.3), "noise", "black: noise cut off there had bright"),
-        (Residual(18.0, 0.02, 0.01, False, -4.3), "noise", "white: noise cut off there had dark"),
+        (Residual(18.0, 0.02, 0.01, False, 4.3), "noise", "near black, where clipping had bright"),
+        (Residual(18.0, 0.02, 0.01, False, -4.3), "noise", "near white, where clipping had dark"),
         (Residual(18.0, 0.40, 0.01, structured=True), "noise and structure", "A --strength below"),
         (Residual(18.0, 0.0, 0.0, structured=False), "too small to tell", "too small to tell"),
         (Residual(0.0, 0.0, 0.0, structured=False), "nothing", "Nothing was removed."),
