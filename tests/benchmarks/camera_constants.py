@@ -37,7 +37,7 @@ NO_NOISE, NOISE = 1.0, 2.0
 UNCERTAIN = ("white", "enlarged")
 HELD_OUT = 60  # photographs held out to measure errors
 GREY_SIDE = 256  # side in pixels of the grey crops that PROBABILITY[1] is fitted to
-MOST_COSTLY = 8.0  # maximum weight of a clean grey crop, relative to one with faint texture
+MOST_COSTLY = 8.0  # maximum factor by which strong texture raises a clean grey crop's weight
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def evidence_of(example: Example, levels: list[np.ndarray]) -> np.ndarray:
 
 
 def grey_crop(example: Example, seed: int) -> Example:
-    """Return a grey crop from a random place, not only from whole blocks of a JPEG."""
+    """Return a grey crop from a random place, which need not be aligned with JPEG blocks."""
     rng = np.random.default_rng(seed)
     top, left = (int(rng.integers(0, side - GREY_SIDE + 1)) for side in example.planes.shape[1:])
     window = np.s_[:, top : top + GREY_SIDE, left : left + GREY_SIDE]
@@ -200,7 +200,7 @@ def main() -> None:
     grey = np.array(parallel(delayed(evidence_of)(example, levels) for example in in_grey))
     level = np.array([0.0 if e.clean is None else np.std(e.planes - e.clean) for e in in_grey])
     used = ~np.isin(kinds, UNCERTAIN) & ((level == 0) | (level > NOISE))
-    # Taking texture for noise costs the more, the more energy is removed.
+    # The cost of taking texture for noise grows with the energy that denoising would remove.
     costs = 2 * np.clip(np.exp(grey[:, 0]) / 2, 1, MOST_COSTLY)
     weight = np.where(level > 0, np.where(kinds == "camera", 2.0, 1.0), costs)
     fitted = fitted_odds(grey[used], level[used] > NOISE, weight[used], 0.3)

@@ -58,7 +58,7 @@ exec "$@"
 def disturb(
     stage: Stage, played: Played, fault: Fault, kinds: tuple[str, ...], times: int, seed: int
 ) -> tuple[Counter[str], int]:
-    """Disturb a scene repeatedly; return counts of disturbances before its end, and of losses."""
+    """Disturb runs of a command; count the disturbed runs by kind, and the runs with errors."""
     draw, counts, losses, n_late = random.Random(f"{seed} {played.scene.name}"), Counter(), 0, 0
     while counts.total() < times and n_late < times + 5:
         kind = kinds[(counts.total() + n_late) % len(kinds)]

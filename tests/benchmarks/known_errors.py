@@ -62,7 +62,7 @@ ANIMALS, BOOK = "UselessPress+decapitated-animals-data", "AllenDowney+ThinkStats
 FILE_OF_DAYS = "data/covid19za_provincial_cumulative_timeline_{}.csv"
 A_CORRECTION = re.compile(r"fix|typo|correct|error|mistake|wrong", re.IGNORECASE)
 MOST_ROWS_OF_A_COMMIT = 10
-# Year -> revision of the table, and objects whose numbers later commits correct.
+# Year -> revision of the table, and objects with wrong numbers that later commits corrected.
 OBJECTS = {
     "2019": ("bff3bf6^", "IC0423 IC0424 NGC3180 NGC1649 IC4212 NGC2020".split()),
     "2021": ("60fa929^", "NGC5163 IC3372 NGC2020".split()),
@@ -77,7 +77,7 @@ class KnownErrors(NamedTuple):
     """A table as published, with the rows known to be wrong."""
 
     name: str
-    source: str  # all tables of one source have the same `half`, "choosing" or "reporting"
+    source: str  # all tables of one source serve to choose constants, or all to report figures
     frame: pd.DataFrame
     wrong: Collection[int]  # row positions
 
@@ -186,7 +186,7 @@ def package_tables() -> list[KnownErrors]:
     cards, growth = read("AER", "CreditCard"), read("AER", "OECDGrowth", "country")
     firms, places = read("AER", "Grunfeld"), read("nycflights13", "airports")
     births, races = read("HistData", "Arbuthnot"), read("MASS", "hills", "race")
-    # The package documents that it corrected these cells of Greene (2003).
+    # Put back three wrong values of Greene (2003), which AER corrected according to its help page.
     steel = {year: int(np.flatnonzero((firms["firm"] == "US Steel") & (firms["year"] == year))[0])
              for year in (1940, 1946, 1952)}  # fmt: skip
     cells = ((1940, "invest", 261.6), (1946, "capital", 232.6), (1952, "invest", 645.2))

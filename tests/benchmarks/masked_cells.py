@@ -62,7 +62,7 @@ def lof(X: FloatArray) -> FloatArray:
 
 
 def two_way(X: FloatArray) -> FloatArray:
-    """Return each row's largest residual of logarithms from row and column medians."""
+    """Return each row's largest absolute residual after a median polish of the logarithms."""
     residuals = np.log(X)
     for _ in range(5):
         residuals -= np.median(residuals, axis=1, keepdims=True)

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps import fit_model, load_model, save_model, score_table
 
-LEVEL = 0.99  # confidence level of the interval
+LEVEL = 0.99  # probability with which an interval holds the mean rate of flags
 N_NEW = 2_000
 N_PEOPLE = 250
 Generator = np.random.Generator
@@ -49,7 +49,7 @@ def skewed(n: int, rng: Generator) -> dict[str, np.ndarray]:
 
 
 def levels(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Draw categories with common and rare levels, two of them dependent, and a number."""
+    """Draw a kind, a place that depends on the kind, a flag and an amount; some levels are rare."""
     kind = rng.choice(list("ABCDEF"), n, p=[0.4, 0.3, 0.15, 0.1, 0.04, 0.01])
     place = np.array([f"{k}{i}" for k, i in zip(kind, rng.geometric(0.3, n), strict=True)])
     return {"kind": kind, "place": place, "flag": rng.choice(["yes", "no"], n, p=[0.1, 0.9]),

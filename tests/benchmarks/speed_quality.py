@@ -97,7 +97,7 @@ def peers() -> dict[str, Peer]:
 
 
 def tuned(peer: Peer, images: Sequence[tuple[str, Image]], sigma: float) -> float:
-    """Return the factor with the best mean PSNR on crops of other images."""
+    """Return the factor with the best mean PSNR on crops of images that are not measured."""
     if len(peer.factors) == 1:
         return peer.factors[0]
     crops = [(name, clean[:CROP, :CROP]) for name, clean in images]

@@ -1,4 +1,4 @@
-"""Servers for scenes, in separate processes, because forked processes must not have threads."""
+"""Start servers in processes of their own: this process must have no threads when it forks."""
 
 import re
 import subprocess

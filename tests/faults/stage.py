@@ -1,4 +1,4 @@
-"""Run the commands of scenes undisturbed, and check what a disturbed run leaves behind."""
+"""Run commands of `scenes.py`; check what they leave behind if killed or disturbed."""
 
 import os
 import re
@@ -204,7 +204,8 @@ def rerun(
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
     is_whole = rest.units.get("o") == played.whole.get("o") is not None
-    # A complete result is replaced only with --force, and run.json then differs by that option.
+    # Only --force replaces a complete result. If it is added here, run.json records it and differs
+    # from the run.json of the undisturbed run.
     replaces = "--force" in scene.words or scene.requests
     more = " --force" if is_whole and not replaces else ""
     stage.wait_for_success(stage.start(scene, scene.words + more, folder, prepare=prepare))

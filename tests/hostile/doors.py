@@ -194,7 +194,7 @@ def _commands() -> Any:
 
 
 def _accept(path: Path) -> None:
-    """Look up the accepted rows of a list."""
+    """Read a list of accepted rows and look up these rows in a table."""
     find_judged([read_table(path)], sound_table(), _columns(), Execution(), most=MOST)
 
 

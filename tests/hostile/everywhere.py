@@ -380,7 +380,7 @@ def image_metadata() -> None:
 
 
 def compared_runs() -> None:
-    """Put the texts into runs to compare: names, columns, cells, settings and warnings."""
+    """Put the texts into names, cells and result files of screenings; compare the screenings."""
     names = [text for text in TEXTS if text.strip()]
     texts = TEXTS[::2]
     cells = cells_of(texts) | columns(6 * len(texts), names[::12])

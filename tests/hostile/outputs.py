@@ -145,7 +145,7 @@ def is_formula(cell: str) -> bool:
 
 
 def rows_of_csv(data: bytes) -> list[str]:
-    """Find cells and names that a spreadsheet would run."""
+    """Find the cells of a CSV file that a spreadsheet would run as formulas."""
     text = data.decode("utf-8-sig")
     rows = csv.reader(io.StringIO(text, newline=""))
     cells = [cell for row in rows for cell in row]

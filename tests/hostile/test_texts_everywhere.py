@@ -38,7 +38,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def place_of(
     folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:
-    """Return a function that puts all texts into a place of input and returns the output folder."""
+    """Return a function that puts all texts into, say, "cells" and returns the output folder."""
 
     def out_of(place: str) -> Path:
         if place not in folders:
