@@ -150,7 +150,7 @@ def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("noise", ["auto", "camera"])
 def test_only_the_region_is_denoised(noise: str) -> None:
     image = NOISY.copy()
-    image[:, 100:] = CLEAN[:, 100:]  # a part without noise, which is ignored
+    image[:, 100:] = CLEAN[:, 100:]  # pixels without noise, outside the region
     found, info = denoise_with_info(
         image, region=(8, 16, 80, 96), noise=noise, data_range=255, quality="fast"
     )

@@ -211,7 +211,7 @@ def test_impossible_arguments_are_rejected_in_one_line(light: NDArray[np.float64
             denoise_mosaic(wrong)
     for options, message in (
         ({"pattern": "RGB"}, "RGGB, BGGR"),
-        # The colour counts are balanced, but not every cell has two adjacent green pixels.
+        # Each 3 x 3 cell has 5 G, 2 R, 2 B, but no two diagonal neighbours are G in every cell.
         ({"pattern": "GGGGBGGGBGRGBRRBGRBRGGBGGGBGBGGRGGRR"}, "the 36 letters of X-Trans"),
         ({"white": 0.1, "black": 0.2}, "not above black"),
         ({"black": float("nan")}, "black is nan"),

@@ -72,7 +72,7 @@ def test_gram_matrices_are_positive_semi_definite(kernel, X):
 def test_centring_removes_the_mean_and_is_idempotent(kernel, X):
     K = kernel(X)
     n, size = len(X), float(np.abs(K).max())
-    # Centring adds three means, each exact to n eps, to a value.
+    # Centring combines each value with three means, whose errors are at most n * EPS * size.
     bound = 4 * (n + 4) * EPS * size
     H = np.eye(n, dtype=np.longdouble) - np.longdouble(1.0) / n
     expected = (H @ K.astype(np.longdouble) @ H).astype(np.float64)

@@ -88,7 +88,7 @@ def test_lower_resolutions_within_a_page_are_recomputed(tmp_path: Path, bigtiff:
 
 
 def test_pages_that_are_copies_of_the_first_follow_it(tmp_path: Path) -> None:
-    """In an Aperio slide, the label image is no smaller copy of the first page, so it is kept."""
+    """The label image of a slide is not a copy of the first page, so it is denoised by itself."""
     (tmp_path / "in").mkdir()
     clean = np.add.outer(np.arange(160), np.arange(240)) % 180
     noisy = clean + 12 * np.random.default_rng(0).normal(size=clean.shape)

@@ -109,7 +109,7 @@ def test_inner_products_are_the_kernel(degree):
 
 
 def test_coefficients_are_those_of_the_oracle():
-    """On a row of ones a monomial equals its coefficient; its name gives the powers."""
+    """For a row of ones, the value of a monomial is its coefficient in the feature map."""
     oracle = misc_oracle()["poly_hom_d3_coeffs"]
     columns = list(combinations_with_replacement(range(3), 3))
     found = dict(zip(columns, monomials(np.ones((1, 3)), 3)[0], strict=True))

@@ -169,7 +169,7 @@ def component_map(flagged: np.ndarray, ranks: np.ndarray) -> ComponentMap:
 
 
 def column_plane(flagged: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> ColumnPlane:
-    """A plane whose oddest row lies far to the right and whose second row lacks a value."""
+    """Return a plane where the row of rank 1 lies far to the right and rank 2 has no y value."""
     rng, drawn = np.random.default_rng(6), drawn_rows(ranks)
     x, y = rng.normal(200, 14, len(drawn)), rng.normal(4200, 800, len(drawn))
     x[ranks[drawn] == 1] = 1950.0
@@ -383,7 +383,7 @@ def hidden() -> ScreeningResult:
 
 
 def together() -> ScreeningResult:
-    """Return a screening of rows in which three cells are odd together, and with patterns."""
+    """Return a screening with patterns; in every second row, three cells are odd together."""
     names = ("Culmen Length (mm)", "Species", "Body Mass (g)")
     reasons = (
         Reason(names[0], 0.25, "0", "39.1", 0.0, 39.1, names),

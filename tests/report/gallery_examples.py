@@ -1,4 +1,4 @@
-"""Hand-made results of the papers' experiments: every figure and verdict, hostile words."""
+"""Hand-made experiment results with all kinds of figures and verdicts; some hold scripts."""
 
 import numpy as np
 

@@ -57,7 +57,7 @@ def asked_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def with_chroma(before: Any, after: Any, chroma: float) -> Any:
-    """Return the image shown for colours smoothed by a fraction of the original factor."""
+    """Return the expected preview of a result whose colours are smoothed `chroma` times as much."""
     off = after.astype(float) - before
     grey = off.mean(axis=2, keepdims=True)
     return np.clip(before + grey + chroma**2 * (off - grey), 0, 255)
@@ -304,7 +304,7 @@ def test_less_smoothed_colours_are_previewed_and_can_be_requested(
     own.get_by_role("button", name="Redo with these").click()
     found = asked_of(saved(page, "per-image.csv", tmp_path))
     assert found[NAMES[1]] == {"strength": 0.7, "chroma": 0.5}
-    # At the setting of the batch, its pictures are shown, not canvases of the preview.
+    # The slider's end is the batch's own `chroma`, so the report needs no canvas with a preview.
     chroma.press("End")
     assert own.locator("canvas").count() == 0
     assert page.locator("article.image").first.locator(".viewer input").count() == 1

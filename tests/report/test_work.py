@@ -1,4 +1,4 @@
-"""Mark rows of a report's list in a real browser, then read the marks in the command."""
+"""Mark rows of a report's list in a real browser; screen the table again with the marks."""
 
 import json
 from collections.abc import Callable

@@ -24,7 +24,7 @@ DENOISER = GroupDenoiser(Options(quality="draft", n_jobs=1), sigma=20.0)
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The driver's folder with noisy images, clean ones, and files that are not images."""
+    """Create a folder that workers do not see, with noisy, clean and unreadable images."""
     place = tmp_path_factory.mktemp("cluster")
     images = place / "driver" / "in"
     for number in range(5):

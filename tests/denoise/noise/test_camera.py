@@ -33,7 +33,7 @@ def test_correlated_noise_is_removed_better_than_by_white_noise_mode() -> None:
     noisy = CLEAN + 15 * shared_noise(CLEAN.shape)
     image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
     camera, info = denoise_with_info(image, noise="camera", channel_axis=-1, quality="fast")
-    # The estimate is biased upwards: such a small picture is textured everywhere.
+    # The estimate includes texture and is too high, as no part of this small picture is smooth.
     assert 15 < info.sigma < 27
     assert (
         db(camera)
@@ -99,7 +99,7 @@ def test_the_spectrum_of_filtered_noise_is_estimated_at_each_frequency(sigma: fl
     noise *= sigma / noise.std()
     scene = data.astronaut()[:256, :256].transpose(2, 0, 1) * 0.6 + 40.0
     found = measure_camera((scene + noise).astype(np.float32))
-    # The estimate is biased upwards, more so if the noise is faint and may be texture.
+    # The estimates include texture, so they are too high, above all if the noise is faint.
     assert all(0.8 * sigma < level < 2 * sigma for level in found.levels)
     response = np.cos(np.pi * np.arange(8) / 16)
     shape = np.outer(response, response)

@@ -127,7 +127,7 @@ def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot(group: int) -> None
 
 
 def test_leverage_is_the_derivative_of_an_estimate_by_its_pixel() -> None:
-    """With a given pilot (a first estimate), estimates are linear in the noisy pixels."""
+    """With the pilot (first estimate) fixed, estimates are linear: finite differences are exact."""
     pilot, noisy = (planes.astype(np.float32) for planes in scene(1))
     variance = np.full((1, 1, 1), 100.0, np.float32)
     pilot += np.float32(0.1) * noisy

@@ -23,7 +23,7 @@ def group_of(k: int, n: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArra
 
 
 def widened(patches: NDArray[np.floating]) -> Matrix:
-    """Return centred patches, padded as by `gather_centred`."""
+    """Pad patches (k, n) with zeros to the shape that `gather_centred` fills."""
     k, n = patches.shape
     wide = np.zeros((-(-k // 4) * 4 + 1, padded_size(n)), np.float32)
     wide[:k, :n] = patches

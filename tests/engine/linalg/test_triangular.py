@@ -49,7 +49,10 @@ def test_columns_of_very_different_lengths_keep_their_digits():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_short_columns_keep_their_digits_beside_long_ones(seed):
-    """The far row's component has a short column in `C`; tiny variances give long columns."""
+    """Squared norms are exact to 1e-13 although one column of `C` is far shorter than any other.
+
+    It belongs to the component that separates row 0 from the other rows, which nearly coincide.
+    """
     X = 1e-3 * normal_rows(12, 4, seed)
     X[0] *= 1e3
     subspace = exact(RBF(0.3), X)

@@ -12,7 +12,7 @@ from kpca_apps.papers.measuring import components
 
 
 def test_errors_on_new_test_rows_are_those_without_the_repeated_rows(papers_folder):
-    """The known errors come from an independent implementation; one row changes them by 0.0048."""
+    """Expected errors are from an independent implementation; a misclassified row adds 0.0048."""
     small, small_names, large, large_names = PaperData(papers_folder).segmentation()
     known = {row.tobytes() for row in small}
     new = np.array([row.tobytes() not in known for row in large])

@@ -66,7 +66,7 @@ def test_random_features_approach_kernel_pca():
 
 
 def test_with_the_linear_kernel_it_is_the_hebbian_network():
-    """The comparison applies Sanger's rule to the weights, row by row, from the same start."""
+    """For comparison, Sanger's rule updates `W` row by row, starting from the same random `A`."""
     X = clouds(25)
     centred = X - X.mean(axis=0)
     rng = np.random.default_rng(3)

@@ -112,7 +112,7 @@ def test_laws_are_drawn_where_they_are_sure_and_not_too_many() -> None:
     unsure = counted("unsure", law(established=False))
     drawn = denoising_drawings(DenoisingResult((unsure, failed(), image(), *sure)))
     numbers = [int(name[4:]) for name in drawn if name.startswith("law_")]
-    # Failed images have no number; the first two have no reliable law.
+    # Images 1 and 2, `unsure` and `image()`, have no reliable law; failed images get no number.
     assert numbers == [*range(3, 9), *range(17, 23)]
     assert has_figures(DenoisingResult((counted(),)))
     assert not has_figures(DenoisingResult((unsure,)))
