@@ -427,7 +427,7 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     assert results[1].run.command == ("kpca_apps.screen_table(table, accept='fine.csv', count=2)")
     again = score_table(results[0].model, frame, accept=names)
     assert again.rows.is_flagged.tolist() == results[0].rows.is_flagged.tolist()
-    # A default integer index is not compared as a column.
+    # If the index only counts rows, accepted rows are matched by their columns, not by the index.
     counted = frame.reset_index()
     part = screen_table(counted, count=3).flagged().iloc[:2]
     again = screen_table(counted, accept=part, count=2)

@@ -15,7 +15,7 @@ from tests.quick import quick
 
 
 def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
-    """Return the sentence and the words of each suggested next step, by its command."""
+    """Map the subcommand of each suggested next step to the sentence and arguments of the step."""
     found = {}
     for sentence, command in result(folder)["run"]["next_steps"]:
         words = shlex.split(command)

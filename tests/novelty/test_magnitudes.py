@@ -125,7 +125,7 @@ def test_numbers_no_float_can_square_or_subtract_are_refused_by_their_column():
     for parameters in ({}, {"contaminated": False}, {"method": "hoffmann"}):
         with pytest.raises(ValueError, match=r"Column 1 .*1\.7e\+308"):
             KernelPCANovelty(**parameters).fit(table)
-    # Sums and multiples of the spread overflow as well.
+    # Numbers near 5e307 are refused as well, because sums of several such numbers overflow.
     with pytest.raises(ValueError, match=r"Column 1 .*e\+308"):
         KernelPCANovelty().fit(np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 5e307, 1.0])
 

@@ -23,7 +23,7 @@ from kpca_apps.tables.table import PartedTable
 from tests.novelty.tables import changed
 from tests.quick import quick
 
-# Dask workers are closed while their connections are still in use.
+# Dask closes workers while their connections are in use, which gives the warnings ignored here.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 N_ROWS, N_ODD = 400, 16

@@ -39,7 +39,7 @@ from tests.engine.examples import normal_rows
 from tests.system.parts import row_parts
 
 PROCESSES = ["processes", pytest.param("dask", marks=pytest.mark.release)]
-# Dask workers are closed while their connections are still in use.
+# Dask closes workers while their connections are in use, which gives the warnings ignored here.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 

@@ -52,8 +52,9 @@ def test_groups_cover_the_matrix_and_indicators_are_as_is(birds: Table) -> None:
     assert columns == list(range(matrix.shape[1]))
     assert [group.name for group in encoder.groups] == birds.frame.columns
     assert np.isfinite(matrix).all()
-    # mass: value, gap. seen: days, sine and cosine of the weekday, gap. kind: 3 levels, other and
-    # missing. ringed: yes, no, other.
+    # Matrix columns of "mass": number, missing indicator; of "seen": days, sine and cosine of the
+    # weekday, missing indicator; of "kind": indicators of 3 levels, of other levels and of missing
+    # cells; of "ringed": indicators of "yes", of "No" and of other levels.
     assert [len(group.columns) for group in encoder.groups[:3]] == [2, 4, 5]
     expected = [1, 5, 6, 7, 8, 9, 10, *encoder.groups[4].columns]
     assert list(encoder.as_is) == sorted(expected)

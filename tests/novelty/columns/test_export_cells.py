@@ -166,7 +166,7 @@ def test_marks_and_texts_for_missing_values_are_noted_without_values_of_hidden_c
 
 
 def test_a_minus_behind_is_read_in_a_column_declared_numeric() -> None:
-    """A value like "1500-" alone would be a part number."""
+    """A column with cells such as "35-" counts as an identifier unless declared numeric."""
     cells = [f"{7 * k}-" if k % 5 == 0 else f"{7 * k}" for k in range(1, 101)]
     table = table_from_frame(pl.DataFrame({"balance": cells, "price": [*range(100)]}))
     assert infer_plan(table, ColumnOptions(numeric=("price",))).specs[0].role == "identifier"

@@ -20,7 +20,7 @@ FAULTS = {10, 20, 30}
 
 
 def orders(first: date, n_days: int, seed: int, n: int = 400) -> pl.DataFrame:
-    """Return orders of some days in random order, each sent a few days later."""
+    """Return `n` orders placed on random days from `first` on, and sent a few days later."""
     rng = np.random.default_rng(seed)
     ordered = [first + timedelta(int(day)) for day in rng.integers(n_days, size=n)]
     sent = [

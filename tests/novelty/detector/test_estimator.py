@@ -283,7 +283,7 @@ def test_training_rows_are_flagged_by_threshold_p_value_and_label_alike(n):
         scores, flagged = detector.novelty_scores_, detector.training_labels_ == -1
         np.testing.assert_array_equal(flagged, scores > detector.threshold_)
         np.testing.assert_array_equal(flagged, detector.novelty_p_values_ <= alpha)
-        # The docstring's formula for a row's share among the other rows.
+        # A p-value p counts the row itself; from the n - 1 other rows it is ((n + 1) p - 1) / n.
         others = [(1 + (np.delete(scores, i) >= scores[i]).sum()) / n for i in range(n)]
         p_values = detector.novelty_p_values_
         np.testing.assert_allclose(((n + 1) * p_values - 1) / n, others)
@@ -473,7 +473,7 @@ def test_a_training_row_is_explained_without_its_own_landmark():
 
 
 def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(ring):
-    """Errors of kernel PCA find the far rows; odd cells do not: too many rows (1 in 11) are far."""
+    """No far row is a landmark of kernel PCA, so far rows have larger errors than any other row."""
     far = np.random.default_rng(1).uniform(10, 20, size=(40, 2))
     outlier = np.arange(440) >= 400
     for distance in (1.0, 3.0):
@@ -569,7 +569,7 @@ def test_works_in_pipeline_and_grid_search(ring):
 
 
 def test_no_rows_have_no_scores_where_no_number_has_a_scale():
-    """The fit scores some landmarks in a separate call, maybe none if many rows are equal."""
+    """`fit` calls `combined_` for the landmarks that occur once in the table, possibly none."""
     X = np.array([[i % 7, i % 3] for i in range(60)], dtype=float)
     combined = KernelPCANovelty(random_state=0).fit(X).combined_
     assert combined(np.empty((0, 2)), np.empty(0)).shape == (0,)

@@ -36,7 +36,7 @@ def test_rows_like_known_ones_are_no_longer_odd_but_faults_are(more: dict[str, o
     after = KernelPCANovelty(share=0.05, random_state=0, **more).fit(X, normal=known)
 
     def ranks_of(detector: KernelPCANovelty, rows: slice) -> FloatArray:
-        """Return for each row how many unknown rows score at least as high."""
+        """Return, for each of `rows`, how many rows not marked as known score at least as high."""
         others = detector.novelty_scores_[~known]
         return (others >= detector.novelty_scores_[rows, None]).sum(axis=1).astype(float)
 

@@ -151,7 +151,7 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(
     monkeypatch.setattr(of_neighbours, "FEW_ROWS", few_rows)
     rng = np.random.default_rng(3)
     numbers = rng.normal(size=(n_rows, 4))
-    numbers[n_rows // 2 :] = np.round(numbers[n_rows // 2 :])  # many are equally near
+    numbers[n_rows // 2 :] = np.round(numbers[n_rows // 2 :])  # rounding makes many distances equal
     levels, dates = 0.7 * np.eye(3)[rng.integers(0, 3, n_rows)], rng.normal(size=(n_rows, 2))
     reference = np.hstack([numbers[:, :2], levels, dates, numbers[:, 2:]])
     groups = [np.array(g) for g in ([0], [1], [2, 3, 4], [5, 6], [7], [8])]
@@ -283,7 +283,7 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
 
 
 def explained(rows, X, score):
-    """Return reasons; a row scores by its mean squared distance to the nearest of `rows`."""
+    """Explain rows scored by `score` of the mean squared distance to the ten nearest of `rows`."""
 
     def of_rows(candidates):
         nearest = np.partition(cdist(candidates, rows, "sqeuclidean"), 10, axis=1)[:, :10]

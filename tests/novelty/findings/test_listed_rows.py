@@ -197,7 +197,7 @@ def test_a_cell_that_a_formula_gives_reads_so_however_odd_it_is_by_itself() -> N
 
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_a_reason_names_what_differs(seed: int) -> None:
-    """A row that is no odder than its neighbours has no reason."""
+    """Reasons name only cells that differ from the expected value, so some rows have no reasons."""
     draw = np.random.default_rng(seed)
     columns = {"town": ["Rome", "Paris", "Oslo", "Bonn"], "side": ["left", "right"], "n": [0, 1, 2]}
     frame = pl.DataFrame({name: draw.choice(cells, 80).tolist() for name, cells in columns.items()})

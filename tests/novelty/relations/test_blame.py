@@ -14,7 +14,7 @@ from kpca_apps.tables.frames import table_from_frame
 
 
 def stays(n: int = 400) -> dict[str, np.ndarray]:
-    """Return stays whose rows all satisfy three rules."""
+    """Return hotel stays with start < end < paid, net = price * number and gross = net + tax."""
     rng = np.random.default_rng(3)
     start = np.datetime64("2021-01-01") + rng.integers(0, 700, n)
     price, number = rng.lognormal(4, 0.6, n).round(2), rng.integers(1, 9, n)

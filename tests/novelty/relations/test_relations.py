@@ -157,7 +157,7 @@ def test_hidden_cells_are_not_revealed_by_what_they_contradict(hidden: str) -> N
 
 @pytest.mark.parametrize("seed", [2, 7, 16])
 def test_a_formula_confirms_the_cells_of_a_row_or_names_one(seed: int) -> None:
-    """With few prices and quantities, amounts recur and rows agree by chance.
+    """Only wrong rows are found, although few prices and quantities make many amounts equal.
 
     With some prices, half cents are rounded in one of 50 rows (seed 16).
     """

@@ -33,7 +33,7 @@ from tests.novelty.tables import changed
 from tests.stores import BUCKET, moto_store
 from tests.system.cluster import Cluster, apart
 
-# Dask workers are closed while their connections are still in use.
+# Dask closes workers while their connections are in use, which gives the warnings ignored here.
 pytestmark = [
     pytest.mark.release,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),

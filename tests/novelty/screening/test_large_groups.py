@@ -1,4 +1,4 @@
-"""A group too large to be odd does not fill the list, but a small odd one does."""
+"""A large group of rows apart from the others does not fill the list; a small one is listed."""
 
 from pathlib import Path
 

@@ -29,7 +29,7 @@ from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import Load, PartedTable, Table
 from tests.novelty.tables import changed
 
-# Dask workers are closed while their connections are still in use.
+# Dask closes workers while their connections are in use, which gives the warnings ignored here.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 ONLY_IN_PARTS = ("read", "rows drawn for columns and figures")

@@ -1,4 +1,4 @@
-"""Columns are detected only if all rows follow one curve, scaled by each row's own size."""
+"""A common curve of columns is found only where each row is the curve times the row's size."""
 
 import numpy as np
 import pytest

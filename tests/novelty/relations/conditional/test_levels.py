@@ -287,7 +287,8 @@ def test_tables_with_nothing_to_count() -> None:
 def test_likeness_is_the_share_of_others_as_close() -> None:
     texts = ["10035", "10053", "20099", "birmingham", "huntsville"]
     writing = Writing(texts, np.array([50, 50, 50, 50, 50]))
-    # Numbers have likeness 0. No other value is as close to the expected one as a text with an x.
+    # Numbers have likeness 0. For a text with an x, which is in none of `texts`, no other value
+    # counts as equally close to the expected one, so the share is 0.1 of 5 values.
     assert writing.likeness("10033", 1, 0) == 0.0
     assert writing.likeness("100x5", 1, 0) == pytest.approx(math.log(0.1 / 5))
     assert writing.likeness("birmingxam", 1, 3) == pytest.approx(math.log(0.1 / 5))
@@ -416,7 +417,7 @@ def test_dates_that_often_differ_are_no_errors(n: int, n_named: int) -> None:
 
 
 def test_p_values_of_clean_rows_are_calibrated() -> None:
-    """A row has p-values from numbers and from categories; the smaller one is corrected."""
+    """The smaller of a row's p-values, of numbers and of categories, is corrected for two tests."""
     rng = np.random.default_rng(0)
     n = 2_000
     kind = rng.integers(0, 5, n)

@@ -69,7 +69,7 @@ def test_no_number_is_named_where_numbers_jump_by_nature() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_measure_is_no_group(seed: int) -> None:
-    """Temperatures recur like groups, but are no groups: similar ones predict similar numbers."""
+    """`tmin` repeats like a group label, but close values of it go with close values of `tmax`."""
     rng = np.random.default_rng(seed)
     mean = 12 + 9 * np.sin(np.arange(365) / 58) + rng.normal(0, 3, 365)
     frame = pl.DataFrame(
@@ -126,7 +126,7 @@ def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     _, before = fit(few)
     income[rows[0]] *= 30
     _, surprise = fit(few.with_columns(pl.Series("income", income)))
-    # The row's p-value is 1 / n, doubled as levels and numbers are two tests.
+    # Two tests are made, of levels and of numbers, so the row's p-value of 1 / n is doubled.
     assert surprise.argmax() == rows[0] and surprise[rows[0]] > np.log(len(few) / 2) - 0.01
     assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
 

@@ -246,7 +246,7 @@ def test_no_rules_are_empty_lists() -> None:
 
 
 def test_index_labels_may_repeat_for_the_rules_of_rows_alike() -> None:
-    """The checks must report the rows: pandera reports no row if an index label repeats."""
+    """The exported `unique` and `determines` mark the right rows even if index labels repeat."""
     frame = pl.DataFrame({"a": [1, 1, 2, None], "b": ["x", "y", "z", "z"]})
     rules = held(frame, (Unique(columns=("a",)), Determines(columns=("a", "b"))))
     names = helpers(rules)
@@ -271,7 +271,7 @@ PIECES = (
 
 
 def test_any_text_is_the_same_number_date_and_time() -> None:
-    """pandera reads all texts; DuckDB reads all numbers, and dates as the script's header says."""
+    """Exported code reads texts as `Column` does, but DuckDB's reads only some dates and times."""
     rng = np.random.default_rng(3)
     texts = ["".join(rng.choice(PIECES, 1 + n % 5)) for n in range(10_000)]
     column = Column(pl.Series("cells", texts))

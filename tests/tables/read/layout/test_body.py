@@ -12,7 +12,7 @@ from kpca_apps.tables.table import Table
 from tests.tables.whole_and_parts import put, read_both_ways
 
 REGIONS = ["North", "South", "East", "West"]
-# Two tables: sales by region, month, orders and revenue, and hourly measurements of a station.
+# SALES: regions, months, orders and revenues. STATION: hourly measurements of a weather station.
 SALES = [[r, f"m{m}", str(80 + 7 * m + k), f"{3.5 * m + 11 * k + 40:.2f}"]
          for k, r in enumerate(REGIONS) for m in range(6)]  # fmt: skip
 STATION = [[f"2025-05-01 {h:02}:00:00", f"{10 + h % 5}.5", str(60 + h % 7), "ab"[h % 2]]
@@ -229,7 +229,7 @@ def test_years_below_the_name_of_a_group_are_joined(n: int, tmp_path: Path) -> N
     names = ["Country", *(f"Rate {year}" for year in years)]
     note = "line 2 (second row of names, joined)"
     check(tmp_path, [*head, *data], names, data, [*range(3, 15)], note, sheet=True)
-    # A row of years is data if its first cell has a name, or if the rows below hold years, too.
+    # A row of years is data if its first cell is filled, or if the rows below hold years as well.
     born = [[row[0], *(str(1950 + 3 * k + j) for j in range(n))] for k, row in enumerate(data)]
     for rows in ([["", *years], *born], [["X", *years], *data]):
         path = path_of(tmp_path, [head[0], *rows])
@@ -268,7 +268,7 @@ def test_kinds_of_answers_below_questions_are_joined(
     first = [name or f"column_{k}" for k, name in enumerate(first)]
     answered = ["900", "2024-03-01", *[""] * len(options), *second[-3:]]
     untouched(tmp_path, [first, answered, *data])
-    # If the second row has a number but no id, it holds answers, too.
+    # A second row with a number ("3") holds answers, not names, even if its first cell is empty.
     kinds = [[f"{n}", "Request", f"{n % 4}"] for n in range(12)]
     untouched(tmp_path, [["id", "kind", "hours"], ["", words[0], "3"], *kinds])
 
@@ -289,7 +289,7 @@ def test_a_first_row_of_years_above_years_is_data(names: list[str], tmp_path: Pa
 
 
 def test_rows_below_sparse_or_repeated_names_are_data(tmp_path: Path) -> None:
-    """A second row of names would have a word above each number, and no word twice in a group."""
+    """The second row is data: it has cells that are no words, or repeats a word below one name."""
     for head in (["shop", "2022", "", "2023", ""], ["shop", "a", "a", "b", "b"]):
         for first in (
             ["x", "7", "8", "9", "6"],
@@ -456,7 +456,7 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
 def test_codes_above_whole_numbers_are_no_units(tmp_path: Path) -> None:
     untouched(tmp_path, [["code", "iso"], ["EUR", "min"], ["840", "2"], ["826", "3"]])
     untouched(tmp_path, [["team", "won"], ["A", "%"], ["1", "2"], ["2", "4"], ["3", "1"]])
-    # A row with two units is a row of units if the column without a unit has no blank cell below.
+    # Two units make a row of units if the column without a unit ("Zeit") has no empty cells.
     names, data = (
         ["Zeit", "Temp", "Druck"],
         [[f"{h}:00", str(20 + h), str(990 + h)] for h in range(9)],
@@ -776,7 +776,7 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
 
 
 def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
-    """A text broken into two lines without quotes is an error; its second line is no remark."""
+    """The second line of a text without quotes is an error, not a remark that may be left out."""
     data = [[f"P{n:03}", str(n), "arrived in time"] for n in range(24)]
     path = tmp_path / "t.csv"
     path.write_text(as_text([NAMES[:3], *data[:9], ["left at the door"], *data[9:]], padded=False))
@@ -915,7 +915,7 @@ def test_a_row_with_words_for_numbers_is_data(first: list[str], tmp_path: Path) 
 @pytest.mark.parametrize(
     "row",
     [
-        ["Peru", "", "", ""],  # a region like any other
+        ["Peru", "", "", ""],  # a region without numbers, not a footer
         ["Total", "m1", "10", "30.00"],  # an oil company
         ["Total", "", "10", "30.00"],  # not the sum
         ["Total", "", "", "30.00"],
@@ -939,7 +939,7 @@ def test_a_total_in_the_middle_alone_is_data(tmp_path: Path) -> None:
     rows = [["Ann", "1", "2"], ["Bob", "2", "2"], ["Total", "3", "4"], ["Cem", "4", "7"]]
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows])
     untouched(tmp_path, [["Name", "Orders"], *(row[:2] for row in rows)])
-    # "Grand total" adds the row "Total" to the others, so "Total" is no total but a customer.
+    # "Grand total" is the sum of all four rows, so the row "Total" is a customer and not a sum.
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows, ["Grand total", "10", "15"]])
 
 
