@@ -74,7 +74,7 @@ class Accepted:
     notes: tuple[str, ...]  # notes on listed rows that match no row
     is_known: BoolArray | None = None  # (n,), known to be odd, so not learned from; None if none
     is_wrong: BoolArray | None = None  # (n,), rows marked as wrong, which rank first
-    marks: tuple[RowMark, ...] = ()  # marks of one list after another, each sorted by row
+    marks: tuple[RowMark, ...] = ()  # sorted by row; `joined` appends the marks of the second list
 
     @property
     def is_fine(self) -> BoolArray:

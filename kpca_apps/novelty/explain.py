@@ -27,7 +27,7 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 
 MAX_PLACES = 20  # maximum number of rows of one id that a message lists
-Line = NewType("Line", int)  # line of the file on which a row starts (a plain number is a row)
+Line = NewType("Line", int)  # number of the file's line on which a row starts, not of the row
 
 
 def explain_row(

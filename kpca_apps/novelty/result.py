@@ -23,7 +23,7 @@ MAX_TICKS = 200  # maximum number of flagged rows with stored scores
 MAX_STEPS = 400  # approximate number of ranks with stored scores
 WIDE = 30.0  # minimum ratio of highest to median score for a logarithmic axis
 REACH = 2.0  # range of bins above the threshold, divided by the distance from median to threshold
-N_KINDS = 5  # number of groups of rows (`kinds_of_reason`) that come first in the list
+N_KINDS = 5  # number of reasons shown first, with the rows that share each (`kinds_of_reason`)
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"  # kinds of odd cells
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
 REVEALED = "is hidden, but follows from"  # words of a note for readers who may see all values
@@ -89,9 +89,9 @@ class Reason:
     """One column's part in making a row odd."""
 
     column: str  #: the column
-    #: Drop of the score when the expected value replaces the actual value, over the sum of the
-    #: drops of all listed columns, 0..1; a set's drop is divided evenly among its columns. 0 if no
-    #: replacement lowers the score: then this column is the farthest from its expected value.
+    #: Fall of the score when the expected value replaces the actual value, as a share of the falls
+    #: of all listed columns; columns replaced `together` divide a fall evenly. 0 if no replacement
+    #: lowers the score: then this column is the farthest from its expected value.
     share: float
     seen: str  #: the value in the row, as text to show
     expected: str  #: the value that the row's neighbours suggest
@@ -154,7 +154,7 @@ class RankedRow:
     score: float  #: higher = more novel
     p_value: float | None  #: share of normal rows that would score as high; None without reference
     flagged: bool  #: whether flagged: for its score or, with fdr, for one of its cells
-    reasons: tuple[Reason, ...] = ()  #: the set that explains the row, then other reasons by share
+    reasons: tuple[Reason, ...] = ()  #: columns that together explain the row, then others by share
     explained: bool = False  #: whether all reasons were computed, not only the first
     hints: tuple[str, ...] = ()  #: sentences on what may be wrong with the row
     cells: tuple[tuple[str, str], ...] = ()  #: names and texts, as written, of the shown cells
@@ -248,7 +248,7 @@ class OddCell:
     #: itself may have some, too.
     given: tuple[str, ...] = ()
     expected: str = ""  #: what these columns allow; in words, if not a single value
-    others: tuple[str, ...] = ()  #: those of `given` that may be wrong instead
+    others: tuple[str, ...] = ()  #: columns of `given` whose cells may be wrong, not this cell
     rule: str = ""  #: rule that the row breaks, in plain English
     #: Probability that a correct row has such a cell, times the number of tests; too small if
     #: correct rows often break the rule.
@@ -395,8 +395,8 @@ class ScoreDistribution:
 
     n_rows: int
     n_flagged: int  #: number of rows flagged for their score
-    #: (b + 1,), edges of histogram bins, from the lowest score to the highest. If the highest is
-    #: far out, the bins end somewhat above the threshold, or most scores would be in one bin.
+    #: (b + 1,), edges of histogram bins, from the lowest score to the highest. If the highest is so
+    #: far out that one bin would hold most scores, the bins end somewhat above the threshold.
     edges: FloatArray
     counts: IntArray  #: (b,), number of rows in each bin
     n_beyond: int  #: number of rows above the last bin
@@ -411,7 +411,7 @@ class ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Include the first rank not flagged if half as many rows, or twice as many, were flagged.
+        # Also keep the ranks just below the threshold if half, or twice, as many rows were flagged.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
@@ -451,7 +451,7 @@ class ScoreDistribution:
 class Curves:
     """One method, evaluated by labels."""
 
-    name: str  #: name of the method for readers
+    name: str  #: name of the method, as shown to readers
     ours: bool  #: whether it is the detector of this toolkit
     auroc: float  #: area under the ROC curve
     auprc: float  #: area under the precision-recall curve (average precision)
@@ -495,7 +495,7 @@ class DuplicateRows:
     #: Groups of equal rows that chance does not explain, at most 20, in the order of the table.
     equal: tuple[RepeatedRows, ...] = ()
     #: Number of groups of near repeats: rows equal except in one cell, or in case, spaces or
-    #: rounding. Groups that chance explains, or that differ in a `common` column, do not count.
+    #: rounding. Groups that may be due to chance or differ in a column of `common` do not count.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  #: the first 20 of these groups
     #: Pairs of a column and the number of rows that differ from another row in this column only. A
@@ -543,8 +543,8 @@ class RowScores:
     p_values: FloatArray | None  #: (n,), calibrated; None without a reference
     #: Returns `TailShare.share` of scores (r,); None with p-values or "hoffmann".
     rarity_of: RarityOf | None
-    #: (n,), 1 = most novel, by score and by evidence against single cells; ranks are unique, and
-    #: accepted rows rank last.
+    #: (n,), unique ranks, 1 = most novel. Rows rank by their scores; a very odd cell moves its row
+    #: ahead. Accepted rows rank last.
     ranks: IntArray
     is_flagged: BoolArray  #: (n,), rows above the threshold, or (with fdr) with a very odd cell
     is_accepted: BoolArray | None = None  #: (n,), rows accepted by the user; None if there are none
@@ -803,7 +803,7 @@ class ScreeningDiff:
     moved: tuple[MovedColumn, ...]  #: columns whose distribution moved
     added_columns: tuple[str, ...]
     removed_columns: tuple[str, ...]
-    hidden_columns: tuple[str, ...]  #: columns of both tables not compared because a run hides them
+    hidden_columns: tuple[str, ...]  #: columns of both tables; not compared, as a run hides them
     kinds: tuple[tuple[str, int, int], ...]  #: kinds of odd rows, with their number before and now
     is_apart: bool  #: whether the tables share no row, so that rows are not compared
     settings_changed: tuple[tuple[str, str, str], ...]  #: settings and versions that differ

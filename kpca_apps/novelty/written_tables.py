@@ -101,7 +101,7 @@ class _ScoredPart:
     part: TablePart
     n_rows: int
     numbers: dict[str, NDArray[Any] | None]  # numeric columns of `found_columns`, without rarity
-    listed: tuple[FlaggedRow, ...]  # rows of the part, ordered by row, to return
+    listed: tuple[FlaggedRow, ...]  # the part's flagged rows, by row number; the task returns them
     hidden: frozenset[str]  # columns whose cells are left empty
 
     def __str__(self) -> str:

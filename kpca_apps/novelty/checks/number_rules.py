@@ -62,8 +62,8 @@ MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
 SMALLEST_COUNT = 5  # in a column of counts, 0 is ordinary if the smallest count is below this
-# In a column of few distinct values and at least MIN_FEW cells, the limit lies beyond the range of
-# the repeated values, by WIDTHS times this range.
+# In a column of few distinct values and at least MIN_FEW cells, consider the values that occur more
+# than once. A number is odd if it exceeds all of them by more than WIDTHS times their range.
 MIN_FEW, WIDTHS = 100, 2.0
 # Minimum gap between the logarithms of ordinary and odd values: half a decimal place.
 SLIP = 0.5 * math.log(10.0)
@@ -130,7 +130,7 @@ class Side:
         return float(min(MAX_CLEARNESS, -np.log10(max(expected, 1e-300))))
 
     def original(self, turned: float) -> float:
-        """Invert `turned` for one value."""
+        """Convert a result of the method `turned` back to the number that it stands for."""
         value = self.turn * turned
         return float(np.exp(value)) if self.logs else value
 

@@ -44,7 +44,7 @@ CellRule = tuple[CellCheck, ...]  # the checks learned from one column
 # if the check does not apply.
 Learn = Callable[[Table, ColumnSpec], CellCheck | None]
 CHECKS: tuple[Learn, ...] = (learn_stuck, learn_spelling, learn_words, learn_forms)
-# Fields of an odd cell that are columns of the evidence.
+# Fields of `OddCell` that have the same name as a column of the data frame of evidence.
 SHARED = ("column", "kind", "seen", "sentence", "suggestion", "expected", "rule", "n_cells")
 MAX_CELLS = 20_000  # maximum number of odd cells kept for a column; the clearest are kept
 

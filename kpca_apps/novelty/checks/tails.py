@@ -34,7 +34,8 @@ EXPONENTIAL = SHAPES[:1]  # if values have a Pareto tail, their logarithms have 
 SCALES = np.geomspace(0.15, 8.0, 24)
 BINS = 64
 LEAST_WEIGHT = 1e-6
-# Probability of a chance gap beyond each of the three largest values; .01 in total.
+# A value is odd if fewer values than this are expected beyond it. As the three largest values are
+# tested, .01 is divided by 3.
 MAX_EXPECTED = 0.01 / 3
 # An odd value lies at least this many times as far from the start of the tail as the last ordinary
 # value.
@@ -52,7 +53,7 @@ class Tail:
     shapes: FloatArray  # (g,), shapes of the generalised Pareto tails
     scales: FloatArray  # (g,), scales of the tails
     weights: FloatArray  # (g,), weights of the tails, with sum 1
-    ordinary: float  # largest value that belongs to the tail
+    ordinary: float  # largest ordinary value: no wide gap separates it from smaller ones
     limit: float = np.inf  # larger values are odd
 
     @classmethod

@@ -37,7 +37,7 @@ RARE, COMMON, TIMES_RARER = 10**-6.8, 1e-6, 100
 N_SAMPLED = 2_000  # number of distinct texts whose words determine the language
 MOST_TEXTS = 50_000  # maximum number of distinct texts: more would take minutes
 MAX_TEXTS_SHARE = 0.01  # a word in a larger share of the texts is not misspelt
-CLEARNESS = 3.5  # `FoundValue.clearness` of a misspelt word; a text of odd form has 3.0
+CLEARNESS = 3.5  # `FoundValue.clearness` of a misspelt word; clearer than a text of odd form, 3.0
 # Letters between spaces or punctuation; parts of addresses, paths and compounds do not match.
 WORD = re.compile(r"(?<![^\s(\[\"“,;:!?])[^\W\d_]{3,}(?![^\s)\]\"”,;:!?])")
 

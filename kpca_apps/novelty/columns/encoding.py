@@ -1,4 +1,4 @@
-"""Encode the columns of a table as a matrix of finite numbers, and write its numbers as cells.
+"""Encode columns of a table as a matrix of finite numbers, and write such numbers as cells.
 
 The detector standardises values (numbers, dates, features of text). Indicators of levels and of
 missing cells are already scaled; `TableEncoder.as_is` lists them.
@@ -64,7 +64,7 @@ class ValueCoder:
         values = _features(column, spec)
         seen, size = values[~np.isnan(values[:, 0])], None
         if is_date:
-            # Times of day are computed from days since 1970, with the rounding errors of days.
+            # Times of day come from days since 1970, so their rounding errors grow with the days.
             seconds = column.read(spec.format).ordered
             size = float(np.abs(seconds).max(initial=0.0)) / _DAY
         kept = varies(seen, size)

@@ -43,8 +43,8 @@ _UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:
 _DAY = 86400.0  # seconds
 # A column of integers has at least this many cells, and at least this share of integers.
 _MIN_WHOLE, _WHOLE = 20, 0.99
-# A column of few values (`steps_of`) has on average this many cells per repeated value, and at most
-# this number, or this share, of values that occur once.
+# A column has few values (`steps_of`) if it has, on average, at least _CELLS_A_STEP cells for each
+# repeated value, and if at most _ONCE cells, or the share _ONCE_SHARE, have a value of their own.
 _CELLS_A_STEP, _ONCE, _ONCE_SHARE = 20, 2, 0.005
 MOST_DIGITS = 12  # numbers that agree in so many digits count as equal: later digits are rounding
 ALL_DIGITS = 15  # number of digits that every float keeps
@@ -225,12 +225,12 @@ def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """A kind of column; without features it has one indicator per level (`LevelCoder`)."""
+    """A kind of column, such as numbers, dates or categories."""
 
     role: str  # name in plans, models, reports and JSON
     format: type[ValueFormat] | None = None  # format of cells; None for text
     noun: str = ""  # word for a readable cell in messages
-    n_features: int = 0
+    n_features: int = 0  # if 0, each level of the column gets an indicator (`LevelCoder`)
     # Function that computes the features (n, n_features) of n cells, NaN for missing. The first
     # feature is the value; a further feature is dropped if it is constant.
     features: Callable[[Column, ValueFormat | None], FloatArray] | None = None

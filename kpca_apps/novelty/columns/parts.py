@@ -177,7 +177,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class PartTask:
-    """A part of a table, and a mask of its rows."""
+    """A part of a table for a worker, with flags of its rows, such as accepted rows."""
 
     part: TablePart
     marked: BoolArray | None = None  # (n,)

@@ -589,9 +589,9 @@ PADDED = "written with leading zeros"
 
 _NEARLY = 0.95  # minimum share of cells, or of steps between values, that must follow a rule
 _MIN_NUMBERS = 10  # minimum number of integers; fewer are consecutive by chance
-_STEPS = 4  # maximum difference, in steps, of the pairs of values counted for rule 4 above
+_STEPS = 4  # maximum difference, in steps, of two values that count as near in `_why_chance`
 _FEWER = 10.0  # minimum ratio of expected to observed repeats in an identifier
-_LONG = 16  # minimum number of digits of a code: more than measurements have and floats keep
+_LONG = 16  # minimum number of digits of a code: measurements have fewer, and floats keep only 15
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
 _MEASURES = {
     *("year", "yr", "month", "week", "date", "day", "hour", "minute", "second"),
@@ -714,8 +714,8 @@ def name_words(name: str) -> list[str]:
 MIN_VALUES = 30
 # Minimum rank correlation of dates with the row number; a few percent of them may be wrong or late.
 IN_ORDER = 0.95
-# A counter has even steps: their interquartile range is at most .7 times their median. Steps
-# between sorted numbers of any smooth distribution are exponential: ln 3 / ln 2 = 1.58 medians.
+# A counter has even steps: their interquartile range is at most EVENLY times their median. For
+# sorted random numbers, this range is about 1.58 times the median, as their steps are exponential.
 EVENLY, FORWARD = 0.7, 0.98
 
 

@@ -212,7 +212,7 @@ def _rows(
     run: _Run, keys: Sequence[str], shared: Sequence[str], wanted: Collection[str] | None = None
 ) -> pl.DataFrame:
     marked, table = pl.lit(False), run.table
-    # Rows that are not flagged, but listed for an odd cell, have a reason column, too.
+    # A row is listed if it is flagged, or if `reason_column` names the column of an odd cell.
     is_flagged = _text(["flagged"]).str.to_lowercase().eq("true")
     if "accepted" in table.columns[len(run.columns) :]:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")

@@ -67,7 +67,7 @@ DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
 # A model file stores up to this many rows, and up to this many cells, to compute expected values.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # minimum share of rows that are not stored: those with the highest scores
+LEAST_LEFT_OUT = 0.05  # at least this share of rows, those with the highest scores, is not stored
 _NEARLY_EQUAL = "Most rows are nearly equal: small differences between their scores mean little."
 # Limits on rows and cells from which the scores of cells are learned. Most tables have fewer rows,
 # and 10,000 rows resolve shares of 0.1 %. With many columns, fewer rows save memory.
@@ -79,8 +79,8 @@ class Fit:
     """A detector, with the scores of its training rows."""
 
     detector: Detector
-    # (n,): scores of the training subset are leave-one-out with a Tikhonov filter, in-sample with
-    # truncation.
+    # (n,). With a Tikhonov filter, each row of the training subset is scored as if it had been left
+    # out of the fit; with truncation, it is scored by the fit that it is part of.
     scores: FloatArray
     in_use: BoolArray  # (n,), the training subset
 
@@ -178,7 +178,7 @@ class _Model(NamedTuple):
     warnings: tuple[str, ...]
     landmark_miss: float | None = None
     combined: CombinedScore | None = None
-    usual_scores: FloatArray | None = None  # scores of the rows that the regressions learned from
+    usual_scores: FloatArray | None = None  # scores of the rows from which `combined` was learned
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +235,7 @@ class _Fitting:
         return Fit(detector, scores, in_use)
 
     def _dense_rows(self) -> BoolArray:
-        """Mark the dense rows (n,), to learn scales; rows known to be normal get no preference."""
+        """Mark dense rows (n,), to learn scales from; rows known to be normal may be unmarked."""
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
@@ -424,7 +424,7 @@ class _Fitting:
         if is_share:
             total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
             q = int(np.searchsorted(np.cumsum(subspace.variances), wanted * total)) + 1
-            # Leave out at least one direction, or no error remains; drop the warnings of the fit.
+            # Keep all directions but one at most: with all of them, every error would be 0.
             subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None
@@ -466,7 +466,7 @@ class _Fitting:
         return source.sample_index[learnable], sample if everyone else sample[learnable]
 
     def _known_of(self, learned: IntArray) -> KnownRows:
-        """Return what is known of the rows from which the scores of cells are learned."""
+        """Return the marks and other knowledge (`KnownRows`) of the rows at `learned`."""
         known = self.known._replace(normal=self.is_normal)
         if known.wrong is None:
             return known.take(learned)
@@ -499,7 +499,7 @@ class _Fitting:
             of_rows = np.where(self.is_normal[index], -np.inf, scores[index])
             kept = rows_without_strays(views.standardised(rows), of_rows, n_novel)
             rows, index = rows[kept], index[kept]
-        # A copy, as the views hold this array, too: a model file would store both as one object.
+        # The views hold the same array, which a model file would store only once: store a copy here.
         return StoredRows(rows, self.columns.as_is.copy(), index)
 
 

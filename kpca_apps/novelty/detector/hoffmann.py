@@ -34,7 +34,7 @@ MOST_EIGENVALUES = 2_000
 
 @dataclass(frozen=True)
 class StandardisedColumns(RawColumns):
-    """A single view of rows: standardised columns and unscaled indicators."""
+    """Standardised columns, and unscaled indicators of levels and missing cells."""
 
     @classmethod
     def of(

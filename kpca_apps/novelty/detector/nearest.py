@@ -43,8 +43,8 @@ def nearest_without(
             for w in range(sets.shape[2]):
                 if sets[i, e, w] >= 0:
                     left_out[sets[i, e, w]] = True
-        # `members` are the groups that occur in any set. Reused sums: `base` over all other groups,
-        # `before[j]` over the first j members, `behind[j]` over all groups but the first j members.
+        # `members` are the groups that occur in any set of the row. Sums to reuse: `base` over the
+        # groups in no set, `before[j]` over members[:j], `behind[j]` over members[j:] plus `base`.
         m = 0
         for g in range(n_groups):
             place[g] = m
@@ -84,7 +84,7 @@ def nearest_without(
             if kind == NO_SET:
                 continue
             left_out[:] = False
-            # For an empty set, these values select before[0] + behind[0], the sum over all groups.
+            # If the set is empty, before[first] + behind[last + 1] is the sum over all groups.
             first, last = 0, -1
             for w in range(sets.shape[2]):
                 g = sets[i, e, w]

@@ -145,7 +145,7 @@ class Surroundings:
         self._by_index = np.argsort(neighbours.index, kind="stable")
 
     def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Nearest:
-        """Return the rows nearest to standardised rows (r, d), with each set of groups left out.
+        """Return the rows nearest to rows (r, d), once for each set of column groups to ignore.
 
         `own` (r,) are the positions of the given rows among the training rows (-1 for new rows),
         since no row is near itself. `sets` (r, e, w) hold increasing numbers of groups, or start

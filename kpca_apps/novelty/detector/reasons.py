@@ -48,9 +48,9 @@ class ColumnDrop:
     """The part that one column, or group of columns, has in the score of a row."""
 
     group: int  # index of the group; of the column if no groups were given
-    # Drop of the score by this group, over the sum of all reported drops of the row, 0..1; the drop
-    # of a set is divided evenly among its columns. 0 if no replacement lowers the score: then the
-    # one column reported is the farthest from its expected value.
+    # Fall of the score when this group gets its expected values, as a share of the falls of all
+    # groups reported for the row; groups replaced `together` divide a fall evenly. 0 if no fall is
+    # found: then only the group farthest from its expected values is reported.
     share: float
     seen: FloatArray  # (k,), values in the row for the columns of the group
     expected: FloatArray  # (k,), values expected from the row's neighbours
@@ -137,7 +137,7 @@ class Attribution:
         left_by_sets = self._remaining(excess[unclear], drops_of_sets, radii, radius[unclear])
         left_by_sets[~is_set] = np.inf
         place = _smallest(highest[unclear], left[unclear], left_by_sets)
-        # Rows whose reason is not the one column with the highest drop: another column, or a set.
+        # Rows that another column, or a set, explains better than the column with the highest drop.
         others = np.flatnonzero(place != highest[unclear])
         rows, place = unclear[others], place[others]
         is_alone = place < a
@@ -226,7 +226,7 @@ class Attribution:
         radii: FloatArray,
         radius: FloatArray,
     ) -> FloatArray:
-        """Return the share (u, t) of each of u rows' oddness that remains after each trial.
+        """Return the share (u, t) of u rows' oddness that remains if t trials replace cells.
 
         Half of the oddness is the `excess` (u,) of the score over a typical one. Half is the excess
         of the distance to the nearest rows, as a score may drop although the row is like no other.

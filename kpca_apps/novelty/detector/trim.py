@@ -1,4 +1,4 @@
-"""Choose the densest rows, to which a model is fitted, of a table with outliers."""
+"""Choose the densest rows of a table with outliers, to fit a model to these rows."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def densest(density: FloatArray) -> BoolArray:
     >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()
     np.int64(19)
     """
-    # The number of marked rows grows gradually with the number of dense rows, without a jump.
+    # If more rows are dense, more rows are marked: the share `kept` grows without a jump.
     n, half = len(density), (len(density) + 1) // 2
     ordered = np.sort(density)
     typical = float(ordered[n - half :].sum()) / half

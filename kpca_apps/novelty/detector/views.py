@@ -106,7 +106,7 @@ class ColumnRoles:
 
 @dataclass(frozen=True)
 class ViewScales:
-    """Four views of the columns, side by side; v views, d varying columns.
+    """Four views of the columns, side by side: each view scales the columns in another way.
 
     Each view holds the varying columns, scaled in one way (standardised, by an inverse hyperbolic
     sine, by their range, by normal scores of their ranks), and behind them the `as_is` columns.
@@ -172,7 +172,7 @@ class ViewScales:
             some = used[:: 1 + (len(used) - 1) // VARIANCE_ROWS]
             blocks = np.split(views.transform(some), n_views, axis=1)
             variances = np.array([block[:, : len(varying)].var(axis=0).mean() for block in blocks])
-            # A block of columns that are constant in these rows keeps the scale of the whole table.
+            # If all columns of a view are constant in these rows, the view is not rescaled.
             variances[variances == 0] = 1.0
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
         seen = views.transform(used[uniform_landmarks(len(used), WIDTH_ROWS, rng)])
@@ -181,7 +181,7 @@ class ViewScales:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel on the matrix of `transform`."""
+        """Kernel that compares rows of the matrix that `transform` returns."""
         return MeanRBF(GAMMA, POWERS, len(self.widths))
 
     @property
@@ -262,7 +262,7 @@ class OfViews:
 
 @dataclass(frozen=True)
 class ViewedSample:
-    """Rows in memory whose views are computed on access, or cached if there are few rows."""
+    """Rows in memory. Indexing returns their `views`, computed on access or `kept` in memory."""
 
     views: ViewScales | RawColumns
     rows: FloatArray  # (s, columns), unscaled
@@ -400,7 +400,7 @@ class ColumnScales(Uncached):
         The scalings: standardised; asinh((x - median) / spread), standardised; divided by the
         range; normal scores of ranks. Values too far out to be scaled become infinite.
         """
-        # One line for each column: arithmetic on short lines takes several times as long.
+        # Make each column contiguous: arithmetic is several times faster along the long columns.
         lines = np.ascontiguousarray(columns.T)
         scaled = np.empty((4, *lines.shape))
         with np.errstate(over="ignore"):

@@ -51,7 +51,7 @@ from kpca_apps.novelty.screening.profiles import (
 from kpca_apps.tables.values import Column
 
 EXCLUDED = "are left out of the model, not of the results"
-# Notes with these words are true of most tables, so they cast no doubt on the list.
+# Notes with these words fit most tables, so they give no reason to distrust the list of rows.
 ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS, EXCLUDED)
 # Endings of a sentence that say how accepted rows were used.
 LEARNED = "; the model learned them as normal"

@@ -40,13 +40,14 @@ from kpca_apps.tables.values import NumberFormat
 # Number of the model's rows whose distances to expected values are measured; minimum number of rows
 # for any hint.
 N_CALIBRATING, MIN_ROWS = 300, 50
-FARTHEST = 3.0  # a column adds at most this many standard deviations to distances
-# Distances are from expected values; their quantiles are over the calibrating rows. A value that is
-# not odd by itself is deviant if its distance exceeds TIMES_FARTHEST times the FAR_SHARE quantile,
-# and fewer than MAX_EXPECTED of these rows would be as far by chance. A repaired value fits if its
-# distance is at most the FITTING_SHARE quantile, and at most PART_OF_WAY times the change made by
-# the repair (for exchanged values: PART_OF_WAY times the distance of the value that is replaced).
+FARTHEST = 3.0  # maximum distance of two rows in one column, in standard deviations
+# A value that is not odd by itself is deviant if its distance from the expected value exceeds
+# TIMES_FARTHEST times the FAR_SHARE quantile of such distances in the calibrating rows, and if
+# fewer than MAX_EXPECTED of these rows would be as far by chance.
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
+# A repaired value fits if its distance from the expected value is at most the FITTING_SHARE
+# quantile, and at most PART_OF_WAY times the change made by the repair; if two values are
+# exchanged, at most PART_OF_WAY times the distance of the value that the repaired one replaces.
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 # This wider quantile replaces FITTING_SHARE for repairs without alternatives (exchange, sign), and
 # for values that are odd by themselves, or farther off than all other values of their column.
@@ -359,7 +360,7 @@ def _is_of_sizes(values: FloatArray) -> bool:
 
 
 def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
-    """Mark the rows (r, d) whose cell in a column of numbers was missing and has been filled in."""
+    """Mark the rows (r, d) in which a number was missing: an indicator in `columns[1:]` is set."""
     marked: BoolArray = (rows[:, columns[1:]] != 0.0).any(axis=1)
     return marked
 

@@ -167,7 +167,7 @@ class Words:
 
     reasons: Mapping[int, tuple[Reason, ...]]
     hints: Mapping[int, tuple[str, ...]]
-    explained: Container[int]  # rows for whose score reasons were sought
+    explained: Container[int]  # rows whose scores have been explained by reasons
     cells: tuple[OddCell, ...]
 
 
@@ -320,7 +320,7 @@ def list_rows(
     id_column: str | None,
     words: Words,
 ) -> tuple[RankedRow, ...]:
-    """List the rows of `table` with their `words`; the first `n_whole` get all their cells.
+    """List the rows of `table` with their reasons (`words`), the first `n_whole` with all cells.
 
     `positions` are the places of these rows in the scored table. `id_column` names rows.
     """
@@ -424,7 +424,7 @@ def _cut(text: str) -> str:
 # otherwise it is dropped, and the neighbours' value is shown.
 
 
-# Ending of the sentence about a cell far from its expected value, unlike nearly all others.
+# Ending of a sentence about a cell that is far from its expected value.
 ALONE = ", and almost no other cell of the column is as far from its expected value."
 
 # Values agree if |suggested - expected| is at most this share of |suggested - seen|.
@@ -538,7 +538,7 @@ class OddCells:
                 of_cell = self._reason(cell, by_score.get(cell.column), share)
                 (first if is_first else last).append(of_cell)
         names = {one.column for one in first}
-        # If all columns of a set that is odd only together are in `first`, they stay one set.
+        # Columns that are only odd in combination stay together if `first` has all of them.
         together = {one.column: one.together for one in reasons if {*one.together} <= names}
         first = [replace(one, together=together.get(one.column, ())) for one in first]
         rest = [_without(one, names) for one in reasons if one.column not in names]

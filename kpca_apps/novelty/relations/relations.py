@@ -36,7 +36,7 @@ from kpca_apps.novelty.result import CONTRADICTED, FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-LOG_BY_CHANCE = float(np.log(0.01))  # log of the share of exceptions to a rule that are correct
+LOG_BY_CHANCE = float(np.log(0.01))  # log probability that a row that breaks a rule is correct
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +112,8 @@ class Relations:
                 continue
             is_new = ~own[rows]
             p = (held.n_broken + is_new) / (held.n_rows + is_new)
-            # exp(surprise) gains (1/p - 1) / n, as the reciprocal of the harmonic mean of n
-            # p-values does when one of them falls from 1 to p.
+            # exp(surprise) is the reciprocal of the harmonic mean of n p-values. One of these falls
+            # from 1 to p, which adds (1/p - 1) / n.
             surprise[rows] += np.log1p(np.exp(-surprise[rows]) * (1.0 / p - 1.0) / len(tested))
             if is_visible:
                 of_rows = replace(cells, table=replace(table, frame=table.frame[rows], lines=None))

@@ -16,12 +16,12 @@ _NAME = 40  # maximum number of characters shown of a name or value
 _VALUES = 3  # maximum number of values quoted in a sentence
 _WORD = re.compile(r"\w+")
 _DAY = 86400.0
-# Seconds in each unit of time, and the units of durations that are added to dates.
+# Number of seconds in each unit of time.
 _SPANS = {
     "year": 365.25 * _DAY, "month": 365.25 * _DAY / 12, "week": 7 * _DAY, "day": _DAY,
     "hour": 3600.0, "minute": 60.0, "second": 1.0,
 }  # fmt: skip
-_WHOLE = ("day", "hour", "minute")
+_WHOLE = ("day", "hour", "minute")  # units of a duration that is added to a date
 _SAME = 1e-9  # maximum relative difference of numbers that count as equal
 
 
@@ -126,7 +126,7 @@ def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
-    """Join terms, each as words or else as a number, by their signs; `bare` drops a first plus."""
+    """Join terms by plus and minus; a term without words is a number. `bare`: no first plus."""
     text = ""
     for words, number in terms:
         if number:

@@ -90,7 +90,7 @@ class Encoded:
     sample_table: Table  # the rows held in memory, as written: all, or a sample
     sample_index: IntArray  # (s,), indices of these rows, increasing
     sample: FloatArray  # (s, d), these rows, encoded
-    learned: IntArray  # indices of the training rows of the encoder; empty for other tables
+    learned: IntArray  # training rows of the encoder (indices); empty unless from this table
     stored: SharedArray | Kept | None  # all rows of a table in parts, encoded
     rules: tuple[CellRule, ...]  # rules for the cells of used columns, learned from the sample
     faults: CellFaults  # faults of all rows; empty if cells were not checked
@@ -99,7 +99,7 @@ class Encoded:
     warnings: tuple[str, ...]  # how cells without a valid value were treated
     execution: Execution  # workers for passes over the parts
     n_jobs: int | None  # number of threads that work on a table in memory
-    accepted: Accepted | None  # rows that a reader accepted
+    accepted: Accepted | None  # the user's judgements of rows; None without any
     groups: Groups  # groups in which rows are judged; index of each row's group
 
     @property

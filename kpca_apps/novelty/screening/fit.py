@@ -95,7 +95,7 @@ def fit_table(
 def plan_fit(
     table: AnyTable, options: ScreeningOptions, clean: bool, execution: Execution
 ) -> Planned:
-    """Plan the role of each column from a sample; call `resolve_columns` on the options before."""
+    """Plan each column's role from a sample; `resolve_columns` must have resolved the options."""
     rule = resolve_rule(options, clean=clean)
     if options.columns.by and options.method == "hoffmann":
         raise OptionError(
@@ -145,7 +145,7 @@ def fit_planned(
     parameters = _parameters(rule, options, rows.n_judged, clean)
     detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
     if not clean:
-        # The threshold counts all rows but accepted ones, also those that were not sampled.
+        # All rows that were not accepted set the threshold, whether in the sample or not.
         value = rule.threshold(fitted_scores[judged])
         detector = replace(detector, threshold=value if math.isfinite(value) else None)
     warnings = (
@@ -274,7 +274,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 
 
 def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
-    """Score all rows by a detector fitted to some of them; these rows keep the fit's scores."""
+    """Score all rows by a detector fitted to a sample; sampled rows keep the scores of the fit."""
     calibrating = np.setdiff1d(rows.sample_index, rows.learned)
     fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
     release_pages(fitted.scores)
@@ -321,7 +321,7 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
 
 
 def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: bool) -> Parameters:
-    """Return the parameters that the options describe; `n_judged` rows may be flagged."""
+    """Return the detector's parameters; a count to flag becomes a share of `n_judged` rows."""
     # With a clean reference, a choice (share or count) applies only to tables scored later.
     chosen = not rule.calibrated and not clean
     if chosen and rule.name == "count" and rule.setting >= n_judged:

@@ -66,7 +66,7 @@ class JudgedPiece:
     threshold: float = math.inf  # threshold on the scale of the piece's own model
 
     def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the indices in `positions` of the piece's rows, and their indices in the model."""
+        """Return the indices of the piece's rows in `positions`, and in the piece's model."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
         return found, (positions if self.model.is_whole else among)[found]

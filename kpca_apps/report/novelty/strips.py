@@ -12,7 +12,7 @@ WIDTH = 200.0  # in SVG units
 HEIGHT = 30.0
 BASE = 27.0  # vertical position of the baseline
 MARGIN = 8.0  # room for half a mark at each end
-MAX_STRETCH = 1.0  # largest extension of the axis, in histogram widths
+MAX_STRETCH = 1.0  # maximum length of the axis beyond each histogram end, in histogram widths
 
 
 class Mark(NamedTuple):

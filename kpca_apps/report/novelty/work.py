@@ -20,7 +20,7 @@ SIDES = {"above": " too high", "below": " too low", "": ""}
 
 
 def marks_of(result: ScreeningResult) -> dict[str, Any]:
-    """Return the marks of rows, and the names of the columns of row keys."""
+    """Return the marks of rows, and the names of visible columns, from which row keys are made."""
     marks = []
     for one in result.lists.marks:
         mark = {"key": one.key, "mark": one.mark, "row": one.row}

@@ -26,7 +26,8 @@ from kpca_apps.novelty.detector.views import ColumnRoles, Uncached
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Shares of rows with the lowest kernel PCA scores, for regressions and for the usual scatter.
+# Regressions learn from the share LEARNED of rows with the lowest kernel PCA scores; the size of
+# usual residuals is measured on the share USUAL with the lowest scores.
 LEARNED, USUAL = 0.95, 0.75
 # Weight of a level's overall share in its predicted probability, so that no level is impossible.
 PRIOR = 0.05
@@ -59,9 +60,9 @@ class CellModel(Uncached):
     # Of each indicator: value if set, and share of rows in which it is set.
     height: Annotated[FloatArray, "a 1", Meta(gt=0, le=LARGEST_TO_SQUARE)]
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
-    # Tails of improbabilities: one per category, one per numeric column with frequent values.
+    # Distribution of improbabilities, for each category and each number with frequent values.
     states: tuple[UpperTail, ...]
-    # Median, and median distance from it, of each number's residuals in the USUAL share of rows.
+    # For each numeric column, over usual rows: median residual, and median distance from it.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
 
     def validate(self) -> None:
@@ -73,7 +74,7 @@ class CellModel(Uncached):
             and len(self.states) == (state.max() + 1 if a else 0)
             and np.array_equal(self.columns.block, self.map.group)
             and np.isfinite(self.usual[0]).all()
-            # The distance is infinite, hence above 0, for a number missing in all usual rows.
+            # A numeric column with no cells in usual rows passes: its median distance is infinite.
             and (self.usual[1] > 0).all()
             and (self.curve.place < v).all()
         )
@@ -239,7 +240,7 @@ def _cells_off(
     rows: FeatureRows,
     left: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return errors of numbers (v, n) and improbabilities of levels (sets of indicators, n).
+    """Return errors of numbers, (v, n), and improbabilities of levels, (indicator sets, n).
 
     `left` (w, n) are residuals of the rows' `_wanted` features. Improbability is minus the log of
     the predicted probability of the row's level or frequent value.
@@ -268,7 +269,7 @@ def _cells_off(
 def _common_curve(
     features: AdditiveFeatures, X: FloatArray, rows: FeatureRows, errors: FloatArray
 ) -> CommonCurve:
-    """Find columns of X (n, d) that a curve predicts better than regressions with `errors`."""
+    """Find the columns of X (n, d) where a curve beats the regressions that made `errors`."""
     some = evenly_drawn(len(X), int(np.clip(MOST_COMPARED // max(len(errors), 1), *COMPARED)))
     free = rows.free[:, some]
     density = log_density(errors[:, some], free, np.full((len(errors), 1), LEAST_SCATTER))

@@ -1,4 +1,4 @@
-"""The score of a row by its kernel PCA error and its cells: how improbable it is.
+"""Score how improbable each row is, by its kernel PCA error and by its cells.
 
 Four scores become p-values among the training rows: the reconstruction error of kernel PCA (k), the
 mean surprise of the cells (g), their scatter (l) and the oddest of them (c). Their weighted
@@ -74,7 +74,7 @@ class CombinedScore:
     oddest_zero: Annotated[float, SQUARABLE]
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
     weights: Annotated[FloatArray, "7", Meta(ge=0, le=LARGEST_WEIGHT)]
-    # Change of scores by each column, due to a reader's marks; 0 without marks.
+    # Log odds that odd cells of a column add to scores, learned from a reader's marks, or 0.
     by_marks: Annotated[FloatArray, "c", Meta(ge=-FARTHEST, le=FARTHEST)]
 
     def validate(self) -> None:

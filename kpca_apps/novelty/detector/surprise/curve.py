@@ -1,4 +1,4 @@
-"""Columns in which all rows follow one curve, each row scaled by its own size.
+"""Find columns in which every row is the same curve, multiplied by the size of the row.
 
 For sales by month or readings by station, log x_ij = size_i + curve_j + residual, a two-way fit
 (Tukey 1977, chapter 11). Medians estimate size and curve, so a wrong cell, whatever its factor,
@@ -49,7 +49,7 @@ class CommonCurve:
 
     @classmethod
     def fit(cls, X: FloatArray, seen: BoolArray, density: FloatArray) -> CommonCurve:
-        """Find the columns of X (v, n) whose `seen` cells are likelier by a curve than without it.
+        """Find the columns of X (v, n) whose `seen` cells are predicted best by a common curve.
 
         `density` is the log density of each cell by a regression on the other columns.
         """
@@ -126,9 +126,10 @@ def _logs(X: FloatArray) -> FloatArray:
 
 
 def _residual(values: FloatArray, curve: FloatArray | None = None) -> FloatArray:
-    """Subtract a curve (by default, that of the other rows) and row sizes from values (k, n).
+    """Subtract a curve, and the size of each row, from values (k, n) of k columns and n rows.
 
-    NaN where a value is NaN. A row with a single value has size 0, about that of most rows.
+    By default, the curve is each column's median over the other rows. A row's size is the median
+    of what is left in its other cells; without other cells, it is 0.
     """
     left = values - (median_of_others(values.T).T if curve is None else curve)
     left -= np.nan_to_num(median_of_others(left))

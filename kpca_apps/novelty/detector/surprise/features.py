@@ -34,8 +34,8 @@ MANY_COLUMNS, MOST_FEATURES = 100, 0.5
 # A value found in at least this share of the rows is frequent, and gets an indicator.
 FREQUENT = 0.25
 FEWEST = 20  # at least this many values, other than frequent ones, are needed to estimate a scale
-# Polynomials use values clipped to the bulk of their column, slightly widened, or the cube of one
-# absurd value would outweigh all others. `FeatureRows.value` is not clipped.
+# Polynomials use values clipped to the bulk of their column, slightly widened. Without clipping,
+# the cube of one absurd value would outweigh all other values. `FeatureRows.value` is not clipped.
 BULK, MARGIN = (0.005, 0.995), 0.1
 LARGEST_FLOAT = np.finfo(np.float64).max
 
@@ -63,7 +63,7 @@ class AdditiveFeatures(Uncached):
     that exclude each other.
     """
 
-    number: Annotated[IntArray, "v", Meta(ge=0)]  # matrix columns that have a scale
+    number: Annotated[IntArray, "v", Meta(ge=0)]  # indices of numeric columns of the encoded table
     # Feature index of each numeric column's first polynomial; its other polynomials follow.
     polynomial: Annotated[IntArray, "v", Meta(ge=0)]
     # Of each numeric column: median and spread (IQR / 1.349) of its values x that are not frequent;
@@ -71,7 +71,7 @@ class AdditiveFeatures(Uncached):
     scale: Annotated[FloatArray, "6 v 1"]
     moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means and deviations of g polynomials
     indicator: Annotated[IntArray, "a", Meta(ge=0)]  # indices among the features
-    source: Annotated[IntArray, "a", Meta(ge=0)]  # matrix column of each indicator
+    source: Annotated[IntArray, "a", Meta(ge=0)]  # column of the encoded table, for each indicator
     # Value that each indicator stands for; NaN if the matrix column is itself an indicator.
     equals: Annotated[FloatArray, "a", "NaN too"]
     # Index of each indicator's set: the levels of a category, or the frequent values of a number.
@@ -162,7 +162,7 @@ class AdditiveFeatures(Uncached):
 
     def __call__(self, X: FloatArray) -> FeatureRows:
         """Return the features of rows (n, d); each row depends on itself alone."""
-        # Features are rows of this array, as filling columns, or many short rows, is far slower.
+        # `lines` has a row for each feature: filling one column for each would be far slower.
         lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
         if len(self.indicator):
             cells, equals = X.T[self.source], self.equals[:, None]
@@ -177,7 +177,7 @@ class AdditiveFeatures(Uncached):
         with np.errstate(over="ignore"):
             value -= median
             value /= spread
-        # Numbers too far out for the division become asinh of the largest float: 710.
+        # Where the division overflowed, the largest float replaces infinity.
         np.clip(value, -LARGEST_FLOAT, LARGEST_FLOAT, out=value)
         np.arcsinh(value, out=value)
         z = np.clip(value, low, high)
@@ -211,7 +211,7 @@ class AdditiveFeatures(Uncached):
 
 
 def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Return a sorted column's frequent values, and its other values unless few or all equal."""
+    """Split a sorted column into frequent values and others (none if these are few or equal)."""
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     counts = np.diff(np.r_[starts, len(ordered)])
     if len(starts) <= 2:

@@ -46,7 +46,7 @@ class KnownRows(NamedTuple):
     surprise: FloatArray | None = None  # (n,), -log p by relations between columns
 
     def take(self, rows: IntArray) -> KnownRows:
-        """Return what is known of some of the rows."""
+        """Select rows: their marks and surprises; `beside` and `large_groups` stay as they are."""
         normal, wrong = (None if of is None else of[rows] for of in (self.normal, self.wrong))
         surprise = None if self.surprise is None else np.asarray(self.surprise[rows])
         return self._replace(normal=normal, wrong=wrong, surprise=surprise)
@@ -62,7 +62,7 @@ def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:
 
 
 def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
-    """Return the log odds (c,) by which the oddness of each column changes scores, from marks.
+    """Learn from marks the log odds (c,) that odd cells of each column add to scores.
 
     `parts` (c, n) are the columns' shares of the oddness of each row. The log odds are 0 if too few
     rows are marked, or if all marked rows have the same mark.
@@ -77,7 +77,7 @@ def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) ->
         return np.zeros(len(parts))
     usual = n_wrong / (n_wrong + n_fine)
     of_wrong, of_fine = (parts[:, rows].sum(axis=1) for rows in (wrong, fine))
-    # The denominators of both shares cancel in the log odds.
+    # Odds that a row is wrong if its oddness is in the column, with PRIOR rows of the usual odds.
     odds = (of_wrong + PRIOR * usual) / (of_fine + PRIOR * (1.0 - usual))
     moved = np.log(odds) - np.log(n_wrong / n_fine)
     return np.asarray(np.clip(moved, -FARTHEST, FARTHEST))

@@ -140,7 +140,7 @@ class UpperTail:
     one in n.
     """
 
-    # Increasing scores, and -log of the share of rows counted at each; linear in between.
+    # Increasing scores, and -log of the share of rows that score at least as high; interpolated.
     knots: Annotated[FloatArray, "k", SQUARABLE]
     surprise: Annotated[FloatArray, "k", Meta(ge=0, le=LARGEST_SURPRISE)]
     # The exponential tail: surprise = slope (score - zero).
@@ -158,9 +158,9 @@ class UpperTail:
     def fit(
         cls, scores: FloatArray, *, ends: bool = False, shares: tuple[float, float] = UPPER
     ) -> UpperTail:
-        """Learn from scores (n,); if the tail `ends`, no score is rarer than the highest score.
+        """Learn from scores (n,). With `ends`, higher scores count as no rarer than the highest.
 
-        Else the tail goes through the quantiles at two `shares`.
+        Without it, an exponential tail through the quantiles at two `shares` continues the count.
         """
         values, first = np.unique(np.sort(scores), return_index=True)
         surprise = -np.log1p(-first / len(scores))

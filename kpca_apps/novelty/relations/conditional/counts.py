@@ -46,7 +46,7 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # maximum number of predictors of a column
 MOST_TRIED = 50_000  # maximum number of pairs of columns; in wide tables, pair nearby columns only
-# Maximum ratio of the correct values that occur once in their group to those that occur twice.
+# For each correct value found twice in a group of rows, at most this many are found once.
 ONCE_TO_TWICE = 4.0
 # A relation has exceptions (rare but correct values) if, among the values that occur only once in
 # their group, more than this share is correct.
@@ -57,16 +57,16 @@ AGREEING = 0.75  # minimum share of similar rows that must agree on another valu
 LEAST_AGREEING, UNDECIDED = 5, 0.1
 NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
 NEW = 0.5  # pseudo-count of an unseen value
-DENSE = 8  # maximum ratio of possible pairs to rows for which pairs are counted in a dense array
+DENSE = 8  # pairs are counted in a dense array if there are at most so many possible pairs per row
 LARGEST_COUNT = 2**53
-FEWEST_TO_SUGGEST = 5  # minimum number of agreeing rows; if fewer, their value may be wrong instead
+FEWEST_TO_SUGGEST = 5  # if fewer rows agree on a value, it is not suggested: it may itself be wrong
 
 
 class Cells(NamedTuple):
     """The cells of a column."""
 
     codes: IntArray  # (n,), codes of `LevelColumn`
-    levels: Levels  # levels of this table's column, with other codes than `codes`
+    levels: Levels  # this table's levels; their own codes do not match `codes`
 
     def text(self, row: int) -> str:
         """Return a cell, empty if it is missing."""
@@ -173,7 +173,7 @@ class LevelColumn:
 
     @cached_property
     def log_q(self) -> FloatArray:
-        """Log probability of each code in the column alone, leaving out one cell, (codes,)."""
+        """Log probability (codes,) of each code by the column's counts, less one for the cell."""
         n_cells = int(self.counts.sum()) - 1
         shares = (np.maximum(self.counts - 1, 0) + NEW) / (n_cells + NEW * (self.n_codes + 1))
         return np.log(shares)
@@ -192,7 +192,7 @@ def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
 
 
 def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
-    """Return texts of levels, their numbers ("value") and, where these are null, keys ("word")."""
+    """Return each level's text and its number ("value"); without a number, its text as "word"."""
     numbers = np.full(len(levels.texts), np.nan)
     if spec.format is not None:
         numbers = levels.read(spec.format).values
@@ -212,7 +212,7 @@ class _Groups(NamedTuple):
     n_second: IntArray  # (g,), number of rows with the second value
     # For p pairs of a group and a value:
     rarer: IntArray  # (p,), number of the group's rows with a less frequent value
-    as_rare: IntArray  # (p,), number of the group's rows with a value at most as frequent
+    as_rare: IntArray  # (p,), number of the group's rows with an equally or less frequent value
 
     @classmethod
     def of(cls, group: IntArray, code: IntArray, counts: IntArray) -> _Groups:
@@ -242,8 +242,8 @@ class Judgement(NamedTuple):
 
     has_given: BoolArray  # whether the row's predicting cell is filled
     log_p: FloatArray  # log p of values at most as likely as the cell's; 0 without other rows
-    # Whether the relation enters the means of `log_other` and `log_right`: another value is
-    # expected, the cell's value occurs in the group, or the group has no other row.
+    # Whether the relation enters the means of `log_other` and `log_right`. It does if another value
+    # is expected, or if the cell's value occurs in the group, or if the group has no other row.
     decides: BoolArray
     log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
     log_right: FloatArray  # `log_other` plus the log probability that such a value is correct

@@ -26,7 +26,7 @@ from kpca_apps.novelty.relations.conditional.counts import (
 from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-MOST_VALUES = 10  # maximum number of values of a column judged here
+MOST_VALUES = 10  # columns with more distinct values are not judged as flags
 LEAST_ALIKE = 50  # minimum number of rows with a combination of values of the other columns
 LEAST_NATS = 20.0  # minimum mutual information of two related columns, over all rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
@@ -84,7 +84,7 @@ class _Judged(NamedTuple):
 
     share: FloatArray  # share of the value; 1 if it is not contradicted
     clear: BoolArray  # whether the value is clearly wrong
-    # Index in `FlagCounts.keys` of the other columns' values; arbitrary if they are not a key.
+    # Index in `FlagCounts.keys` of the values of the other columns; any index if these are new.
     place: IntArray
     n_rows: IntArray  # number of other rows that agree in the other columns
 

@@ -70,7 +70,7 @@ LEAST_ODD = 0.25  # probability above which cells are not examined
 # A cell that is not odd is wrong if its contradictions (sums of -log p) exceed SUSPECT times those
 # of every odd cell of its row, and some column gives it at most the probability CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # if most rows of a level, at least 3, are odd in another column, this is normal
+LEAST_BY_RULE = 3  # at least this many odd cells in one column, in most rows of a level, are normal
 # A filled cell that differs from the expected value is odd if all values but the expected one have,
 # together, at most the probability SURE. For a missing cell, this limit is SURE_OF_GAP, or 0 if
 # more than the share MOST_MISSING of its column is missing.
@@ -219,7 +219,7 @@ class _Odd(NamedTuple):
 
     row: IntArray
     target: IntArray
-    log_p: FloatArray  # if `likeness` < 0: log probability plus `likeness`; else `_Rows.log_right`
+    log_p: FloatArray  # of a misspelling: `_Rows.log_p` plus `likeness`; else `_Rows.log_right`
     # Log share of values spelt at least as close to the expected value as this cell; 0 if far off.
     likeness: FloatArray
     expects: BoolArray  # whether similar rows agree on another value
@@ -316,7 +316,7 @@ class _Rows:
         return sure.T
 
     def without_misspelt(self) -> list[LevelColumn]:
-        """Return the columns without the levels that are misspelt in most of their rows."""
+        """Remove from each column the levels that are judged misspelt in most rows of the level."""
         row, target, _, likeness, _, recurs = self.odd
         columns = []
         for b, column in enumerate(self.columns):
@@ -331,7 +331,7 @@ class _Rows:
         return np.array([discovery_limit(of, len(self.own), FALSE_DISCOVERIES) for of in odd])
 
     def loose_numbers(self) -> set[int]:
-        """Return the columns of numbers or dates that more than a few rows clearly contradict.
+        """Return the columns of numbers or dates in which more than a few cells are clearly odd.
 
         For example, most interviews end on the day they begin, but some correctly do not.
         """
@@ -342,7 +342,7 @@ class _Rows:
         return {b for b, of in enumerate(self.columns) if of.spec.format is not None and many[b]}
 
     def find_exceptions(self) -> Exceptions:
-        """Find levels whose rows mostly hold a clearly odd cell in the same other column."""
+        """Find levels for which, in some other column, most cells of their rows are clearly odd."""
         row, target, _, likeness, *_ = self.odd
         log_p = self.log_p[row, target] + likeness
         is_clear = log_p <= self.limits(log_p)[target]
@@ -388,7 +388,7 @@ class _Rows:
         clear = log_p <= limits[target]
         clear |= self.log_other[row, target] <= self.sure[row, target]
         clear &= expects
-        alike = np.full(self.log_p.shape, np.inf)  # inf: not to be called wrong
+        alike = np.full(self.log_p.shape, np.inf)  # stays inf for cells that cannot be called wrong
         alike[row[expects], target[expects]] = likeness[expects]
         rows = np.unique(row[clear])
         step = max(MOST_AT_ONCE // len(self.cells) ** 2, 1) if len(rows) else 1
@@ -433,7 +433,7 @@ class _Rows:
             blame[every, worst] = -1.0
             second = blame.argmax(axis=1)
             is_tied = (largest - blame[every, second] <= TIE) & ~is_suspect
-            # Tied cells that do not contradict each other are not called wrong.
+            # If two cells tie without contradicting each other, neither is called wrong.
             is_either = is_tied & (2 * against[every, worst, second] > largest)
             goes_on = (largest >= 0) & (~is_tied | is_either)
             worst = np.where(is_suspect, suspect, worst)

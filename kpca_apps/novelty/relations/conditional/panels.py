@@ -23,20 +23,20 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Maximum ratio of two median distances: from the level's other rows, and from the column's median;
-# minimum share of rows whose level has other rows.
+# The numbers' median distance from their level's median is at most NEARER times their median
+# distance from the column's median. IN_MOST: minimum share of rows whose level has other rows.
 NEARER, IN_MOST = 0.5, 0.5
-# A column is ruled out before medians of its levels are computed, unless half of the numbers are
-# nearer to the mean of their level (with SHRUNK_BY more rows at the overall mean) than HOPELESS
-# times the smallest median distance so far. ROUNDING: relative rounding error of such distances.
+# Medians of levels are computed only if half of the numbers are near the mean of their level: at most
+# HOPELESS times the smallest median distance so far from it. The mean counts SHRUNK_BY more rows
+# with the mean of the column. ROUNDING: relative rounding error of such distances.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
 # A column holds measurements, not entities, if merging MERGED neighbouring values multiplies the
 # distances from expected numbers by at most AS_NEAR. Measured: at most 1.06 in 30 tables of
 # correlated measurements, at least 2.6 in 20 panels with numbered entities.
 MERGED, AS_NEAR = 3, 1.5
 SMALLEST = 1e-100  # minimum `UsualNumber.width`; ratios of numbers up to 1e100 then stay finite
-# Minimum number of a level's other rows that predict a number. The median distance of all levels
-# counts as USUAL_BY rows in the usual distance of a level, as few rows may agree by chance.
+# At least LEAST_OTHERS other rows of its level predict a number. As few rows may agree by chance, a
+# level's usual distance is averaged with that of all levels, which counts as USUAL_BY rows.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 
@@ -45,7 +45,7 @@ class Medians:
     """Medians of k levels, over all rows of a level or all but one."""
 
     counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # number of rows of each level
-    # If one row of a level is left out, the lower median of its other rows is `low` or `high`.
+    # Lower median of a level without one row: `high` if that row is at most `low`, else `low`.
     low: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
     high: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
 
@@ -75,14 +75,14 @@ class Medians:
         )
 
     def distances(self, z: FloatArray, codes: IntArray) -> FloatArray:
-        """Return distances (n,) of numbers from their level's other rows; NaN if there are none."""
+        """Return distances (n,) of `z` from the median of other rows of the level, or NaN."""
         expected, n_rows = self.expected(z, codes, np.ones(len(z), dtype=bool))
         return np.where(n_rows > 0, np.abs(z - expected), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class UsualNumber:
-    """Medians of a number, by level of another column."""
+    """Medians of a numeric column, one for each level of another column."""
 
     spec: ColumnSpec  # column of the number
     given: Annotated[int, Meta(ge=0)]  # index of the column of levels
@@ -97,7 +97,7 @@ class UsualNumber:
         return self.spec.name, columns[self.given]
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return distances of numbers from their level's other rows, over usual distances."""
+        """Divide each number's distance from its level's median by the level's usual distance."""
         z, codes = _scaled(table, self.spec, self.middle, self.width), cells[self.given].codes
         expected, n_rows = self.levels.expected(z, codes, own)
         distance = np.abs(z - expected)

@@ -22,8 +22,8 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Minimum share of a level's rows that are in order without repetition; minimum mean number of rows
-# of a level; minimum share of rows with two neighbours.
+# Minimum share of steps from row to row in which the ordering column rises (or in which it falls);
+# minimum mean number of rows of a level; minimum share of rows with neighbours in their level.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
 NEARER = 0.5  # maximum ratio of two medians: of prediction errors, of distances from level medians
 NEIGHBOURS = 4  # number of rows that determine an expected number: two on each side
@@ -57,7 +57,7 @@ class Sequenced:
         return self.spec.name, self.order.name, *given
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return distances of numbers from the line between neighbours, over the usual distance."""
+        """Return distances from the line between neighbours, divided by the usual distance."""
         value, time = values_of(table, self.spec), values_of(table, self.order)
         level = _levels_of(self.given, cells, len(value))
         known = ~np.isnan(value) & ~np.isnan(time) & (level < len(self.usual))

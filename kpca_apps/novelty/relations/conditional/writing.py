@@ -19,11 +19,11 @@ from kpca_apps.system.arrays import IntArray
 MOST_EDITED = 0.25  # maximum share of mistyped letters; one mistyped letter is always allowed
 RARE_CELLS, TIMES_RARER = 2, 20  # a misspelling has at most 2 cells, or 1/20 of the correct cells
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
-MAX_COMMON, LONGEST = 1_000, 400  # maximum number of compared levels; of characters of a level
-# A value is a misspelling of the expected value if less than this share of all other values is at
-# least as close to the expected value.
+MAX_COMMON, LONGEST = 1_000, 400  # maximum number of levels to compare; maximum length of a level
+# A value is a misspelling if it is closer to the expected value than nearly all other values are:
+# less than this share of them is as close.
 ALIKE = 0.1
-CLOSE = 0.1  # pseudo-count of values as close to the expected value as a misspelling
+CLOSE = 0.1  # added to the number of values as close, so that its logarithm is finite
 
 
 class Writing:
@@ -53,7 +53,7 @@ class Writing:
         return int(near[best]) if likeness and likeness[best] < np.log(ALIKE) else -1
 
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
-        """Return the log share of values as close to the expected one as `seen`; 0 if far off."""
+        """Return the log share of values as close to `expected` as `seen` is, or 0 if not close."""
         text = self._texts[expected]
         longest = max(len(text), len(seen))
         if n_seen >= self._counts[expected] or longest > LONGEST:
@@ -72,7 +72,7 @@ class Writing:
         return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
 
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
-        """Return sorted minimum distances to all other levels, and to those with unique letters."""
+        """Return sorted distances to other levels: all, and those with a letter of their own."""
         if expected not in self._others:
             apart = self._apart(self._texts[expected])
             is_other = self._common != expected

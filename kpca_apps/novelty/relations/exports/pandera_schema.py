@@ -111,7 +111,7 @@ def rules_as_pandera(rules: HeldRules) -> str:
 
 
 def _python(columns: Mapping[str, RuleColumn]) -> Language:
-    """Return the syntax of conditions in the exported file, which call its functions on ``df``."""
+    """Return how conditions are written in the exported Python file, for a table ``df``."""
 
     def number(name: str) -> str:
         column, cells = columns[name], _cells(name)

@@ -64,7 +64,7 @@ DUCKDB = Dialect(
 
 
 def rules_as_sql(rules: HeldRules, table: str) -> str:
-    """Write a query for each rule that selects the rows of a table that break the rule."""
+    """Write one query per rule, which selects the rows of a table that break this rule."""
     head = _HEAD.format(table=one_line(rules.table))
     if others := [one.name for one in rules.columns if one.dates and not one.is_plain]:
         names = ", ".join(one_line(name) for name in others)
@@ -134,7 +134,7 @@ class _Sql:
         return write("number_of_text", cell if column.is_plain else self._marked(cell, column))
 
     def _marked(self, cell: str, column: RuleColumn) -> str:
-        """Write texts with decimal point and CHR(31) as thousands mark, and numbers unchanged."""
+        """Convert the decimal mark of a text to a point, its thousands mark to CHR(31)."""
         assert column.numbers is not None
         text, literal = f"CAST({cell} AS {self.dialect.text})", self.dialect.literal
         marks = column.numbers.decimal + column.numbers.thousands

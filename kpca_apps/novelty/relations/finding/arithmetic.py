@@ -42,14 +42,14 @@ _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     for exponents in ((p, q, r) for p in (1, 2) for q in (-2, -1, 1, 2) for r in (-2, -1, 1, 2))
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
-# Maximum numbers of columns tried in sums, in products, as dates or times of day, and with rates.
+# Maximum number of columns tried in sums, in products, as dates or times, and with tax rates.
 _MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24
 _MOST_OF_FOUR = 40  # with more columns, neither sums of four nor totals of adjacent ones are tried
 _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
 _MANY = 0.005  # a tolerance is widened if a larger share of rows is beyond it; fewer may be errors
-_NO_WORSE = 0.002  # maximum rise of the share of rows that break a rule with shortened constants
+_NO_WORSE = 0.002  # constants may be shortened if the share of broken rows grows by at most this
 _CHUNK = 1 << 20  # number of values compared at once
 
 _Tolerance = TypeVar("_Tolerance")
@@ -170,7 +170,7 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
 
 def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
-    """Yield groups (g, size) with signs: any 3 or 4 columns; adjacent columns and their total."""
+    """Yield groups of columns with signs: 3 or 4 columns, or adjacent columns and a total."""
     for size in (3, 4) if k <= _MOST_OF_FOUR else (3,):
         for rest in product((1, -1), repeat=size - 1):
             yield _groups(k, size), (1, *rest)
@@ -404,7 +404,7 @@ def _duration(
     k = float(np.sign(slope)) / unit
     rest = numbers.values[:, i] - k * between
     half = numbers.units[i] / 2
-    # On average, numbers of completed years and months are half a unit less than the time.
+    # Ages count completed years or months: on average, half a unit less than the exact time.
     step = float(half) or 1.0
     offset = float(np.round(np.median(rest[np.isfinite(rest)]) / step)) * step
     precise = numbers.precise[i]

@@ -178,7 +178,7 @@ def _independent(
     for first, second in combinations(sorted({name for rule in kept for name in rule.columns}), 2):
         if proportional.ties(first, second):
             logs.add({first: 1.0, second: -1.0})
-    # A product with a rate replaces products of powers of the same columns.
+    # Of two products of the same columns, keep the one with a rate (`per`), such as a tax rate.
     rated = {frozenset(rule.columns) for rule in products if rule.per}
     products = [rule for rule in products if rule.per or frozenset(rule.columns) not in rated]
     totals = [{*rule.columns} for rule in kept]

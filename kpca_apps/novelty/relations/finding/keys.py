@@ -33,7 +33,7 @@ _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "nu
 _FEW_NUMBERS, _DENSE = 30, 0.3
 _SPARE_VALUES = 0.5  # maximum of (distinct values of a column - distinct keys) / rows
 _SPARE = 0.005  # a share of exceptions is far above a share s if it exceeds 2 s + _SPARE
-_ROWS = 4_000  # approximate number of rows on which a key is tried: all rows of random key values
+_ROWS = 4_000  # keys are tried on about this many rows: all rows of some randomly drawn keys
 _MOST_COLUMNS = 40
 _MIN_ROWS = 30
 

@@ -99,7 +99,7 @@ def is_rising(low: str, high: str) -> bool:
         for first, second in combinations(rising, 2):
             if pairs == [(first, second)] and len(words) == len(others):
                 return True
-            # Both words may be parts of one word: tmin, tmax.
+            # The two words may be parts of longer words, as min and max are in tmin and tmax.
             in_one = low != high and low.lower().replace(first, second) == high.lower()
             if in_one and len(first) >= 3:
                 return True
@@ -121,7 +121,7 @@ def neighbours(rules: Sequence[Order]) -> list[Order]:
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name with their numbers (q25)."""
+    """Return the words of a name; digits stay part of a word, as in q25."""
     return name_words(name) if not re.search(r"\d", name) else re.findall(r"[^\W_]+", name.lower())
 
 
@@ -134,7 +134,7 @@ def _one_kind(cells: Cells, first: str, second: str) -> bool:
 
 
 def _piles_up(both: FloatArray) -> bool:
-    """Whether the differences of two columns on one scale (m, 2) begin abruptly at 0."""
+    """Whether differences of two columns (m, 2) are often 0 or just above, but rarely below."""
     both = both[~np.isnan(both).any(axis=1)]
     units = [rounding(column) for column in both.T]
     both = both[(both != 0).any(axis=1)]

@@ -27,7 +27,7 @@ _REACHES = 0.95  # minimum ratio of the largest number to a natural bound
 _PILED, _FEWEST_PILED = 0.01, 8  # minimum share, and number, of cells at a bound
 _TIMES_BEYOND = 20.0  # minimum ratio of cells at a scale's last step to cells beyond the scale
 _TIMES_MORE = 4.0  # minimum ratio of the number of cells at a bound to the number beyond it
-_SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps, as of grades, weekdays, months, hours, days
+_SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # highest steps of grades, weekdays, months, hours, days
 _STEP_SHARE = 0.5  # minimum ratio of the number of cells at the last step to the mean over steps
 
 
@@ -124,7 +124,7 @@ def _bounds(values: FloatArray, name: str) -> tuple[float, float] | None:
 
 
 def _scale_top(distinct: FloatArray, counts: IntArray) -> float | None:
-    """Return the last step of a scale without a gap from 0 or 1, such as grades or months."""
+    """Return the highest step of a scale of integers from 0 or 1, such as grades or months."""
     if (distinct != np.round(distinct)).any():
         return None
     n = int(counts.sum())
