@@ -36,7 +36,7 @@ Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Re
 
 HIDDEN, VALUES_HIDDEN = "(hidden)", "values hidden"
 CONTRADICTED_BY_HIDDEN = "Cells of its row that are hidden contradict it."
-# For each class: the field that names a column, and new values of fields if it is hidden.
+# For each class: its field that names a column, and new field values if that column is hidden.
 ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
     ColumnProfile: ("name", {"hidden": True, "distribution": None, "why": VALUES_HIDDEN}),
     Evaluation: ("label", {"positive": HIDDEN}),

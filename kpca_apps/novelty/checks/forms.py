@@ -32,7 +32,7 @@ WORD = 4.0  # placeholders are reported if texts have at least this many charact
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
 )
-CLEARNESS = 3.0  # `FoundValue.clearness` (-log10 of an expected number) assumed for every odd text
+CLEARNESS = 3.0  # `FoundValue.clearness`: as if 0.001 odd texts were expected in a column
 FORM, STAND_IN = "form", "placeholder"
 
 

@@ -24,7 +24,7 @@ MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
 # Number added, as a prior, to the denominator of `p_continues` in `_chance`; the numerator gets 1.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # `FoundValue.clearness`; a lost sign has 4.0, a code for a missing value 8.0
+CLEARNESS = 5.0  # `FoundValue.clearness`: as if 0.00001 odd runs were expected in a column
 
 
 def learn_stuck(table: Table, spec: ColumnSpec) -> StuckRule | None:
@@ -51,7 +51,7 @@ class StuckRule:
     def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
         """Learn from the runs of equal numbers (`levels`) in n rows; `lengths` increase."""
         # Only the longest runs can be odd: as many as together fill at most the share MOST_STUCK of
-        # the rows, and only until a reading recurs (a closed shop has one every weekend).
+        # the rows, and differ in their readings (a closed shop has the same one each weekend).
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
         firsts = np.unique(levels[::-1][:MOST_RUNS], return_index=True)[1]
         n_new = int((np.sort(firsts) == np.arange(len(firsts))).sum())

@@ -499,7 +499,7 @@ class _Fitting:
             of_rows = np.where(self.is_normal[index], -np.inf, scores[index])
             kept = rows_without_strays(views.standardised(rows), of_rows, n_novel)
             rows, index = rows[kept], index[kept]
-        # The views hold the same array, which a model file would store only once: store a copy here.
+        # Copy: the views hold this array, too, and a model file would store the two as one array.
         return StoredRows(rows, self.columns.as_is.copy(), index)
 
 

@@ -84,7 +84,7 @@ def nearest_without(
             if kind == NO_SET:
                 continue
             left_out[:] = False
-            # If the set is empty, before[first] + behind[last + 1] is the sum over all groups.
+            # If the set is empty, before[first] + behind[last + 1] below sums over all groups.
             first, last = 0, -1
             for w in range(sets.shape[2]):
                 g = sets[i, e, w]

@@ -262,7 +262,7 @@ class OfViews:
 
 @dataclass(frozen=True)
 class ViewedSample:
-    """Rows in memory. Indexing returns their `views`, computed on access or `kept` in memory."""
+    """Rows in memory. Indexing returns them transformed by `views`, from `kept` if it is given."""
 
     views: ViewScales | RawColumns
     rows: FloatArray  # (s, columns), unscaled

@@ -30,7 +30,7 @@ OTHER_LEVELS = "(other)"
 
 
 def draw_rows(verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]) -> Pictures:
-    """Lay out rows by two kernel components, by scores on a grid, and by two odd columns."""
+    """Place rows for three pictures: kernel components, contours of scores, and two columns."""
     return Pictures(
         map=_map_rows(verdict, lists.first[: len(lists.ranked)]),
         contours=_score_grid(verdict, lists.first[:MAX_DRAWN]),

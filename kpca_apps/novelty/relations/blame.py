@@ -25,7 +25,7 @@ ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
 # A column may be wrong if its misfit (see `Supposed`) is at most FENCE, or at most TWICE the
 # smallest misfit in the rule. FENCE: Tukey's fence divided by the 95 % quantile of normal numbers.
 FENCE, TWICE = 2.698 / 1.645, 2.0
-MOST_DECIMALS, NEARLY = 6, 0.97  # `decimals` decimals are enough for the share NEARLY of numbers
+MOST_DECIMALS, NEARLY = 6, 0.97  # the share NEARLY of numbers has at most `UsualValues.decimals`
 ROUNDING = 1e-9  # relative rounding error
 DAY = 86400.0
 LARGEST = 1e300

@@ -36,7 +36,7 @@ from kpca_apps.novelty.result import CONTRADICTED, FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-LOG_BY_CHANCE = float(np.log(0.01))  # log probability that a row that breaks a rule is correct
+LOG_BY_CHANCE = float(np.log(0.01))  # log of the probability that a row breaking a rule is correct
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,7 +90,7 @@ class Encoded:
     sample_table: Table  # the rows held in memory, as written: all, or a sample
     sample_index: IntArray  # (s,), indices of these rows, increasing
     sample: FloatArray  # (s, d), these rows, encoded
-    learned: IntArray  # training rows of the encoder (indices); empty unless from this table
+    learned: IntArray  # indices of the encoder's training rows; empty if from another table
     stored: SharedArray | Kept | None  # all rows of a table in parts, encoded
     rules: tuple[CellRule, ...]  # rules for the cells of used columns, learned from the sample
     faults: CellFaults  # faults of all rows; empty if cells were not checked

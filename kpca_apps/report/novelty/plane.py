@@ -129,7 +129,7 @@ def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
     low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
     below, above = places < low, places > high
     sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])
-    sides &= np.cumsum(sides, axis=1) == 1  # one arrow per point: one side, even beyond a corner
+    sides &= np.cumsum(sides, axis=1) == 1  # keep one side, hence one arrow, for each point
     return np.clip(places, low, high), sides
 
 

@@ -72,7 +72,7 @@ class AdditiveFeatures(Uncached):
     moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means and deviations of g polynomials
     indicator: Annotated[IntArray, "a", Meta(ge=0)]  # indices among the features
     source: Annotated[IntArray, "a", Meta(ge=0)]  # column of the encoded table, for each indicator
-    # Value that each indicator stands for; NaN if the matrix column is itself an indicator.
+    # Value that each indicator stands for; NaN if that column is itself an indicator.
     equals: Annotated[FloatArray, "a", "NaN too"]
     # Index of each indicator's set: the levels of a category, or the frequent values of a number.
     state: Annotated[IntArray, "a", Meta(ge=0)]

@@ -158,7 +158,7 @@ class UpperTail:
     def fit(
         cls, scores: FloatArray, *, ends: bool = False, shares: tuple[float, float] = UPPER
     ) -> UpperTail:
-        """Learn from scores (n,). With `ends`, higher scores count as no rarer than the highest.
+        """Learn from scores (n,). With `ends`, no new score counts as rarer than the highest one.
 
         Without it, an exponential tail through the quantiles at two `shares` continues the count.
         """

@@ -59,14 +59,14 @@ NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available",
 NEW = 0.5  # pseudo-count of an unseen value
 DENSE = 8  # pairs are counted in a dense array if there are at most so many possible pairs per row
 LARGEST_COUNT = 2**53
-FEWEST_TO_SUGGEST = 5  # if fewer rows agree on a value, it is not suggested: it may itself be wrong
+FEWEST_TO_SUGGEST = 5  # if fewer rows agree on a value, it is not suggested: it may be wrong itself
 
 
 class Cells(NamedTuple):
     """The cells of a column."""
 
     codes: IntArray  # (n,), codes of `LevelColumn`
-    levels: Levels  # this table's levels; their own codes do not match `codes`
+    levels: Levels  # levels of this table, numbered independently of `codes`
 
     def text(self, row: int) -> str:
         """Return a cell, empty if it is missing."""
@@ -173,7 +173,7 @@ class LevelColumn:
 
     @cached_property
     def log_q(self) -> FloatArray:
-        """Log probability (codes,) of each code by the column's counts, less one for the cell."""
+        """Log probability (codes,) of each code, by its count in the column without one cell."""
         n_cells = int(self.counts.sum()) - 1
         shares = (np.maximum(self.counts - 1, 0) + NEW) / (n_cells + NEW * (self.n_codes + 1))
         return np.log(shares)

@@ -84,7 +84,7 @@ class _Judged(NamedTuple):
 
     share: FloatArray  # share of the value; 1 if it is not contradicted
     clear: BoolArray  # whether the value is clearly wrong
-    # Index in `FlagCounts.keys` of the values of the other columns; any index if these are new.
+    # Index in `FlagCounts.keys` of the other columns' values; arbitrary if it is not found there.
     place: IntArray
     n_rows: IntArray  # number of other rows that agree in the other columns
 

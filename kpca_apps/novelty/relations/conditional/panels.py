@@ -26,9 +26,9 @@ from kpca_apps.tables.values import Column
 # The numbers' median distance from their level's median is at most NEARER times their median
 # distance from the column's median. IN_MOST: minimum share of rows whose level has other rows.
 NEARER, IN_MOST = 0.5, 0.5
-# Medians of levels are computed only if half of the numbers are near the mean of their level: at most
-# HOPELESS times the smallest median distance so far from it. The mean counts SHRUNK_BY more rows
-# with the mean of the column. ROUNDING: relative rounding error of such distances.
+# Medians of levels are computed only if half of the numbers lie near the mean of their level, no
+# farther than HOPELESS times the smallest median distance so far. The mean counts SHRUNK_BY more
+# rows with the mean of the column. ROUNDING: relative rounding error of such distances.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
 # A column holds measurements, not entities, if merging MERGED neighbouring values multiplies the
 # distances from expected numbers by at most AS_NEAR. Measured: at most 1.06 in 30 tables of
@@ -75,7 +75,7 @@ class Medians:
         )
 
     def distances(self, z: FloatArray, codes: IntArray) -> FloatArray:
-        """Return distances (n,) of `z` from the median of other rows of the level, or NaN."""
+        """Return distances (n,) of numbers `z` from the median of other rows of their level."""
         expected, n_rows = self.expected(z, codes, np.ones(len(z), dtype=bool))
         return np.where(n_rows > 0, np.abs(z - expected), np.nan)
 
@@ -89,8 +89,8 @@ class UsualNumber:
     middle: Annotated[float, Meta(ge=-1e100, le=1e100)]  # median of the column
     width: Annotated[float, Meta(gt=0, le=1e100)]  # median distance from `middle`
     levels: Medians  # medians of the numbers by level
-    distances: Medians  # medians, by level, of distances from the level's other rows
-    half: Annotated[float, Meta(gt=0, le=1e3)]  # median of all rows' distances from their levels
+    distances: Medians  # medians by level of what `Medians.distances` returns
+    half: Annotated[float, Meta(gt=0, le=1e3)]  # median of the same distances over all rows
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return the name of the predicted column, then names of the predicting columns."""

@@ -57,7 +57,7 @@ class Sequenced:
         return self.spec.name, self.order.name, *given
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return distances from the line between neighbours, divided by the usual distance."""
+        """Divide numbers' distances from the line between neighbours by the usual distance."""
         value, time = values_of(table, self.spec), values_of(table, self.order)
         level = _levels_of(self.given, cells, len(value))
         known = ~np.isnan(value) & ~np.isnan(time) & (level < len(self.usual))

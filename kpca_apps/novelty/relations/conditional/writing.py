@@ -23,7 +23,7 @@ MAX_COMMON, LONGEST = 1_000, 400  # maximum number of levels to compare; maximum
 # A value is a misspelling if it is closer to the expected value than nearly all other values are:
 # less than this share of them is as close.
 ALIKE = 0.1
-CLOSE = 0.1  # added to the number of values as close, so that its logarithm is finite
+CLOSE = 0.1  # added to the number of values that are as close, so that its logarithm is finite
 
 
 class Writing:
