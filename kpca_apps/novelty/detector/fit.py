@@ -178,7 +178,7 @@ class _Model(NamedTuple):
     warnings: tuple[str, ...]
     landmark_miss: float | None = None
     combined: CombinedScore | None = None
-    usual_scores: FloatArray | None = None  # scores of the rows from which `combined` was learned
+    usual_scores: FloatArray | None = None  # scores of the rows used for regressions in `combined`
 
 
 @dataclass(frozen=True, eq=False)

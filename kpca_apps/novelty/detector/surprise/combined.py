@@ -74,7 +74,7 @@ class CombinedScore:
     oddest_zero: Annotated[float, SQUARABLE]
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
     weights: Annotated[FloatArray, "7", Meta(ge=0, le=LARGEST_WEIGHT)]
-    # Log odds that odd cells of a column add to scores, learned from a reader's marks, or 0.
+    # Log odds that odd cells of a column add to scores, from a reader's marks; 0 without marks.
     by_marks: Annotated[FloatArray, "c", Meta(ge=-FARTHEST, le=FARTHEST)]
 
     def validate(self) -> None:

@@ -140,7 +140,7 @@ class UpperTail:
     one in n.
     """
 
-    # Increasing scores, and -log of the share of rows that score at least as high; interpolated.
+    # `knots` are increasing scores, `surprise` is -log of the share of rows at or above each knot.
     knots: Annotated[FloatArray, "k", SQUARABLE]
     surprise: Annotated[FloatArray, "k", Meta(ge=0, le=LARGEST_SURPRISE)]
     # The exponential tail: surprise = slope (score - zero).
@@ -160,7 +160,7 @@ class UpperTail:
     ) -> UpperTail:
         """Learn from scores (n,). With `ends`, no new score counts as rarer than the highest one.
 
-        Without it, an exponential tail through the quantiles at two `shares` continues the count.
+        Without `ends`, an exponential tail through the quantiles at two `shares` follows.
         """
         values, first = np.unique(np.sort(scores), return_index=True)
         surprise = -np.log1p(-first / len(scores))

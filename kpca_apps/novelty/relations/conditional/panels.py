@@ -35,8 +35,8 @@ SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
 # correlated measurements, at least 2.6 in 20 panels with numbered entities.
 MERGED, AS_NEAR = 3, 1.5
 SMALLEST = 1e-100  # minimum `UsualNumber.width`; ratios of numbers up to 1e100 then stay finite
-# At least LEAST_OTHERS other rows of its level predict a number. As few rows may agree by chance, a
-# level's usual distance is averaged with that of all levels, which counts as USUAL_BY rows.
+# A number is predicted by at least LEAST_OTHERS other rows of its level. As few rows may agree by
+# chance, a level's usual distance is averaged with that of all levels, weighted as USUAL_BY rows.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 

@@ -72,7 +72,10 @@ class Writing:
         return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
 
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
-        """Return sorted distances to other levels: all, and those with a letter of their own."""
+        """Return sorted distances from the level `expected` to all other levels, and to some.
+
+        The latter have a letter that no other common level has.
+        """
         if expected not in self._others:
             apart = self._apart(self._texts[expected])
             is_other = self._common != expected
