@@ -64,7 +64,7 @@ class ValueCoder:
         values = _features(column, spec)
         seen, size = values[~np.isnan(values[:, 0])], None
         if is_date:
-            # Times of day come from days since 1970, so their rounding errors grow with these.
+            # Times of day come from days since 1970: the more days, the larger the rounding errors.
             seconds = column.read(spec.format).ordered
             size = float(np.abs(seconds).max(initial=0.0)) / _DAY
         kept = varies(seen, size)
