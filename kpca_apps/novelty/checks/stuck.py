@@ -50,8 +50,8 @@ class StuckRule:
 
     def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
         """Learn from the runs of equal numbers (`levels`) in n rows; `lengths` increase."""
-        # Only the longest runs can be odd: as many as together fill at most the share MOST_STUCK of
-        # the rows, and differ in their readings (a closed shop has the same one each weekend).
+        # Only the longest runs can be odd, if they fill at most the share MOST_STUCK of the rows in
+        # all, and if no two have the same reading: a closed shop has the same one every weekend.
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
         firsts = np.unique(levels[::-1][:MOST_RUNS], return_index=True)[1]
         n_new = int((np.sort(firsts) == np.arange(len(firsts))).sum())

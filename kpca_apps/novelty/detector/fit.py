@@ -424,7 +424,7 @@ class _Fitting:
         if is_share:
             total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
             q = int(np.searchsorted(np.cumsum(subspace.variances), wanted * total)) + 1
-            # Keep all directions but one at most: with all of them, every error would be 0.
+            # Keep at most all directions but one: with all of them, every error would be 0.
             subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None

@@ -127,7 +127,7 @@ def find_patterns(
 def _common(
     listed: Table, places: IntArray, others: Sequence[str], sample: Table
 ) -> tuple[str, str, int] | None:
-    """Find a column in which most rows share a value; return both, and the number of rows."""
+    """Find a column in which most rows share a value; return both, and how many do."""
     n, best, rarest = len(places), None, BY_CHANCE
     for name in others:
         column = listed.column(name)

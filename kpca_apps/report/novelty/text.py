@@ -33,7 +33,7 @@ from kpca_apps.report.text import (
 )
 
 MAX_DIGITS = 12  # maximum number of digits shown of the largest score
-# Maximum number of scores that decimals must tell apart, and of rows in a list of a diff page.
+# Maximum number of scores that differ as written, and of rows in a list on a diff page.
 MAX_ROWS = 100
 MAX_LISTED = 2_000  # maximum number of ranked rows on a page
 MAX_NAMED = 3  # maximum number of tables named in a sentence

@@ -62,7 +62,7 @@ class CellModel(Uncached):
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
     # Distribution of improbabilities, for each category and each number with frequent values.
     states: tuple[UpperTail, ...]
-    # For each numeric column, over usual rows: median residual, and median distance from it.
+    # Each numeric column's median residual and median distance from it, in the share USUAL of rows.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
 
     def validate(self) -> None:
