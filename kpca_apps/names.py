@@ -18,7 +18,7 @@ _MAX_STEM = 50
 _MAX_NOTES = 20
 _LISTED = 5  # maximum number of names quoted in one sentence
 MISSING = "(missing)"  # text shown for an empty cell
-_CELL, _BEFORE = 40, 6  # maximum length of a shown cell; characters shown before two texts differ
+_CELL, _BEFORE = 40, 6  # maximum length of a shown cell; length shown before the first difference
 _WORDS = re.compile(r'[^\W\d_]|"')
 _SHOWN, _REASON = 40, 120  # maximum numbers of characters of an invalid value, and of a reason
 _OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
@@ -66,7 +66,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""Escape the same characters as `visible` in JSON text, which decodes to the same texts.
+    r"""Escape in JSON what `visible` escapes in text; decoding the JSON gives the same values.
 
     >>> print(visible_json('{"a": "b\u202ec"}'))
     {"a": "b\u202ec"}

@@ -27,7 +27,7 @@ LayoutName = Literal["auto", "off"]
 FlaggedFormat = Literal["csv", "xlsx"]
 RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 
-# Limits of the ridge as a share of the variance; beyond them, rounding loses ridge or variance.
+# Limits of ridge / variance. Beyond them, rounding of their sum would lose the smaller of the two.
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53  # up to this limit, floats represent every integer exactly
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1  # RandomState of numpy accepts no larger seed

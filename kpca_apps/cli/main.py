@@ -43,7 +43,7 @@ class _Commands(CommandGroup):
     """Groups of commands in the order of their declaration, then `schema` and `mcp`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order of the help."""
+        """Return the names of the commands, with `schema` and `mcp` moved to the end."""
         return sorted(super().list_commands(ctx), key=("schema", "mcp").__contains__)
 
 
@@ -127,7 +127,7 @@ def _require_encodable(word: str) -> str:
 
 # If a plain KeyboardInterrupt leaves a call of `exec`, Python later ends by SIGINT.
 class _InterruptError(KeyboardInterrupt):
-    """Raised at a signal, as a plain KeyboardInterrupt may make Python ignore the exit code."""
+    """Raised at a signal. A plain KeyboardInterrupt could make Python ignore the exit code."""
 
 
 @contextmanager

@@ -359,7 +359,7 @@ def _clean(picture: Picture, options: Options, given: Given) -> Cleaned:
 
 
 def _clean_all(picture: Picture, measured: Picture, options: Options, given: Given) -> Cleaned:
-    """Denoise a picture by the noise of its part `measured`; equal colours count as grey."""
+    """Denoise a picture by the noise of its part `measured`; if R = G = B, denoise it as grey."""
     first, *others = picture.colours
     sigma: Any = given.sigma
     is_list = isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1
@@ -407,8 +407,8 @@ def _clean_picture(
         if picture.data is not None:
             planes = picture.continued()
         place = np.float32(1.0) if inspected.place is None else inspected.place
-        # If the noise level varies, skip the second pass, which would restore noise wherever the
-        # measured level is too low.
+        # If the noise level varies over the image, set `shared`, which skips the second pass. That
+        # pass would restore noise wherever the measured level is too low.
         options = replace(options, shared=inspected.place is not None)
         cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
         cleaned = cleaned * place - black
@@ -417,7 +417,7 @@ def _clean_picture(
     place_range = None
     if inspected.place is not None:
         place_range = found * float(inspected.place.min()), found * float(inspected.place.max())
-    # The interval is for luminance before clipping; widen it to contain the reported level.
+    # The interval is for unclipped noise in luminance and may not contain `found`: then widen it.
     likely = [one / unit for one in noise.interval or ()]
     info = replace(
         inspected.white,

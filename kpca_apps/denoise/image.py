@@ -16,7 +16,7 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 
 SCALE = 255.0  # largest value in planes: the range of an image is scaled to 0..255
-# Quantiles between which values count as used: a bead, a star or a hot spot covers less than 1 %.
+# The used range ends at these quantiles, so that a star or a hot spot (below 1 %) cannot widen it.
 USED = (0.015, 0.985)
 NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or inverses overflow
 # A plane on the scale 0..255 counts as constant if its range is below EVEN. Noise up to 1e-3 is
@@ -24,8 +24,8 @@ NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or i
 EVEN = 1e-6
 # Largest span or magnitude of an image, in data ranges: above it, single precision fails.
 MOST_BEYOND = 1e6
-# Rounding loses light if it changes local means, over windows of width AROUND, by more than LOST
-# times the mean light (in root mean square), as in smooth pictures with a mean below 3 counts.
+# Rounding to integers loses light if the root mean square change of means over windows of width
+# AROUND exceeds LOST times the mean light. Example: smooth pictures with a mean below 3 counts.
 LOST, AROUND = 0.1, 8
 # Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
 # neighbourhood. They are powers of the inverse of the plastic number (Roberts 2018, "The

@@ -33,10 +33,10 @@ from kpca_apps.errors import InputError
 
 Mask = NDArray[np.bool_]  # True where there are data
 
-# Holes are filled by Gaussian means of the data around, of deviation REACH in pixels. Where data
-# have less than the share ENOUGH of the Gaussian's weight, the image at half the scale is used.
+# A hole is filled by means of the data around, weighted by a Gaussian of deviation REACH (pixels).
+# If data have less than the share ENOUGH of these weights, the image at half the scale is used.
 REACH, ENOUGH = 1.0, 0.1
-MIRRORINGS = 8  # maximum number of mirrorings to fill a hole; sparse data would need hundreds
+MIRRORINGS = 8  # maximum number of rounds of mirroring data into holes; sparse data needs hundreds
 # A filled pixel gets the noise of a random pixel at most NEARBY rows and columns away. On simulated
 # images that lack half of the pixels, or every other row, the noise level found is .95 to 1.06 of
 # the true level. It is .87 to 1.03 of the true level if 70 % of the pixels are lacking. With NEARBY
@@ -69,7 +69,7 @@ def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
 
 
 def as_mask(values: NDArray[Any]) -> Mask:
-    """Return which values are not 0, and so mark data; refuse NaN."""
+    """Return a mask that is True (data) where values are not 0; refuse NaN."""
     if values.dtype.kind == "f" and (unknown := np.isnan(values)).any():
         place = ", ".join(map(str, np.argwhere(unknown)[0].tolist()))
         raise InputError(f"mask is not a number at {place}; give 1 where there are data, else 0")
@@ -213,7 +213,8 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     near = ~data & (weights >= ENOUGH)
     # For each pixel of data, compute the mean of the pixels around, and the variance of that mean.
     row = gaussian_filter([0.0] * 8 + [1.0] + [0.0] * 8, REACH)
-    centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)  # of the 2-D kernel
+    # The central weight of the Gaussian in two dimensions, and the sum of its squared weights.
+    centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)
     weights, sums = weights - centre * share, sums - centre * values
     squares = of_squares * gaussian_filter(share, REACH / 2**0.5) - centre**2 * share
     known = data & (weights >= ENOUGH / 2)

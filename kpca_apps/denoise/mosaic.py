@@ -66,8 +66,8 @@ OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
 # each class. These values and ABOVE gave the best deviations on mosaics made from photographs of
 # BSDS500/train (100 to 1,600 photons at white), where too low deviations counted twice.
 CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
-# A log variance below the fitted line counts by its squared distance, as texture only adds
-# variance. Above the line, distances of more than this many deviations are not squared.
+# The fit of a line to log variances squares all distances below the line. Distances above the line
+# of more than this many deviations count only linearly, as texture may have raised these variances.
 ABOVE = 0.3
 # Readout variance, in squared counts, above which noise is nearly Gaussian even without light.
 MANY_ADDED = 400.0
@@ -333,7 +333,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
 def _points(
     plane: Mosaic, guide: Mosaic, bad: NDArray[np.bool_]
 ) -> list[tuple[float, float, float]]:
-    """Return light, noise variance and its relative error for classes of the guide's brightness."""
+    """Sort patches by brightness; return each class's light, noise variance, relative error."""
     if min(plane.shape) < WIDTH:
         return []
     stride = max(2, int(np.ceil(np.sqrt(plane.size / MOST_PATCHES))))

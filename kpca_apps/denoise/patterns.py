@@ -118,7 +118,7 @@ def _continued(side: int, before: int, period: int) -> NDArray[np.intp]:
 def _paired(
     planes: Plane, whole: Plane, pattern: str, phase: Place
 ) -> list[tuple[int, tuple[slice, slice], tuple[slice, slice]]]:
-    """Return slices of each plane, paired with their places in `whole` (complete pattern cells)."""
+    """Return (plane number, slices of the plane, slices of `whole` with the same pixels)."""
     n, cell = period_of(pattern), cell_of(pattern)
     m = n // cell
     pairs = []

@@ -13,8 +13,9 @@ from typing import Any
 
 from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relative
 
-# WEAKER multiplies the strength of the weaker result, which keeps some grain: a lower noise level
-# would leave blotches where noise looks like detail. STRONGER multiplies the noise level.
+# The weaker result has WEAKER times the strength, so that it keeps some grain. With a lower noise
+# level instead, it would have blotches where noise looks like detail. The stronger result has
+# STRONGER times the noise level.
 WEAKER, STRONGER = 0.6, 1.3
 BEATS = 5.0  # minimum log odds, against uniform noise, of noise that rises with brightness
 SHARED_BLUR = 0.4  # blur in pixels above which neighbours share noise; less is barely visible
@@ -78,7 +79,7 @@ class Residual:
     sd: float  # standard deviation over all colours, in the units of the image
     edge_correlation: float  # correlation of neighbouring pixels where the image has most detail
     flat_correlation: float  # the same where the image has least detail
-    structured: bool  # whether the correlation at edges is so large that detail was removed
+    structured: bool  # whether correlation at edges is so high that it shows removed detail
     # Mean residual where pixels are clipped: > 0 at black, < 0 at white; 0 if not significant.
     clipped_mean: float = 0.0
 
@@ -102,7 +103,7 @@ class NoiseLaw:
     clipped: bool  # whether noise is cut off at black or white
     rises: bool = field(init=False)  # whether the noise is clearly stronger in bright areas
     shared: bool = field(init=False)  # whether neighbouring pixels clearly share the noise
-    log_odds_flat: float  # log odds of equal noise everywhere (a gain of 0)
+    log_odds_flat: float  # log odds that the gain is 0, against all laws of this blur
     log_odds_white: float
     # Levels of brightness, ascending, and measured variance of the quietest patches at each level.
     brightness: tuple[float, ...] = field(repr=False)
@@ -150,7 +151,7 @@ class NoiseLaw:
 class Evidence:
     """Why a noise model was chosen for a page, if the noise was measured."""
 
-    why: str = ""  # words that end a sentence on the model chosen, or on why the image is unchanged
+    why: str = ""  # end of a sentence that says why the model was chosen, or the image not changed
     runner_up: str = ""  # the second most likely model, in words
     log_odds: float | None = None  # log odds of the runner-up against the chosen model
     option: str = ""  # option that denoises an image which was left unchanged
@@ -196,7 +197,7 @@ class ImageOutcome:
     data_range: float | None = None  # maximum data range of pages with the first page's type
     used_range: float | None = None  # range of most values of the denoised first page
     established: bool = True  # whether noise was established; if not, the image is unchanged
-    impulses: bool = False  # whether single pixels stand out, but another noise model was used
+    impulses: bool = False  # whether single pixels stand out although the model is not "impulse"
     evidence: Evidence = Evidence()  # evidence for the first unchanged page, or else the first page
     own_settings: Mapping[str, Any] = field(default_factory=dict)  # settings other than the batch's
     residual: Residual | None = None  # residual of the first page

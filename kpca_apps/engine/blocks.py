@@ -63,10 +63,10 @@ ALL = slice(None)
 class BlockErrors(NamedTuple):
     """Reconstruction errors of n rows under Tikhonov-filtered kernel PCA."""
 
-    residual: FloatArray  # (w, n): r_b, what other blocks do not explain of w requested features
+    residual: FloatArray  # (w, n): r_b, w requested features minus predictions from other blocks
 
     whole: FloatArray  # (n,): E, error of all features
-    blocks: FloatArray  # (b, n): E_b, decrease of E if the non-empty block b may take any value
+    blocks: FloatArray  # (b, n): E_b, fall of E if the features of block b get the best values
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class BlockPCA:
 
     @classmethod
     def of_sums(cls, sums: CovarianceSums, block: IntArray) -> BlockPCA:
-        """Fit to sums over rows."""
+        """Fit to sums of features over rows; `block` (p,) is the block number of each feature."""
         covariance = sums.covariance
         deviation = np.sqrt(np.maximum(np.diag(covariance), SMALLEST_DEVIATION**2))
         with one_blas_thread():

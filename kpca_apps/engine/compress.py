@@ -112,7 +112,7 @@ def _targets(subspace: KernelSubspace) -> Matrix:
 
 
 def _exact_points(subspace: KernelSubspace) -> Matrix | None:
-    """Return points that represent components and mean exactly for (x.y)^2, else None."""
+    """Return points that represent the subspace exactly if the kernel is (x.y)^2, else None."""
     kernel = subspace.kernel
     if not (isinstance(kernel, Polynomial) and kernel.degree == 2 and kernel.coef0 == 0.0):
         return None

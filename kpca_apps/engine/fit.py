@@ -68,7 +68,7 @@ class SubspaceFit:
     subspace: KernelSubspace
     plan: ExactPlan | NystroemPlan
     scoring_precision: Resolved
-    ridge: float | None  # rho, as a variance in feature space
+    ridge: float | None  # ridge rho of the Tikhonov filter, a variance in feature space
     warnings: tuple[str, ...]
     landmarks: LandmarkFit | None = None
 

@@ -402,7 +402,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def sums_(self) -> CovarianceSums:
-        """Sums over the rows of a landmark fit."""
+        """Sums of features, and of their products, over the rows of a landmark fit."""
         return self._landmark_fit.sums
 
     @property

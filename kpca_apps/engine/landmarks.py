@@ -144,7 +144,7 @@ def residual_landmarks(
         residual = map_row_blocks(lambda index: row_residuals(X[index]), pool, n_jobs=n_jobs)
     if not np.isfinite(residual).all():
         raise overflow(kernel)
-    # A row equal to a landmark has a residual of at most the jitter.
+    # Rows equal to a landmark have residuals of about the jitter: set these, with a margin, to 0.
     residual[residual <= max(2.0 * basis.jitter, resolved)] = 0.0
     residual[first] = 0.0
     wanted = min(m - len(first), int(np.count_nonzero(residual)))

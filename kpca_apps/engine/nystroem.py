@@ -275,7 +275,7 @@ class FeatureSums:
         return basis.kernel.against(basis.points, precision)
 
     def prepare(self) -> Callable[[Matrix], CovarianceSums]:
-        """Return the map from rows ``(b, d)`` to their sums."""
+        """Return the map from rows ``(b, d)`` to sums of their features or kernel values."""
         values, kernel, shift = self._values(), self.basis.kernel, self.shift
 
         def sums(rows: Matrix) -> CovarianceSums:
@@ -312,8 +312,8 @@ class Missed:
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
-        # The sample's Gram matrix minus that of its features z is the part outside the span. Its
-        # largest eigenvalue, divided by the sample size, is the variance.
+        # The Gram matrix of the rows' parts outside the span is that of the sample minus that of the
+        # features z. Its largest eigenvalue / sample size is the largest variance outside the span.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
         is_no_landmark = [row.tobytes() not in landmarks for row in drawn]

@@ -117,7 +117,7 @@ def choose_regime(
     q = n if options.n_components is None else min(options.n_components, n)
     has_few_components = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
     must_be_exact = method == "exact" or not kernel.is_psd
-    # For a fit that keeps the landmarks' whole span, float32 is tested once landmarks are drawn.
+    # A fit that keeps the landmarks' whole span chooses its precision after landmarks are drawn.
     is_decided_later = options.keeps_span and options.precision == "auto"
     precision: Precision = "float64" if is_decided_later else options.precision
     if len(X) < n and method != "nystroem" and must_be_exact:

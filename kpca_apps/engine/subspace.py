@@ -52,7 +52,7 @@ class KernelSubspace:
 
     kernel: Kernel
     points: Annotated[Matrix, "p d", SQUARABLE]  # Z, the expansion points
-    # W; column a holds the coefficients of component a, of length 1 in feature space.
+    # W; column a holds the coefficients of component a, which has length 1 in feature space.
     weights: Annotated[Matrix, "p q", SQUARABLE]
     offset: Annotated[Matrix, "q", SQUARABLE]  # b, projections of the mean
     # beta, coefficients of the mean; zeros for an uncentred fit.

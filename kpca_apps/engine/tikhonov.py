@@ -84,7 +84,7 @@ class TikhonovFilter:
     def errors(
         self, precision: Resolved = "float64"
     ) -> Callable[[Matrix, Matrix, BoolArray], Matrix]:
-        """Return the map (z, k(x, x), mask) -> errors; masked rows are left out of the fit."""
+        """Return the map (z, k(x, x), fitted) -> errors, leave-one-out errors for fitted rows."""
         of_z, rho, n = self.mahalanobis(precision), self.rho, self.n
 
         def errors(z: Matrix, lengths: Matrix, fitted: BoolArray) -> Matrix:
@@ -112,7 +112,7 @@ def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> 
 def leave_landmark_out(
     subspace: KernelSubspace, rho: float, X: Matrix, landmarks: IntArray
 ) -> tuple[Matrix, Matrix]:
-    """Return r and M of `TikhonovFilter` for b rows, each with its landmark (b,) removed."""
+    """Return r and M of the error r + rho M for b rows, each without its own landmark (b,)."""
     roots = 1.0 / np.sqrt(subspace.variances + rho)  # A^-1/2, which is diagonal
     t, error = subspace.project_and_error(X)
     residual = np.maximum(error - rho * (np.square(t) @ roots**2), 0.0)
@@ -125,7 +125,7 @@ def leave_landmark_out(
 def without_direction(
     rows: Matrix, along: Matrix, residual: Matrix, whitened_rows: Matrix, whitened: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Return r and M of `TikhonovFilter` for b rows, each with one landmark removed.
+    """Return r and M of the error r + rho M for b rows, each after one landmark is removed.
 
     The arguments, per row: the landmark's row of B; the product of that row with z; r; L^-1 times
     that row; and L^-1 y. The part of a row along v, the unit direction that only the landmark

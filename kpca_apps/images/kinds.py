@@ -49,7 +49,7 @@ _REFUSED = {
     "gzip": (nifti.GZIP, "packed by gzip", "unpack it first (gunzip)"),
     "pam": (rb"P7\n", "a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
 }
-# Kinds whose first bytes may also start a text.
+# The first bytes of these kinds do not prove an image: a table, packed or not, may begin so.
 _DOUBTFUL = frozenset({None, "bmp", "gzip", "jxl", "netpbm", "pam", "pdf"})
 IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
     *(format.suffixes for format in FORMATS.values())

@@ -228,7 +228,7 @@ def _develop(
         black, finer, n = negative.black, negative.finer, len(negative.black)
         visible = raw.raw_image_visible
         counts = finer * visible if light is None else negative.counts(light)
-        for y, x in np.ndindex(n, n):  # keep the file's black level, which LibRaw subtracts
+        for y, x in np.ndindex(n, n):  # scale light, but not the black level that LibRaw subtracts
             own = counts[y::n, x::n] - black[y, x] * (finer - 1) / finer
             visible[y::n, x::n] = np.clip(np.rint(own), 0, 65535)
         picture = raw.postprocess(
@@ -255,7 +255,7 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
                 continue
             profile = np.broadcast_to(np.reshape(tag.value, (-1, 2)).astype(np.float64), (3, 2))
             if np.isfinite(profile).all() and (profile >= 0).all() and (profile.sum(1) > 0).all():
-                # No sensor has ten electrons or fewer at white, so such a tag is wrong.
+                # A gain of .1 would mean ten electrons at white. All sensors hold more.
                 return profile if (profile < [0.1, 0.02]).all() else None
     return None
 

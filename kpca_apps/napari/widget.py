@@ -144,7 +144,7 @@ class DenoiseWidget(QWidget):
                 noise=self.noise.currentText(),
                 quality=self.quality.currentText(),
                 strength=self.strength.value(),
-                pages=2 if stack else 1,  # 2 makes options that stacks do not support raise
+                pages=2 if stack else 1,  # with 2, `Options` refuses what stacks do not support
             )
         except KpcaError as error:
             self.message.setText(str(error))

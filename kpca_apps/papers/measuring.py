@@ -19,7 +19,7 @@ from kpca_apps.papers.figures import Contours, Curves
 from kpca_apps.system.arrays import Matrix
 
 GRID = 60  # number of grid points along each side
-SMOOTHING = 0.75  # filter width in pixels; filtered digits have the variance of Mika et al. (1998)
+SMOOTHING = 0.75  # filter width in pixels that gives digits the variance in Mika et al. (1998)
 
 
 def components(kernel: Kernel, X: Matrix, n_components: int | None = None) -> KernelSubspace:
@@ -45,7 +45,7 @@ def contours(title: str, subspace: KernelSubspace, X: Matrix, labels: Labels) ->
 
 
 def scree(title: str, name: str, subspace: KernelSubspace) -> Curves:
-    """Return the variances of a subspace, by number of component."""
+    """Return a curve of the components' variances against their numbers 1, 2, ..., q."""
     series = {name: (np.arange(1.0, subspace.n_components + 1.0), subspace.variances)}
     return Curves(title, "component", "variance in feature space", series)
 

@@ -51,7 +51,7 @@ class Experiment:
     title: str
     data: tuple[str, ...]  # names of data sets
     run: Callable[[PaperData], Outcome]  # a deterministic function
-    method: str = ""  # procedure and assumptions beyond the paper
+    method: str = ""  # how it is reproduced, with assumptions that the paper does not state
 
     @property
     def heading(self) -> tuple[str, str, str]:

@@ -79,8 +79,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _let_any_thread_set() -> None:
-    # Newer versions of threadpoolctl let only the thread that set the limit lift it, but the last
-    # caller to leave may run in another thread.
+    # In newer versions of threadpoolctl, only the thread that set a limit may lift it. Here, the
+    # last caller, which lifts the limit, may run in another thread.
     release = getattr(OpenBLASController, "clear_controlling_thread", None)
     if release is not None:
         release(force=True)

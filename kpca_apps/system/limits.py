@@ -10,8 +10,8 @@ available_memory = available_bytes
 # GB each, 12.8 GB in all, a common memory size. A table with more columns is usually transposed, or
 # split at the wrong delimiter.
 MOST_COLUMNS = 20_000
-# Limit of empty cells in JSON lines, which need memory and time (measured: .6 GB, 10 s) but no
-# bytes in the file. A million rows with 50 keys, one key in each row, stay below the limit.
+# Maximum number of empty cells in JSON lines. Such cells take no bytes in the file, but memory and
+# time (measured: .6 GB, 10 s). A million rows with one value each, under one of 50 keys, are fine.
 MOST_EMPTY_CELLS = 1 << 26
 LONGEST_ROW = 1 << 24  # bytes; a longer row of text is reported as an unclosed quote
 

@@ -44,11 +44,11 @@ Executor = Literal["serial", "threads", "processes", "dask"]
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
 RETRIES = 2  # number of retries of a part whose worker was lost
 IN_FLIGHT = 3  # number of parts submitted ahead per worker
-# least bytes of an object that is sent once per worker instead of with each part
+# Minimum bytes of an object that is sent once per worker instead of with each part.
 LEAST_SPOOLED = 1_000_000
-# most bytes of a part in its task; a larger part is first placed on a worker, in two round trips
+# Maximum bytes of a part sent within its task; a larger part is sent ahead, in two round trips.
 MOST_SENT = 4_000_000
-WIDTH_SECONDS = 1.0  # seconds between questions how many parts a cluster can process at once
+WIDTH_SECONDS = 1.0  # seconds between queries of how many parts a cluster can process at once
 WATCH_SECONDS = 0.2  # seconds between a worker's checks whether its parent process is alive
 
 _log = logging.getLogger(__name__)
@@ -224,11 +224,11 @@ class Workers(AbstractContextManager["Workers"]):
             return self._pool.submit(task, number, part, *sent)
         run = _unpacking()
         if self._client is not None:
-            # Dask's own pickler: that of the processes copies a table of reducers for each part.
+            # Use Dask's pickler: `dumps`, used for processes, copies a table of reducers per part.
             dask_pickle = importlib.import_module("distributed.protocol.pickle")
             packed: Any = dask_pickle.dumps((task, number, part))
             if len(packed) >= most:
-                # The scheduler frees scattered data after use, but a task's arguments only with it.
+                # The scheduler frees scattered data after use, but keeps a task's arguments longer.
                 with _reached(), _readable(OSError, CancelledError):
                     packed = self._client.scatter(packed, hash=False)
             return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
@@ -403,7 +403,7 @@ class Kept:
             if carried is not None:
                 part = carried(part)
                 self._carried.add(number)
-            sent, most = self._sent, LEAST_SPOOLED  # the scheduler holds these tasks to the end
+            sent, most = self._sent, LEAST_SPOOLED  # keep tasks small, as the scheduler stores them
             future = self._workers._submit(self._task, number, part, *sent, most=most)
             self._futures[number] = future
         return future

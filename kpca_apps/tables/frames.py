@@ -230,7 +230,7 @@ def _is_pandas(value: Any, kind: str) -> bool:
 
 
 def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
-    """Return a frame to which columns can be added, or None, and the columns with their labels."""
+    """Return a frame to add columns to (None if there is none), and (label, column) pairs."""
     if isinstance(data, pl.LazyFrame):
         try:
             data = data.collect()

@@ -896,7 +896,7 @@ class Column:
         if isinstance(other, NumberFormat):
             other = replace(other, thousands=thousands_mark(other))
         elif own.order == known.order == DateFormat(day_first=True).order:
-            return None  # dates with dots have their own order
+            return None  # both have the day first, also in dates with dots
         read, otherwise = self.read(like), self.read(other)
         differ = ~np.isnan(read.values) & (read.values != otherwise.values)
         if not differ.any() or np.isnan(otherwise.values[differ]).any():
@@ -1041,7 +1041,7 @@ def _stripped(cells: pl.Series) -> pl.Series:
 
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
-    """Return the levels of texts or, with `codes`, of cells given as positions in the texts."""
+    """Return the levels of `cells` or, with `codes`, of `cells[codes]`; code -1 is missing."""
     texts, places = _encoded(cells)
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 

@@ -114,7 +114,7 @@ def folder_of_parts(path: Path) -> Iterator[Path]:
 
 
 def write_part(rows: Written, folder: Path, number: int) -> Path:
-    """Write a part of a scored table into a folder, as a file named by its number; return it."""
+    """Write a part of a scored table to a file named by `number`; return the file's path."""
     kind = "csv" if isinstance(rows, bytes) else "parquet"
     path = folder / f"part-{number:06}.{kind}"
     # Several workers may write a part, if one of them was thought lost.
@@ -123,7 +123,7 @@ def write_part(rows: Written, folder: Path, number: int) -> Path:
         _write_rows(file, kind, [rows])
         file.flush()
         os.fsync(file.fileno())
-    # The command may run as another user: whoever may read the folder may read the file.
+    # The command may run as another user: a user who may read the folder may read the file.
     temporary.chmod(temporary.stat().st_mode | folder.stat().st_mode & 0o444)
     return temporary.replace(path)
 

@@ -195,7 +195,7 @@ class GroupDenoiser(Denoiser):
     def knowing(
         self, some: NDArray[Any], data: Mask | None = None
     ) -> tuple[GroupDenoiser, DenoiseInfo]:
-        """Measure the noise of some pages; return a denoiser that uses it, and the noise."""
+        """Return a denoiser that is given the noise measured in `some` pages, and that noise."""
         unchanged = replace(self, options=replace(self.options, strength=0.0))
         info = unchanged.clean(some, stack_axis=0, mask=data).info
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)

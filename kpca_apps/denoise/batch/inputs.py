@@ -267,7 +267,7 @@ def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tupl
         name: str(PurePosixPath(name).with_suffix(suffix)) if suffix else name
         for name, suffix in suffixes.items()
     }
-    # Compare names like file systems that ignore case.
+    # On some file systems, names that differ only in case or in Unicode form are the same file.
     seen = {name: unicodedata.normalize("NFC", one).casefold() for name, one in wanted.items()}
     times, notes = Counter(seen.values()), []
     for name in [name for name in wanted if times[seen[name]] > 1 and wanted[name] != name]:

@@ -37,7 +37,7 @@ class KindNoise:
     curves: tuple[tuple[float, float], ...] = ()
 
     def __str__(self) -> str:
-        """Return text with everything on which a result depends."""
+        """Return the kind of images and the noise as text, with all digits of the numbers."""
         laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
         return f"{self.images}: {' and '.join(laws) or self.sigma or self.curves}"
 

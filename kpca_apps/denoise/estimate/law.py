@@ -60,9 +60,10 @@ from kpca_apps.denoise.result import NoiseLaw
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
-# Levels of brightness are separated at LEVELS quantiles of the patches, and at LEVELS / 2 values up
-# to the quantile HIGHEST. These values are denser in the dark, and give even a few bright patches a
-# level. A level has at least FEWEST patches, and is divided into classes at the shares CLASSES.
+# Patches are sorted into levels of brightness. Limits between levels are LEVELS quantiles of the
+# brightness, and LEVELS / 2 values between its minimum and its quantile HIGHEST, with small steps
+# in the dark. Quantiles alone would give a few bright patches no level of their own. A level has at
+# least FEWEST patches, and is divided into classes at the shares CLASSES.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
@@ -79,17 +80,17 @@ DEPTH, STEPS, NEAR, NEAR_STEPS = 9.2, 40, 1.0, 41
 AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 11)]) ** 2
 DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
-# The relative variance of a mean energy is at least BELIEVED in the first search, and at least
-# BELIEVED_LAST in the last. A class whose energy is above that of a law lowers the log likelihood
-# by at most OUTLIER; a class whose energy is below that of a law, by at most MOST_BELOW.
+# Minimum relative variance assumed for the mean energy of a class: BELIEVED in the first search,
+# BELIEVED_LAST in the last. A class with more energy than a law predicts lowers the law's log
+# likelihood by at most OUTLIER; a class with less energy lowers it by at most MOST_BELOW.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is certain if two numbers, measured in the quietest class of each level, are low in a
-# quarter of levels. One is v, the variance of the energy between patches divided by that of white
-# noise. It must be at most AS_NOISE. For blurs after entry HARDLY_BLURRED of BLURS, v - 1 must
-# instead be at most MOST_UNEVEN s^2, with s the mean over coefficients of 1 - e / E (at least
-# LEAST_ABOVE), E the energy of a coefficient and e that of the finest band. The other, the log
-# ratio of the energies along rows and columns, must be at most MOST_ORIENTED. Chosen on BSDS500.
+# Noise is certain if two numbers, measured in the quietest class of each brightness level, are low
+# in a quarter of the levels. The first is the variance of the energy between patches, divided by
+# that of white noise. It must be at most AS_NOISE. If the blur is above BLURS[HARDLY_BLURRED],
+# `_Fit.refined` corrects this number for the blur, and the limit is MOST_UNEVEN; LEAST_ABOVE keeps
+# a divisor of the correction above 0. The second number is the log ratio of the energies along rows
+# and columns. It must be at most MOST_ORIENTED. These limits were chosen on BSDS500.
 AS_NOISE, HARDLY_BLURRED, MOST_UNEVEN, MOST_ORIENTED, LEAST_ABOVE = 1.25**2, 1, 2.0, 0.2, 0.01
 # Noise plainly rises with brightness if its variance in bright areas is this many times that in
 # dark areas. Clipped white noise appears to rise by a factor of up to 2.
@@ -180,7 +181,7 @@ class _Classes:
     brightness: Array  # (n,)
     energies: Array  # (n, 5): mean energy in each band
     scatter: Array  # (n,): relative variance of the energy between patches
-    pixels: Array  # (n,): number of pixels covered
+    pixels: Array  # (n,): number of pixels that the patches of the class cover
     quietest: NDArray[np.bool_]  # (n,): whether the class is the quietest of its level
     oriented: Array  # (n,): |log ratio| of energies along rows and columns; 0 unless quietest
 
@@ -347,8 +348,8 @@ class _Fit:
             above = 1.0 - (energies[:, -1:] / energies) @ COEFFICIENTS / N_COEFFICIENTS
             uneven, most = (scatter - 1.0) / np.maximum(above, LEAST_ABOVE) ** 2, MOST_UNEVEN
         oriented = np.quantile(classes.oriented[quiet], 0.25)
-        # A level whose energies scatter no more than white noise shows noise alone. Widen the law's
-        # interval until it holds the variance found at nine in ten pixels of such levels.
+        # At brightness levels where energies scatter no more than in white noise, patches show only
+        # noise. Widen the law's interval to contain the measured variance of 90 % of their pixels.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
         weights = np.where(scatter <= AS_NOISE, classes.pixels[quiet], 0.0)
         order = np.argsort(misfit)

@@ -78,8 +78,8 @@ WHITENED = (0.5, 1.0, 1.0)
 LEVEL = (1.0, 1.25, 1.25)
 # Values of WHITENED and LEVEL in the test for camera noise, for which `PROBABILITY` was fitted.
 LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
-# FINE is the deviation in pixels of the Gaussian that separates detail. PLACE is the side in pixels
-# of the windows in which detail is correlated.
+# Detail is the difference from a Gaussian blur of deviation FINE (pixels). The correlation of the
+# removed detail with the detail kept is measured in windows with sides of PLACE pixels.
 FINE, PLACE = 1.4, 96
 # If removed detail correlates with the picture by more than CHANCE, a share of it is put back: BACK
 # times the excess. The share is smaller where the picture's own detail has less than about LEFT
@@ -89,10 +89,10 @@ CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
 # share QUIET_PLACES of the patches that have the least detail.
 DRAFT = Options(quality="draft", luma=2.0, chroma=2.0)
 QUIET_PLACES = 0.1
-# A spectral line exceeds the median of the frequencies around (a square of side NEAR_FREQUENCIES)
-# so far that a tile of noise has a line with probability LINE_BY_CHANCE. What a draft removes is no
-# noise if lines hold more than the share MOST_IN_LINES of its energy. Shares measured: nearly 0 for
-# noise, .05 for repeated structure, .15 or more for the halftone dots of printed pictures.
+# A frequency is a spectral line if its power is far above the median of the power in a square of
+# side NEAR_FREQUENCIES around it. LINE_BY_CHANCE is the probability of a line in a tile of noise.
+# What a draft removes is not noise if lines have more than the share MOST_IN_LINES of its energy.
+# Measured shares: about 0 for noise, .05 for repeated structure, from .15 up for halftone dots.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
 # Energy added to keep logarithms finite, and level of the faintest noise (planes span 0..255).
@@ -233,8 +233,8 @@ def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array,
             if not halvings:
                 powers = by_index[1:].mean(axis=1, dtype=np.float64) / _COUNTS[1:]
                 limits[...] = np.sqrt(powers)
-            # Measure each half of the frequencies in the patches that are weakest in the other
-            # half, so that the selection does not make the noise look weaker.
+            # Find the weakest patches by one half of the frequencies, and measure the other half in
+            # them. Measured in the same half, the noise would look too weak.
             orders = [
                 np.argsort(half.sum(axis=0), kind="stable")
                 for half in (by_index[4:], by_index[1:4])
@@ -261,7 +261,7 @@ def camera_probability(planes: Planes) -> float:
 
 
 def evidence(planes: Planes, noise: CameraNoise) -> Array:
-    """Return features of removed detail and, in colours, of patches: noise and texture differ."""
+    """Return features that tell noise from texture, and more of them for a colour image."""
     found = method_noise_features(planes, noise)
     return found if len(planes) == 1 else np.concatenate([found, with_colours(noise.quiet)])
 
@@ -274,7 +274,7 @@ def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
     log energy; mean squared correlation with luminance; unevenness.
     """
     taken, kept = [], []
-    # In grey, blocks 9 pixels apart lie in all ways on the blocks of a JPEG.
+    # In grey, take blocks 9 pixels apart, at all offsets from the 8 x 8 blocks of a JPEG file.
     quality, apart = ("fast", WIDTH) if len(planes) == 3 else ("draft", WIDTH + 1)
     for window in _tiles(planes.shape[1:], TILE):
         tile = to_opponent(np.ascontiguousarray(planes[window]))

@@ -37,10 +37,10 @@ MODELS: dict[str, Model] = {
 MEASURED_PAGES = 5  # number of pages of a stack in which noise is measured
 GOLDEN = (5**0.5 - 1) / 2
 # Estimated noise up to this level is barely visible, and may be grain of a clean photograph. The
-# level is a share of twice the range of most values, or of the whole range if that is smaller.
+# level is a share of the smaller of two numbers: the whole range, and twice that of most values.
 FAINT = 2.0 / 255.0
-# Noise that follows a fitted law, which texture does not, is invisible up to this level. The level
-# is a share of the range of most values.
+# Noise is invisible up to this level, which is a share of the range of most values. This limit is
+# for noise that follows a fitted law, and so cannot be texture.
 FAINT_LAW = 0.7 / 255.0
 FARTHEST_BLACK = 1e6 * SCALE  # largest black level at which single precision distinguishes values
 # Stands for white noise that is not measured, as neither noise level nor kind depends on it.

@@ -52,7 +52,7 @@ class Clipping:
     values: Array
     even: Array  # f(values), whose noise is equally strong everywhere
     brightness: Array
-    expected: Array  # F(brightness), the mean of f
+    expected: Array  # F(brightness): mean of f over noisy, clipped values at that brightness
 
     def stabilise(self, plane: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a plane whose noise is equally strong everywhere."""
@@ -87,7 +87,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
 
 
 def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Correct `mean` for the bias from noise clipped in `given`; measure the noise level."""
+    """Correct the denoised `mean` for the bias that clipping of the noise in `given` caused."""
     ends, cut = _ends_of(given)
     if not any(cut):
         return mean

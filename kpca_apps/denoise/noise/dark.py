@@ -19,7 +19,7 @@ def dark_light(plane: Planes, power: int) -> float:
     """Return the light whose noise, with variance ~ light^power, equals the noise in the dark."""
     if plane.min() >= 0:
         return 0.0
-    # Return at least the light that raises all but the share LOWEST of the pixels to 0 or more.
+    # Return at least so much light that, after it is added, only the share LOWEST is below 0.
     least = max(-float(np.quantile(plane, LOWEST)), 0.0)
     variance, mean = tiled_noise(plane)
     if len(mean) < DARK_CLASSES:
@@ -35,8 +35,8 @@ def dark_light(plane: Planes, power: int) -> float:
         scaled = design * weights[:, np.newaxis]
         (constant, slope), misfit = nnls(scaled, found * weights)
         fitted = constant + slope * light
-    # Reduce the slope by its standard error, which raises the light returned. If this light is too
-    # small, dark values become outliers; if it is too large, almost nothing is lost.
+    # Reduce the slope by its standard error, which raises the light returned, `unit * dark`. Too
+    # much light does little harm, but with too little light, dark values become outliers.
     covariance = np.linalg.pinv(scaled.T @ scaled) * misfit**2 / (DARK_CLASSES - 2)
     flatter = max(slope - float(np.sqrt(covariance[1, 1])), 0.0)
     constant += (slope - flatter) * float(np.average(light, weights=weights**2))

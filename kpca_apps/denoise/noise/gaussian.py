@@ -25,11 +25,12 @@ INDEPENDENT = 0.25
 # of 2, as in clean photographs, gives 2 sqrt(3) in luminance, (R + G + B) / sqrt(3), if shared.
 ALL_ALIKE = 2.0 * 3**0.5
 NOT_WHITE = 1.0  # noise level, of 255: if all channels are below, there is no white noise
-# Least probability of camera noise. Of photographs not used to fit the constants, 3 of 65 clean
-# ones (BSDS500, means of PolyU) and 35 of 40 noisy ones are above .5; 1 and 33 are above .7.
+# Minimum probability of camera noise. Measured on photographs not used to fit the constants: of 65
+# clean ones (of BSDS500, and averages of shots of PolyU), 3 are above .5, and 1 is above .7. Of 40
+# noisy ones, 35 are above .5, and 33 are above .7.
 PROBABLE = 0.5
-# The same for a grey image whose patches are equally noisy. Clean photographs of BSDS500 have at
-# most .051 then, and eight of ten with blurred noise more than .09.
+# The same minimum for a grey image whose patches are all equally noisy. Such photographs of BSDS500
+# have at most .051 if they are clean; eight of ten have more than .09 if blurred noise is added.
 PROBABLE_IF_EVEN = 0.07
 # Minimum number of pixels in which noise shared by neighbours is sought, for a grey image and for a
 # colour image. Fewer pixels may show a single texture.
@@ -84,7 +85,7 @@ def opponent_stabilisation(
 
     def to_channels(planes: Planes) -> Planes:
         channels = from_opponent(planes, in_place=True)
-        # Restore channels of a single value, to which noise left in other channels has spread.
+        # If a channel was constant, restore its value: noise of other channels has spread to it.
         channels[flat] = values[flat]
         return inverse(channels)
 

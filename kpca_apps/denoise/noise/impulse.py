@@ -101,7 +101,7 @@ def has_impulses(plane: Planes) -> bool:
     enough = WITH_IMPULSES * plane.size
     if (ends[0] | ends[1]).mean() > BINARY or np.count_nonzero(single) <= enough:
         return False
-    # If pixels lie at one end only, they may be dots of letters: compare them with details around.
+    # If the pixels found are all black or all white, they may be dots of letters: test them again.
     if min(np.mean(single & end) for end in ends) < WITH_IMPULSES / 2:
         rest = fill_from_neighbours(plane, single)
         details = uniform_filter(np.square(rest - median_of_nine(rest)), AROUND)

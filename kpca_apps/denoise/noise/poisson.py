@@ -44,9 +44,9 @@ from kpca_apps.denoise.noise.model import (
 from kpca_apps.denoise.options import Options
 
 GAIN_ROUNDS = 4  # rounds to find the gain for which the Anscombe transform has noise of deviation 1
-# Brightness, in deviations of the readout noise, below which the transform is a straight line. The
-# transformed noise then has deviation 1 in the dark, too, within 2 % (weaker if almost no photon
-# was counted); with the usual transform up to 1.13.
+# Below this brightness, the transform is a straight line. The unit is the deviation of the readout
+# noise, which makes some values negative. In the dark, the transformed noise then has a deviation
+# of 1 within 2 % (less if almost no photon was counted). The usual transform gives up to 1.13.
 BEND = -0.5
 MANY_COUNTS = 10  # mean count above which transformed noise has deviation 1 in nearly all pixels
 LEAST_GAIN = 1e-30
@@ -66,7 +66,7 @@ def measure(image: Inspected) -> Measured:
 
 
 def _share_in_lines(planes: Planes, lights: Lights) -> float:
-    """Return the share of spectral lines in what a draft (fast denoising) removes from planes."""
+    """Return which share of the energy that a fast denoising removes is in spectral lines."""
     if not _has_light(planes, lights):
         return 0.0
     transform, spectra = _stabilised(planes, lights)
@@ -104,7 +104,7 @@ def denoise(
         at_most = np.broadcast_to(np.asarray(known, np.float64), len(planes))
         darks = [dark_light(plane, 1) for plane in planes]
         gains = [level**2 / (SCALE + dark) for level, dark in zip(at_most, darks, strict=True)]
-        # Single precision cannot divide by a smaller gain, so such a gain counts as no noise.
+        # A gain up to LEAST_GAIN counts as no noise, as single precision cannot divide by it.
         lights = tuple(
             Light(float(gain) if gain > LEAST_GAIN else 0.0, dark)
             for gain, dark in zip(gains, darks, strict=True)

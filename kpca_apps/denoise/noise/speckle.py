@@ -40,7 +40,7 @@ def measure(image: Inspected) -> Measured:
     """Measure the noise level of each channel, relative to the intensity."""
     levels = []
     for logs in _logs(image.planes + np.float32(image.black))[1]:
-        # Scale each channel by itself: one without light has logarithms far below the others.
+        # Scale each channel by its own range: a channel without light has far lower logarithms.
         scale = float(np.ptp(logs) or 1.0) / SCALE
         scaled = ((logs - logs.min()) / scale).astype(np.float32)
         levels.append(_relative_deviation(estimate_noise(scaled).sigma * scale))

@@ -34,7 +34,7 @@ class Room(NamedTuple):
     rows: Matrix  # distances of candidate patches: each matrix row belongs to one row of a page
     distances: Vector  # `rows` as a flat array
     bits: NDArray[np.int32]  # the bits of `distances`, as integers
-    begins: Places  # page, row and first column of each row of candidates
+    begins: Places  # for each row of `rows`: page, row on that page, and first column
     near: NDArray[np.int32]  # indices of the smallest of `distances`
     few: Vector  # distances at `near`
     one: Vector  # one number: the threshold of a bisection among distances

@@ -41,7 +41,7 @@ class Piece:
     wanted: Window  # part of the image for which the estimate must be right
 
     def within(self, corners: Rows, axis: int, size: int) -> Rows:
-        """Return, relative to the piece, the corners of references whose groups reach `wanted`."""
+        """Return the corners, relative to the piece, of reference patches needed for `wanted`."""
         (begin, end), (low, high) = self.window[axis], self.wanted[axis]
         inside = (corners >= begin) & (corners + size <= end)
         inside &= (corners + size + RADIUS > low) & (corners - RADIUS < high)
@@ -74,7 +74,7 @@ def run_pass(
         variance = patch_means(variance, shape)
         tie = patch_means(guide_variance, shape) * np.float32(settings.tie * 2 * deep * tall * wide)
     columns = piece.within(patch_grid(piece.whole[1], wide, settings.stride), 1, wide)
-    # Choose the bands of references that are needed, with the pages and rows that each can reach.
+    # List bands (a few rows of reference patches), with the pages and rows that their groups reach.
     grid, bands = patch_grid(piece.whole[0], tall, settings.stride), []
     for page in patch_grid(count, deep, max(1, deep - 1)).tolist():
         first, end = max(0, page - PAGES), min(count, page + PAGES + deep)
@@ -87,7 +87,7 @@ def run_pass(
     padded = np.pad(guide, MARGINS)
     origin = piece.window[0][0], piece.window[1][0]
 
-    # Truncate an image's colours together, like pages of a patch; a mosaic would lose .06 dB by it.
+    # Truncate the two colour planes of an image together. Planes of a mosaic would lose .06 dB so.
     alone = 1 if planes.shape[:2] == (3, 1) else len(planes)
 
     def denoise_band(page: int, rows: Rows, reached: tuple[int, int, int, int]) -> Planes:

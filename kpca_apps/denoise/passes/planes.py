@@ -62,7 +62,8 @@ Estimates = list[tuple[Planes, Planes]]  # estimate and leverage of each pass
 # tests/benchmarks/held_out.py). The gains over a weight of .6 are .006 dB at noise of 15, .013 at
 # 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)
-# t of the colours in step 4. Chosen on crops of BSDS500/train, where .3 loses .04 dB.
+# Share of what was removed from colours that steps 4 and 5 add back to them (t in the docstring of
+# this module). Chosen on crops of BSDS500/train, where .3 loses .04 dB.
 BACK_IN_COLOURS = np.float32(0.1)
 
 STRIP_SAMPLES = 4_000_000  # maximum number of pixels times channels in a strip, which takes 270 MB
@@ -81,8 +82,8 @@ QUIET_RATIO = 0.905
 STEEPNESS = 2.5
 MOST_EXCESS = 1.25  # maximum assumed ratio of the actual noise variance to the given one
 
-BLURRED = 6  # low frequencies of a pixel depend on pixels up to this far away, at half scale
-AT_HALF = 0.25  # share of the work done at half the scale and below
+BLURRED = 6  # half-scale pixels up to this far from a window affect its low frequencies
+AT_HALF = 0.25  # share of the running time that the half scale and below take, to show progress
 SMALLEST = 16  # minimum side in pixels of an image at the smallest scale: two patches
 
 FAINTEST = 0.02  # least noise level assumed in a plane, as a share of the noisiest plane's
@@ -216,7 +217,7 @@ def _denoise_strip(
     margin = plan.reach
     first, last = max(0, top - margin), min(height, bottom + margin)
     before, after = max(0, left - margin), min(width, right + margin)
-    # Give all planes the level of the first, as both colours are truncated together.
+    # Scale all planes to the noise level of the first, so that colours can be truncated together.
     scale = np.sqrt(variances / variances[0])[:, None, None, None]
     noisy = planes[:, :, first:last, before:after] / scale
     s2, one = np.full_like(scale, variances[0]), np.float32(1)

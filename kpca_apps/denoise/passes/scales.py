@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 
 Planes = NDArray[np.float32]
 
-BLUR = 1.0  # deviation in pixels of the blur G at half the scale, which removes aliased detail
+BLUR = 1.0  # deviation of a Gaussian blur, in pixels at half scale, that removes aliased detail
 HALF_SHARE = np.float32(0.5)
 
 

@@ -49,8 +49,8 @@ def _is_compiled(function: Any) -> bool:
         return True
     if not is_kept():
         return False
-    # Numba reads an index as empty if the source has changed. Do not compare dates of files, as
-    # every installation changes them.
+    # Let numba tell whether the source has changed: if so, it reads the index as empty. The dates
+    # of the files cannot tell, as every installation changes them.
     fresh = bool(function._cache._cache_file._load_index())
     _FIRST(1)
     return fresh and not _FIRST.stats.cache_misses

@@ -40,9 +40,9 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
 
-EDGE_FACTOR = 0.95  # below 1, as dropping a component costs more than keeping noise
-RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by the noise energy N v
-ROUNDS = 5  # maximum number of updates of the largest eigenvalue that noise explains
+EDGE_FACTOR = 0.95  # multiplies noise's largest eigenvalue; below 1, to keep doubtful components
+RIDGE_FACTOR = 0.85  # Tikhonov ridge divided by a patch's noise energy (pixels times variance)
+ROUNDS = 5  # maximum number of rounds in which a group's noise variance is estimated again
 STEPS = 2  # fixed-point steps; a third gains .001 dB (test pictures print and rings, sigma 12)
 # A kernel exp(-d^2 / c) counts as linear if c exceeds this multiple of the mean d^2 of patches.
 # With a multiple of 2, photographs lose up to .06 dB at sigma 12; with 1.5, they lose at most .02.
@@ -137,8 +137,8 @@ def count_components(
     `values` are the largest eigenvalues of a centred Gram matrix, decreasing; `trace` is the sum of
     all. `edge` is the largest eigenvalue of noise with variance 1 in a group of `shape` (k, n).
     """
-    # The variance beyond the kept components estimates the noise variance. If larger, it replaces
-    # the given variance, up to the factor `excess`, as fine detail raises it, too.
+    # `residual`, the variance beyond the kept components, estimates the noise variance. It replaces
+    # a smaller given variance, but only up to `excess` times that, as fine detail raises it, too.
     k, n = shape
     level, q, residual = np.float32(excess * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):

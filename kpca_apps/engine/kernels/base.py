@@ -333,7 +333,7 @@ class LinearlyMapped(Wrapped):
 
     @abstractmethod
     def pull_back(self, G: Matrix, d: int) -> Matrix:
-        """Multiply the gradients, rows of ``G``, by the matrix A: ``(n, m)`` to ``(n, d)``."""
+        """Turn gradients ``(n, m)`` with respect to Ax + b into gradients ``(n, d)`` for x."""
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         inner = self.kernel.against(self.map_rows(Z), dtype)
@@ -463,7 +463,7 @@ def view_exponents(
 
     def scaled(X: Matrix) -> tuple[Values, Values]:
         """Return [xs, 1, 1] (b, views, d + 2) in `dtype`, and h = |xs|^2 / 2 (b, views)."""
-        # Make the array contiguous first, as strided conversion is several times slower.
+        # Convert a contiguous array: to convert while copying into `padded` is far slower.
         xs = (X - centre).astype(dtype, copy=False)
         xs *= scale
         by_view = xs.reshape(len(X), n_views, d)
@@ -482,7 +482,7 @@ def view_exponents(
             left, h = scaled(X)
             np.negative(h, out=left[..., -2])
             farthest = h.max(axis=0, initial=0.0)
-            # By the triangle inequality, most blocks have no value below `lowest` to clip.
+            # Where this bound on distances (triangle inequality) holds, no value is below `lowest`.
             within = (np.sqrt(farthest) + reach) ** 2 <= shift - lowest
 
         def view_values(v: int, out: Values | None) -> Values:

@@ -63,7 +63,7 @@ class DistanceKernel(Kernel):
         return np.ones(len(X))
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Return the map from X to k'(s) for fixed Z, s the squared distance."""
+        """Return the map from X to k'(s) for fixed Z, where s is the squared distance."""
         raise NotImplementedError
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
@@ -412,7 +412,7 @@ class MeanRBF(DistanceKernel):
         )
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Return the map from X to k'(s), s squared distances to Z; X and Z hold one view only."""
+        """Return the map from X, one view, to k'(s), where s is the squared distance to Z."""
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
         n = len(self.powers)
 

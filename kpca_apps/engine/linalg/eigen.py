@@ -140,7 +140,7 @@ def block_krylov(
                 if believed and (pairs[2] <= 10.0 * allowed(pairs[0])).all():
                     return pairs[:2]
                 settled = pairs[0] if invariant else settled
-            # A check (Rayleigh-Ritz) costs about 10 size^3 operations, the next product 2 n^2 b.
+            # Check seldom if a check (10 size^3 operations) costs over half of a product (2 n^2 b).
             seldom = 10 * size**3 > n * n * b
             next_check = size + (max(b, size // 8) if seldom else b)
             if full and multiplied < MOST_PRODUCTS * n:

@@ -110,5 +110,5 @@ def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
 
 
 def about_origin(kernel: Kernel) -> Kernel:
-    """Return the kernel without the origin of `about_mean` or `about_landmarks`."""
+    """Undo `about_mean` or `about_landmarks`: return the kernel of rows as they are."""
     return kernel.kernel if isinstance(kernel, Recentred) else kernel

@@ -98,7 +98,7 @@ def multiply(
 
 @inlined
 def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
-    """Write Z'Z, Z the first `depth` rows of `rows`, to `out`, which may have more columns."""
+    """Write Z'Z to the first columns of `out`, where Z is the first `depth` rows of `rows`."""
     wide = rows.shape[1]
     multiply(rows, (NONE, wide, ONE), rows, depth, out, (NONE, len(out)), (NONE, wide), NO)
 
@@ -225,7 +225,7 @@ def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -
     ends = np.empty(SHIFTS + 1, diagonal.dtype)
     shifts, above = np.empty(SHIFTS, diagonal.dtype), np.empty(SHIFTS, diagonal.dtype)
     counts = np.empty(SHIFTS, diagonal.dtype)
-    # Space shifts more densely near the edge: the largest eigenvalue may be 1000 times the edge.
+    # Place the shifts densely near `edge`, as the largest eigenvalue may be 1000 times `edge`.
     for t in range(SHIFTS + 1):
         share = number(t) / number(SHIFTS)
         ends[t] = edge + (top - edge) * share * share * share

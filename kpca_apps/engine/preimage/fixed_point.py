@@ -139,7 +139,7 @@ def nearest_points(
 
 
 def _point_distances(subspace: KernelSubspace, n_jobs: int | None) -> tuple[Matrix, Matrix]:
-    """Return D and c with |phi(z_i) - P phi(x)|^2 / 2 = (c - g t(x) D)_i + constant."""
+    """Return D and c: c - (gain * t) D ranks the stored points by distance from projection t."""
     kernel, points = subspace.kernel, subspace.points
     kernel_rows = kernel.against(points)
     stacked = np.column_stack([subspace.weights, subspace.mean_weights])

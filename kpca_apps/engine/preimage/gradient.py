@@ -95,7 +95,7 @@ def _descend(
     n = len(start)
     z, active = start.copy(), np.arange(n)
     value, downhill = objective(z, active), slope(z, active)
-    # Polyak's first step, which would reach 0 if the objective were linear.
+    # The first step is Polyak's: it would lower a linear objective to 0.
     step = np.abs(value) / np.maximum(squared_lengths(downhill), np.finfo(np.float64).tiny)
     iterations, converged = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
     for iteration in range(1, max_iter + 1):

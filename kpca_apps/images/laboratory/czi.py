@@ -21,7 +21,7 @@ from kpca_apps.system.files.spools import spool
 
 _METRE = 1e6  # in micrometres
 _ALONG = "TCZ"  # axes of the pages; the last varies fastest
-# Type and number of channels by name of the pixel type; the first channel is blue.
+# Type and number of channels for each pixel type. Types named Bgr store blue first.
 _TYPES = {"Gray8": ("u1", 1), "Gray16": ("u2", 1), "Gray32Float": ("f4", 1)}
 _TYPES |= {"Bgr24": ("u1", 3), "Bgr48": ("u2", 3), "Bgr96Float": ("f4", 3)}
 

@@ -184,7 +184,7 @@ def _rescaling(
 
 
 def _shifted(pixels: NDArray[Any], _: int, *, offset: int, limits: np.iinfo[Any]) -> NDArray[Any]:
-    """Add an offset; clip sums to `limits`, which only values beyond the bits in use exceed."""
+    """Add an offset; clip invalid sums, of values beyond the bits in use, to `limits`."""
     return np.clip(pixels.astype(np.int64) + offset, limits.min, limits.max).astype(limits.dtype)
 
 

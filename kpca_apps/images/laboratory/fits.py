@@ -83,7 +83,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
         series,
         lambda number: planes[number].read(data),
         orientation=_UPSIDE_DOWN,
-        # Group pages only if there are several images: few headers state that a cube is a stack.
+        # Do not group the pages of a single cube: few headers state whether they are a stack.
         has_groups=len(series) > 1,
         metadata=Metadata(orientation=_UPSIDE_DOWN),
         notes=tuple(notes),

@@ -44,7 +44,7 @@ def _clouds(rng: np.random.Generator) -> tuple[Matrix, Labels]:
 
 
 def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
-    """Classify two clouds by the nearest class mean, with offset b as defined and as printed."""
+    """Classify by the nearest class mean, with the correct offset and with the misprinted one."""
     model = class_means(Linear(), X, sides)
     wrong = float(np.mean(model.predict(X) != sides))
     values = np.diff(model.decision(X))[:, 0]
@@ -63,7 +63,7 @@ def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
 
 
 def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
-    """Classify rings by the nearest class mean, by a line, and by a line on components."""
+    """Classify rings by the nearest class mean, and by a line in input or in component space."""
     kernels = {"the inner product": Linear(), "(x.y)^2": Polynomial(2)}
     plain, parted_wrong = (
         float(np.mean(class_means(kernel, X, labels).predict(X) != labels))

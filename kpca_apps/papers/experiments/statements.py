@@ -33,7 +33,7 @@ ASCENDING = (
 
 
 def run_statements(data: PaperData) -> Outcome:
-    """Check the properties of PCA in feature space, then all other statements."""
+    """Check the papers' statements: properties of PCA in feature space, then all others."""
     rng = np.random.default_rng(0)
     X, _ = three_clusters(rng, N)
     kernel = RBF(0.1)
@@ -59,7 +59,7 @@ def _properties(
     """Judge the properties of PCA in feature space (1996 report, 4.2) against 500 other bases."""
     C = T.T @ T / N
     drawn = [rng.normal(size=C.shape) for _ in range(500)]
-    # Half of the bases are near the components.
+    # Half of the bases are close to the identity matrix, which stands for the components.
     drawn[::2] = [np.eye(len(C)) + 0.02 * B for B in drawn[::2]]
     bases = [np.linalg.qr(B)[0] for B in drawn]
     carried = [np.trace(B[:, :Q].T @ C @ B[:, :Q]) for B in bases]

@@ -71,7 +71,7 @@ def two_layer_machine(
 
 
 def component_moments(T: Matrix, order: int) -> Matrix:
-    """Return the moments of ``order`` 1 to 8 of projections (n, q)."""
+    """Return all moments of one ``order`` (from 1 to 8) of projections (n, q)."""
     # C^p = 1/M sum_i phi~(x_i) o ... o phi~(x_i) (p factors, o the outer product) is determined by
     # its values on the components, 1/M sum_i prod_k t_{jk}(x_i). Scholkopf, Smola and Muller
     # (1996), eq. 32-35.

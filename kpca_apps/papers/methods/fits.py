@@ -1,4 +1,4 @@
-"""Other ways to compute components: iterations, fewer rows or features, parametrised points."""
+"""Alternatives to exact kernel PCA: iterations, fewer rows or features, parametrised points."""
 
 from __future__ import annotations
 

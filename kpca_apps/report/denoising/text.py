@@ -385,7 +385,7 @@ def law_text(law: NoiseLaw) -> str:
 
 
 def interval_text(laws: Sequence[NoiseLaw]) -> str:
-    """Format the interval of variances, relative to the noise laws, over all channels."""
+    """Format by which factors true variances may differ from the laws, over all channels."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
     if 0.99 <= low <= high <= 1.01:
         return "within 1 % of that"

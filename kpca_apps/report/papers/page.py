@@ -22,7 +22,7 @@ from kpca_apps.report.papers.text import (
     work_of,
 )
 
-View = dict[str, Any]  # data of one object, for a template
+View = dict[str, Any]  # names and values that a template fills in
 # A numeric cell contains a number, a percentage or a placeholder, or two of these.
 JOINED = re.compile(r" / | \u00b1 ")
 NUMBER = re.compile(r"[-+\u00b1<]? ?[\d.,]*\d(e[-+]?\d+)?( ?%)?")

@@ -102,7 +102,7 @@ class ResultFolder(ABC):
 
     @abstractmethod
     def _begun(self) -> TemporaryPath:
-        """Return a temporary folder; raise if that fails, or if the target cannot be replaced."""
+        """Make and return a temporary folder; raise if the target cannot be made or replaced."""
 
     @abstractmethod
     def _swap(self, building: Path) -> None:

@@ -323,7 +323,7 @@ def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
     (True, True)
     """
     names = name.split("/")
-    reached = {0}  # possible numbers of leading name parts matched by the pattern so far
+    reached = {0}  # contains n if the pattern so far matches the name's first n parts
     for part in wanted:
         if part == "**":
             first = min(reached, default=len(names))  # if no name part is left, ** does not match
@@ -339,7 +339,7 @@ def nothing_there(start: Place, place: Place) -> str:
 
 
 def place_of(address: str | StorePath) -> Place:
-    """Return the place of an address; only Amazon is queried, for the region of a bucket."""
+    """Return an address as a `Place`. The only request is for the region of an Amazon bucket."""
     shown = str(located(address))
     scheme, _, rest = shown.partition("://")
     bucket, _, key = rest.partition("/")

@@ -141,7 +141,7 @@ class Database(ABC):
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
-    """Return a SELECT list: all cells, then, for date columns, the sum of their `count` terms."""
+    """Return a SELECT list: the cells, and a sum with one term, `count`, for each date column."""
     parts = [cell.expression for cell in cells]
     pairs = zip(cells, aliases, strict=True)
     dates = [count.format(alias) for cell, alias in pairs if cell.remark == "finite"]

@@ -125,7 +125,7 @@ def _clean(column: pa.Array) -> pa.Array:
 
 
 def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
-    """Yield each batch's decompressed bytes, plus those of dictionaries after the last batch."""
+    """Yield the decompressed size of each batch, with that of dictionaries just before it."""
     n_bytes = 0
     for offset, n_metadata, n_body in blocks:
         message = _FlatTable(_metadata(handle, offset, n_metadata))

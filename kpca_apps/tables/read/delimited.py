@@ -235,7 +235,7 @@ class DelimitedText:
                 except _BadRow:
                     if n_lines == 1:
                         raise
-                    # This row's quote reaches another bad line, so it is probably never closed.
+                    # This bad line is in an earlier line's quote, which is probably never closed.
                     raise _BadRow(_OPEN_QUOTE) from None
 
         while not is_open and start < end:

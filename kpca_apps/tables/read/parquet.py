@@ -60,7 +60,7 @@ _LONGEST_GROUP = 1 << 18
 # Rows decoded at once: maximum number, minimum number (if rows are long), maximum bytes.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 _LEAF = 8  # bytes assumed for each nested value that becomes text, besides its own text
-_MOST_TEXT = 1 << 30  # bytes; a dictionary of two long texts may expand to gigabytes
+_MOST_TEXT = 1 << 30  # maximum bytes of all texts; a small file may repeat a long text in many rows
 
 
 def _folder_files(path: Path) -> tuple[list[Path], pl.DataFrame]:
@@ -221,7 +221,7 @@ def require_text(n_bytes: int) -> None:
 
 
 def text_bytes(column: pa.Array, nested: int = 0) -> int:
-    """Return the bytes of all texts of a column, counting repeated texts and nested values."""
+    """Return the number of bytes of a column's texts, with repeated texts and nested values."""
     kind, types = column.type, pa.types
     if types.is_struct(kind):
         return sum(text_bytes(field, _LEAF) for field in column.flatten())
@@ -244,7 +244,7 @@ def text_bytes(column: pa.Array, nested: int = 0) -> int:
         return n_bytes + int(lengths[_numbers(column)].sum(dtype=np.int64))
     if texts.type not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return n_bytes
-    # Use the offsets, as importing pyarrow.compute, which returns lengths, takes .1 s.
+    # Compute lengths from offsets: to import pyarrow.compute for them would take .1 s.
     width = np.int64 if texts.type in (pa.large_string(), pa.large_binary()) else np.int32
     if not len(texts) or (places := texts.buffers()[1]) is None:
         return n_bytes
@@ -277,7 +277,7 @@ def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -
 def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     sha256 = file.sha256
-    # Workers on other machines cannot use a temporary copy, so only the original needs a hash.
+    # Workers on other machines check the hash. They cannot use a temporary copy, so it has none.
     known = KnownFile.at(copy.path, file.label) if copy else replace(file.file, digest=sha256)
     source = replace(file.source, sha256=sha256)
     return _read_files([known], pl.DataFrame(), source, file.options, copy)

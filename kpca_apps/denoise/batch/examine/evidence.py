@@ -25,7 +25,7 @@ def evidence_of(info: DenoiseInfo, requested: str = "auto") -> Evidence:
         return Evidence() if info.established else Evidence(why=unseen)
     if not info.estimated:
         return Evidence()
-    # A channel with a single value has no law.
+    # Leave out channels whose pixels are all equal: their noise law has gain and constant 0.
     laws = tuple(kept_law(law) for law in info.laws if law.gain or law.constant)
     found = Evidence(option=_option(info, laws), sigma_range=info.sigma_range, laws=laws)
     runner_up, log_odds = "", None

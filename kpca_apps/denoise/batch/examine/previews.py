@@ -14,7 +14,7 @@ from kpca_apps.denoise.batch.one_image.pages import grey_of
 from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
 
 VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # sides in pixels; see `ImagePreviews`
-# Most bytes of these files are noise, which higher quality would not make more visible.
+# A higher quality would spend most of its additional bytes on noise, and look no better.
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
 _MAX_PROFILE = 8192  # maximum number of bytes of a colour profile in a preview

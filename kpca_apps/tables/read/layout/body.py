@@ -34,7 +34,8 @@ from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
 
 _MOST_FOOT = 100  # maximum number of rows of a footer
 _LEAST_ROWS = 2  # minimum number of rows that a total of several columns sums up
-# Minimum number of row blocks with a label each; minimum number of rows above a footer or total.
+# Minimum number of labels that stand only in the first of several rows (a region, with its months
+# below); minimum number of rows above a footer or total.
 _LEAST_BLOCKS, _LEAST_ABOVE = 3, 3
 _SUM = "(?:gesamt|zwischen|end)-?(?:summe|ergebnis|saldo)|closing balance"
 _WORD = (
@@ -81,7 +82,7 @@ class Body:
     last: pa.Table | None = None
     n_bare: int = 0  # number of rows of full width in which only the first cell is filled
     remarks: dict[int, str] = field(default_factory=dict)  # line -> text of a possible remark there
-    # line with too few cells, padded with empty cells -> its fault, reported if the line is data
+    # number of a line with too few cells -> its fault, reported if the line proves to be data
     short: dict[int, str] = field(default_factory=dict)
     bad: BadLines | None = None  # collects lines with a fault; None if a fault raises an error
 

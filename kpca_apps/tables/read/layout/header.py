@@ -15,11 +15,11 @@ from kpca_apps.tables.values import MISSING_WORDS, is_number_like, shapes_of
 
 # Words that are data, not names. An empty cell may be a name: pandas writes it for the index.
 _NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
-HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # number of rows in the sample; largest number above a header
+HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # rows in the sample; maximum number of rows above a header
 _COMMENTS = ("#", "%", "//")
-# A header's least share of filled cells, largest share of numbers, least share of distinct cells.
+# In a header: minimum share of filled cells, maximum of numbers, minimum of distinct cells.
 _LEAST_FILLED, _MOST_NUMBERS, _LEAST_APART = 0.8, 0.2, 0.8
-_MOST_TITLE = 0.5  # largest share of filled cells in the rows of a title
+_MOST_TITLE = 0.5  # maximum share of filled cells in a row of a title
 _LEAST_ALIKE = 0.9  # minimum share of the rows below a header that have as many cells as the header
 _DATE = re.compile(r"[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*")
 _LOGGER = ["toa5", "timestamp", "ts"]  # first cells of the first three rows in data loggers' files
@@ -168,7 +168,8 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return False
     if not all(_TIME.fullmatch(given[k]) for k in of_dates & given.keys()):
         return False
-    # Require 3 units, or 2 if a column without unit has no gaps or a column with unit has decimals.
+    # Three units, such as "kg", are enough. Two are enough if a column without a unit has no gaps,
+    # or if a column with a unit has decimals.
     is_short = any(
         k not in given and all(row[k] for row in rows if any(row)) for k in range(len(first))
     )
@@ -194,7 +195,7 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     data = _rows_like(first, others)
     is_below = not second[0] and all(row[0] for row in [first, *data] if any(row))
     runs = [[*run] for label, run in groupby(range(len(first)), labels.__getitem__) if label]
-    # Below a question with a single column, the cell is empty or a word such as "Response".
+    # In surveys, the cell below a question with a single column is empty, or like "Response".
     alone = [second[run[0]] for run in runs if len(run) == 1]
     is_answer = [_ANSWER.fullmatch(cell) is not None for cell in filter(None, alone)]
     if is_below and all(is_answer) and any(map(_ANSWER.fullmatch, second)):
@@ -272,7 +273,7 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
             is_above = is_joined or _stands_above(row, like)
             is_above = is_above or (is_title and not measured_columns(like))
             return place if is_alike and is_above else None
-        # Stop at a row of `width` cells, of which enough are filled: no title is above it.
+        # A row with `width` cells, enough of them filled, is data: the table has no title above.
         named = sum(map(bool, row))
         if width < 2 or (len(row) == width and (named >= _MOST_TITLE * width or not is_short)):
             return None

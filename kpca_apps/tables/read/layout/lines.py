@@ -71,9 +71,9 @@ class Layout:
         place = found = None
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
-            # A title above the header may suggest a wrong delimiter. Take the delimiter with the
-            # earliest header, but skip a header that the current delimiter splits into as many
-            # cells as most rows: there, the current delimiter fits.
+            # A title above the header may suggest a wrong delimiter, so try all. Take the one that
+            # finds the earliest header. Ignore a header if the current delimiter fits it, and so
+            # splits that line into as many cells as most other lines.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
             lower = b"\n".join(sample[len(sample) // 2 :])
@@ -175,7 +175,7 @@ def _start_of_line(text: bytes, n_lines: int) -> int:
 def _tidier(
     lines: Sequence[bytes], delimiter: str, *, is_open: bool
 ) -> tuple[Callable[[bytes], bytes], bool]:
-    """Return a function that removes frames and spaces, and whether it blanks lines of dashes.
+    """Return (a function that removes frames and spaces, whether it clears lines of dashes).
 
     A list with bars between cells has such lines, and may have bars at both ends of each line.
     """
