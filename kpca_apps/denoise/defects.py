@@ -84,8 +84,8 @@ def _lone_in(corrected: Plane, lone: Flags, step: float) -> Flags:
     is_alone = np.abs(np.median(beside, axis=1) - around) < SHARED * off
     found = np.zeros(corrected.shape, bool)
     found[places] = is_new = (off > least[places]) & is_alone
-    # Drop ends of lines. Next to such a pixel, one that is not a lone pixel differs from `around`
-    # more than half as much.
+    # A pixel at the end of a line is no lone pixel: drop it if a neighbour that is not a lone pixel
+    # itself differs from `around` by more than half as much.
     others = ~sliding_window_view(np.pad(found, 2), (5, 5))[places][:, _BESIDE]
     as_far = np.abs(beside - around[:, np.newaxis]) > off[:, np.newaxis] / 2
     found[places] = is_new & ~(others & as_far).any(axis=1)

@@ -66,7 +66,7 @@ class BlockErrors(NamedTuple):
     residual: FloatArray  # (w, n): r_b, w requested features minus predictions from other blocks
 
     whole: FloatArray  # (n,): E, error of all features
-    blocks: FloatArray  # (b, n): E_b, fall of E if the features of block b get the best values
+    blocks: FloatArray  # (b, n): E_b, how much E can fall if only features of block b change
 
 
 @dataclass(frozen=True, eq=False)

@@ -312,7 +312,7 @@ class Missed:
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
-        # The Gram matrix of the rows' parts outside the span is that of the sample minus that of the
+        # The Gram matrix of the rows' parts outside the span is that of the sample minus that of its
         # features z. Its largest eigenvalue / sample size is the largest variance outside the span.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}

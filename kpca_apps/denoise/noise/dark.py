@@ -19,7 +19,7 @@ def dark_light(plane: Planes, power: int) -> float:
     """Return the light whose noise, with variance ~ light^power, equals the noise in the dark."""
     if plane.min() >= 0:
         return 0.0
-    # Return at least so much light that, after it is added, only the share LOWEST is below 0.
+    # Return at least the light that, added to the pixels, leaves only the share LOWEST below 0.
     least = max(-float(np.quantile(plane, LOWEST)), 0.0)
     variance, mean = tiled_noise(plane)
     if len(mean) < DARK_CLASSES:

@@ -87,7 +87,7 @@ def run_pass(
     padded = np.pad(guide, MARGINS)
     origin = piece.window[0][0], piece.window[1][0]
 
-    # Truncate the two colour planes of an image together. Planes of a mosaic would lose .06 dB so.
+    # Truncate an image's two colour planes together. A mosaic's planes would lose .06 dB by that.
     alone = 1 if planes.shape[:2] == (3, 1) else len(planes)
 
     def denoise_band(page: int, rows: Rows, reached: tuple[int, int, int, int]) -> Planes:

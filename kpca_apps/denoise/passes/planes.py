@@ -83,7 +83,7 @@ STEEPNESS = 2.5
 MOST_EXCESS = 1.25  # maximum assumed ratio of the actual noise variance to the given one
 
 BLURRED = 6  # half-scale pixels up to this far from a window affect its low frequencies
-AT_HALF = 0.25  # share of the running time that the half scale and below take, to show progress
+AT_HALF = 0.25  # share of the running time at half scale and below, used to show progress
 SMALLEST = 16  # minimum side in pixels of an image at the smallest scale: two patches
 
 FAINTEST = 0.02  # least noise level assumed in a plane, as a share of the noisiest plane's
