@@ -312,8 +312,8 @@ class Missed:
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
-        # The Gram matrix of the rows' parts outside the span is that of the sample minus that of its
-        # features z. Its largest eigenvalue / sample size is the largest variance outside the span.
+        # The Gram matrix of the rows' parts outside the span is the sample's minus that of z, its
+        # features. The largest eigenvalue / sample size is the largest variance outside the span.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
         is_no_landmark = [row.tobytes() not in landmarks for row in drawn]

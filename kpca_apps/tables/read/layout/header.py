@@ -273,7 +273,7 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
             is_above = is_joined or _stands_above(row, like)
             is_above = is_above or (is_title and not measured_columns(like))
             return place if is_alike and is_above else None
-        # A row with `width` cells, enough of them filled, is data: the table has no title above.
+        # A row with `width` cells, enough of them filled, is in the table: no title is above it.
         named = sum(map(bool, row))
         if width < 2 or (len(row) == width and (named >= _MOST_TITLE * width or not is_short)):
             return None
