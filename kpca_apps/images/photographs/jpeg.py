@@ -128,7 +128,7 @@ def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
     except ValueError as error:
         if "subsampling" not in str(error):
             raise
-        # Rare subsampling: add bits to the end of each scan. If pixels change, a scan lacked bits.
+        # To find scans cut off, decode again with bits added to their ends: the pixels must agree.
         picture = JpegImageFile(io.BytesIO(data))
         scan = 0 if picture.fp is None else picture.fp.tell()
         longer = data[:scan] + _SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", data[scan:])

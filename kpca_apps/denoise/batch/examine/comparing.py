@@ -27,7 +27,9 @@ BASELINES = ("nl_means", "wavelet")
 _WINDOW = 11  # side in pixels of the window for structural similarity
 _BLOCK = 16  # side in pixels of the blocks in which detail is measured
 _SHARE = 0.1  # share of all blocks that count as edges; the same share counts as flat
-_MORE_CORRELATED = 0.1  # detail was removed if edges exceed flat blocks in correlation by more
+# Detail was removed if the correlation of the residual's neighbouring pixels is higher by more than
+# this in blocks with edges than in flat blocks.
+_MORE_CORRELATED = 0.1
 _CLIPPED = 0.1  # minimum share of extreme pixels in a block that counts as clipped
 
 
