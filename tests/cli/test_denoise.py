@@ -162,7 +162,7 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
         (("run", "in", "--out", "linked", "--force"), 4, "so results would be written elsewhere"),
         (("run", "in", "--out", "back", "--force"), 4, "would replace this input"),
         (("run", "in", "--out", "taken", "--force"), 4, "taken/report"),
-        (("run", "in", "--out", "x" * 300), 3, "xxx...: cannot be made (File name too long)"),
+        (("run", "in", "--out", "x" * 400), 3, "xxx...: cannot be made (File name too long)"),
         (("run", "in", "--reference", "in"), 2, "in: a.png is the noisy image itself"),
         (("run", "in/a.png", "--reference", "in/a.png"), 2, "is the noisy image itself"),
         (("run", "in", "--region", "0,0,8,8", "--preview"), 2, "--preview chooses its own part"),
