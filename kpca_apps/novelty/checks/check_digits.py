@@ -20,8 +20,8 @@ from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Maximum share of codes with a rare length. A code of such a length is wrong even if valid, as one
-# wrong code in ten is valid by chance. IBANs are exempt: their length depends on the country.
+# A length is rare if at most this share of the codes has it. A code of a rare length is wrong, even
+# if its check digit fits by chance. IBANs are exempt: their length depends on the country.
 RARE_LENGTH = 0.005
 ODD_CODE, CLEARNESS = "code", 6.0  # a wrong code is as clear an error as an unreadable number
 AS_FLOAT = r"^[0-9](?:[.,][0-9]+)?[eE]\+?[0-9]+$"

@@ -32,7 +32,7 @@ WORD = 4.0  # placeholders are reported if texts have at least this many charact
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
 )
-CLEARNESS = 3.0  # `FoundValue.clearness`: as if 0.001 odd texts were expected in a column
+CLEARNESS = 3.0  # `FoundValue.clearness`: -log10 of the expected number of odd texts, set to 0.001
 FORM, STAND_IN = "form", "placeholder"
 
 
@@ -83,21 +83,21 @@ def learn_forms(table: Table, spec: ColumnSpec) -> FormRule | None:
 class FormRule:
     """The common form of a column of texts."""
 
-    signs: dict[str, int]  # number of occurrences of each sign in a text
+    signs: dict[str, int]  # how many times a text must contain each punctuation mark or symbol
     word: str  # regular expression that each text must match; empty for any text
     stand_ins: tuple[str, ...]  # placeholders to report, in lower case
     shapes: tuple[str, ...]  # usual shapes, A for letters, 9 for digits; empty for any shape
-    usual: frozenset[str] = frozenset()  # texts that lack the form but recur
+    usual: frozenset[str] = frozenset()  # repeated texts that may differ in signs, word and shape
 
     def breaks(self, texts: pl.Series) -> pl.Series:
-        """Return which texts lack the form."""
+        """Return which texts do not fit `signs`, `word` and `shapes`."""
         odd = ~texts.str.contains(self.word)
         for sign, times in self.signs.items():
             odd |= texts.str.count_matches(sign, literal=True) != times
         return odd | ~shapes_of(texts).is_in([*self.shapes]) if self.shapes else odd
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
-        """Yield each placeholder, and each text that lacks the form, once."""
+        """Yield each distinct text that is a placeholder or breaks `signs`, `word` or `shapes`."""
         levels = column.levels
         odd = self.breaks(levels.texts) & ~levels.texts.is_in([*self.usual])
         stand_in = levels.texts.str.to_lowercase().is_in([*self.stand_ins])
@@ -108,7 +108,7 @@ class FormRule:
             yield FoundValue(kind, levels.texts[code], CLEARNESS, cells)
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Explain what a text lacks."""
+        """State in which respect a text differs from nearly all other texts of its column."""
         if value.kind == STAND_IN:
             return "A placeholder for an unknown value?", ""
         lacking = [quoted(sign) for sign, n in self.signs.items() if value.seen.count(sign) != n]

@@ -51,7 +51,7 @@ CODES = frozenset(
     for digit in "789"
     for length in range(shortest, 8)
 ) | {-1.0}
-# Negative codes of two or more digits have no other meaning.
+# Codes such as -99 nearly always stand for missing values; -9, 99 or 777 are often real numbers.
 SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
 # A code in SURE_CODES lies below other numbers by more than this many times their range.
@@ -155,7 +155,7 @@ class SignRule:
                 continue
             nearest, middle = float(kept.min()), float(np.median(kept))
             low, high = np.quantile(sizes, [0.1, 0.999])
-            # Ordinary values of the other sign lie near 0, values that lost their sign far from 0.
+            # Numbers of the unusual sign may be correct near 0; far from 0, their sign is wrong.
             gap = 0.5 * (middle - nearest) - nearest
             return cls(sign, max(float(low), gap), float(high))
         return None
@@ -212,7 +212,7 @@ class NumberRule:
         return kinds
 
     def side_beyond(self, value: float) -> Side:
-        """Return the side whose limit the value exceeds; of two such sides, the clearer one."""
+        """Return the side of highest `clearness` among those whose limit the value exceeds."""
         one = np.array([value])
         beyond = [side for side in self.sides if side.turned(one)[0] > side.limit]
         return max(beyond, key=lambda side: side.clearness(value))
@@ -288,11 +288,11 @@ class NumberRule:
         return usual.popitem()[1] if len(usual) == 1 else ""
 
     def meant(self, value: float) -> float | None:
-        """Return the suggested value of a far number; ``None`` if there is none or several.
+        """Return the value probably meant by a number or date out of range; ``None`` if unclear.
 
         Candidates for a year are the same year of other centuries, then years with one digit
         changed. For other numbers, the decimal point is shifted or a repeated digit removed.
-        Candidates must be usual in the column.
+        Candidates must be usual in the column. If none or several are usual, return ``None``.
         """
         low, high = self.middle
         if self.is_date:
@@ -386,7 +386,7 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
             outside = side is not None and turn * code > side.limit
             if is_sure:
                 lost_sign = n_cells == 1 and 0 <= rest.min() <= -code <= rest.max()
-                # Test whether the code is negative among numbers from 0, or far below all others.
+                # Whether no other value is negative, or the code lies far below all other values.
                 smallest = float(rest.min())
                 below = smallest >= 0 or code < smallest - CODE_WIDTHS * float(np.ptp(rest))
                 is_code = not lost_sign and (outside or below)

@@ -127,7 +127,7 @@ def _merged(odd: pl.DataFrame) -> pl.DataFrame:
 
 
 def _clearest(odd: pl.DataFrame, most: int, of: str | pl.Expr) -> pl.DataFrame:
-    """Keep the first `most` cells of each group (`of`) of sorted odd values."""
+    """For each value of `of` (a column or an expression), keep the first `most` cells of `odd`."""
     n = pl.col("row").list.len().cast(pl.Int64)
     left = odd.with_columns(left=most - (n.cum_sum() - n).over(of)).filter(pl.col("left") > 0)
     return left.with_columns(pl.col("row", "line").list.head("left")).drop("left")
@@ -155,8 +155,8 @@ def table_of_evidence(
     n_cells = faults.n_odd - int(faults.odd.filter(is_token)["n_cells"].sum())
     by = ["clearness", pl.col("row").list.first()]
     found = faults.odd.filter(~is_token).sort(by, descending=[True, False], maintain_order=True)
-    # Clearness is -log10 of the number of such values expected in a column. The p-value of a cell
-    # is that number, divided by the number of rows, times the number of columns checked.
+    # Clearness is -log10(e), where e is the number of values at least as odd that are expected in a
+    # column by chance. The p-value of a cell is e * len(columns) / n_rows.
     looks = np.log(max(len(columns), 1) / max(n_rows, 1))
     lines = list[tuple[Any, ...]]()
     for of in _clearest(found, MAX_EVIDENCE, pl.lit(0)).iter_rows(named=True):
@@ -177,8 +177,8 @@ def table_of_evidence(
         n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False), rule=pl.col("rule").max().over(at)
     ).sort(pl.col("suggestion") == "", "log_p", "row", maintain_order=True)
     other = other.unique(at, keep="first", maintain_order=True).select([*schema])
-    # If a cell is odd by itself, its check explains it. But what the other cells of its row suggest
-    # replaces the suggestion of the check, except for misspelt levels.
+    # If a cell is odd by itself, its check explains it. A value suggested by other cells of its row
+    # replaces the value suggested by the check, unless the check corrected a misspelt level.
     beside = own.join(other, on=at, how="left", suffix="_other", maintain_order="left")
     is_open = ~pl.col("has_levels") | (pl.col("suggestion") == "")
     replaces = is_open & (pl.col("suggestion_other") != "").fill_null(False)
@@ -254,7 +254,7 @@ class ColumnFaults:
 class CellFaults:
     """Cells without a value and odd cells of a table, or of a part of it."""
 
-    used: tuple[ColumnFaults, ...]  # faults of the model's columns, in the order of the plan
+    used: tuple[ColumnFaults, ...]  # faults of the model's columns (`ColumnPlan.used`)
     n_missing: tuple[int, ...]  # number of cells without a value in each column of the table
     odd: pl.DataFrame  # schema `ODD`: the clearest 20,000 cells of each checked column
     n_odd: int  # number of all odd cells, kept or not

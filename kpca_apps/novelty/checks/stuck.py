@@ -24,7 +24,7 @@ MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
 # Number added, as a prior, to the denominator of `p_continues` in `_chance`; the numerator gets 1.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # `FoundValue.clearness`: as if 0.00001 odd runs were expected in a column
+CLEARNESS = 5.0  # `FoundValue.clearness`: -log10 of the expected number of odd runs, set to 0.00001
 
 
 def learn_stuck(table: Table, spec: ColumnSpec) -> StuckRule | None:
@@ -49,9 +49,9 @@ class StuckRule:
     least: int = 0  # length of the shortest odd run
 
     def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
-        """Learn from the runs of equal numbers (`levels`) in n rows; `lengths` increase."""
-        # Only the longest runs can be odd, if they fill at most the share MOST_STUCK of the rows in
-        # all, and if no two have the same reading: a closed shop has the same one every weekend.
+        """Learn from runs of equal readings in n rows: increasing `lengths`, readings `levels`."""
+        # Only the longest runs can be odd: those that together fill at most the share MOST_STUCK of
+        # the rows, and that have different readings (sales of 0 on every weekend are normal).
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
         firsts = np.unique(levels[::-1][:MOST_RUNS], return_index=True)[1]
         n_new = int((np.sort(firsts) == np.arange(len(firsts))).sum())

@@ -37,13 +37,13 @@ RARE, COMMON, TIMES_RARER = 10**-6.8, 1e-6, 100
 N_SAMPLED = 2_000  # number of distinct texts whose words determine the language
 MOST_TEXTS = 50_000  # maximum number of distinct texts: more would take minutes
 MAX_TEXTS_SHARE = 0.01  # a word in a larger share of the texts is not misspelt
-CLEARNESS = 3.5  # `FoundValue.clearness` of a misspelt word; clearer than a text of odd form, 3.0
+CLEARNESS = 3.5  # above the clearness in `forms.py`: misspelt words are reported before odd forms
 # Letters between spaces or punctuation; parts of addresses, paths and compounds do not match.
 WORD = re.compile(r"(?<![^\s(\[\"“,;:!?])[^\W\d_]{3,}(?![^\s)\]\"”,;:!?])")
 
 
 def learn_words(table: Table, spec: ColumnSpec) -> WordRule | None:
-    """Learn the language and the frequent words of a column of texts; ``None`` if it has none."""
+    """Learn a column's language and its frequent words; ``None`` if no language is recognized."""
     if spec.format is not None or spec.is_truth or not find_spec("wordfreq"):
         return None
     texts = table.column(spec.name).levels.texts
