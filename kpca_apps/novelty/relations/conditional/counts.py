@@ -46,7 +46,8 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d (discount)
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # maximum number of predictors of a column
 MOST_TRIED = 50_000  # maximum number of pairs of columns; in wide tables, pair nearby columns only
-# For each correct value found twice in a group of rows, at most this many are found once.
+# In a group of rows, the number of correct values that occur once is assumed to be at most this
+# many times the number of values that occur twice.
 ONCE_TO_TWICE = 4.0
 # A relation has exceptions (rare but correct values) if, among the values that occur only once in
 # their group, more than this share is correct.
@@ -151,7 +152,7 @@ class LevelColumn:
         return ordered, np.append(0, np.cumsum(ordered))
 
     def rarity(self, codes: IntArray, own: BoolArray) -> FloatArray:
-        """Return, for each cell, the share of cells with a value at most as frequent, (n,).
+        """Return, for each cell, the share of cells with an equally frequent or rarer value, (n,).
 
         A cell outside the counts (not `own`, (n,)) is counted once here.
         """
@@ -242,11 +243,12 @@ class Judgement(NamedTuple):
 
     has_given: BoolArray  # whether the row's predicting cell is filled
     log_p: FloatArray  # log p of values at most as likely as the cell's; 0 without other rows
-    # Whether the relation enters the means of `log_other` and `log_right`. It does if another value
-    # is expected, or if the cell's value occurs in the group, or if the group has no other row.
+    # Whether the relation counts in the averages of `log_other` and `log_right` over all relations.
+    # It does if another value is expected, if another row of the group (the rows with the same
+    # predicting value) has the cell's value, or if the group has no other row.
     decides: BoolArray
     log_other: FloatArray  # log probability of values other than expected; 0 if none is expected
-    log_right: FloatArray  # `log_other` plus the log probability that such a value is correct
+    log_right: FloatArray  # log probability of correct values other than expected (0 as above)
     expected: IntArray  # most frequent code in the group's other rows; -1 without other rows
     n_expected: IntArray  # number of the group's other rows with that code
     n_rows: IntArray  # number of the group's other rows
@@ -307,7 +309,7 @@ class Relation:
     def judge(
         self, columns: Sequence[LevelColumn], codes: Sequence[IntArray], own: BoolArray
     ) -> Judgement:
-        """Judge rows by their codes; compare training rows (`own`, (n,)) with other rows only."""
+        """Judge rows by their codes; a training row (`own`, (n,)) is not compared with itself."""
         sums, value = self._sums, codes[self.target]
         own = own & (value < self.n_codes)  # rows with removed levels were not counted
         known = codes[self.given] < len(sums.n_rows)

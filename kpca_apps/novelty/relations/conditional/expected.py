@@ -24,11 +24,11 @@ from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that determine their tail
+FAR_SHARES = (0.9, 0.98)  # the tail of `Ratios.ratio` is fitted through these two quantiles
 FALSE_DISCOVERIES = 0.05  # maximum rate of false discoveries among numbers called wrong
-# If the rows form one group: maximum number and maximum share of wrong numbers, minimum Pareto
-# exponent. The exponent is 4.6 for normal residuals, 1.0 for Cauchy residuals, and 0.9 if 6 % of
-# the residuals are six times as large as the 0.9 quantile of all other residuals.
+# Rows follow one relation if at most max(FEW, FEW_SHARE * n) of n numbers are called wrong, and if
+# the Pareto exponent of the ratios is at least LEAST_EXPONENT. This exponent is 4.6 for normal and
+# 1.0 for Cauchy residuals, and 0.9 if 6 % of them are six times the 0.9 quantile of the others.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
 LEAST_SUPPORT, FAR = 4, 3.0  # minimum `Ratios.support`, and minimum ratio, of a number called wrong
 SMALLEST = 1e-6  # smaller ratios are raised to this before taking logarithms
@@ -58,7 +58,7 @@ class Calibrated:
         return cls(tail, discovery_limit(-tail.steepness(logs), n_looked, FALSE_DISCOVERIES))
 
     def is_of_one_group(self, of: Ratios) -> bool:
-        """Whether rows form one group: few numbers are called wrong, the tail of ratios is thin."""
+        """Whether rows follow one relation: few numbers are `named`, and large ratios are rare."""
         few = max(FEW, FEW_SHARE * len(of.ratio))
         return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 

@@ -64,7 +64,7 @@ class FlagCounts:
         return cls(target, given, keys[many], counts[many], counts.sum(axis=0) / counts.sum())
 
     def judge(self, codes: Sequence[IntArray], own: BoolArray) -> _Judged:
-        """Return how rare each row's value is among the other rows that are similar."""
+        """Return how rare each row's target value is among other rows with its `given` values."""
         key, value = _hashes(codes, self.given), codes[self.target]
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         known = value < self.counts.shape[1]
@@ -94,11 +94,11 @@ class Flags:
     """The `FlagCounts` of the columns with few distinct values."""
 
     counts: tuple[FlagCounts, ...]
-    tail: UpperTail  # tail of -log of the smallest `_Judged.share` in each training row
+    tail: UpperTail  # upper tail of the values that `_rarest` returns for the training rows
 
     @classmethod
     def learn(cls, columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Flags:
-        """Learn from the codes (n,) of the level columns of a table."""
+        """Find related columns of few distinct values; count how their values (`codes`) combine."""
         few = [place for place, of in enumerate(columns) if 2 <= of.n_codes <= MOST_VALUES + 1]
         related = _related([codes[place] for place in few])
         counts = [

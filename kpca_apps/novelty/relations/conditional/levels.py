@@ -67,10 +67,12 @@ UNRELATED = ("label", "excluded", "constant", "empty", "duplicate")
 MOST_DISTINCT = 0.9  # maximum share of distinct values; with more, too few values repeat
 FALSE_DISCOVERIES = 0.2  # maximum rate of false discoveries among the wrong cells found in a column
 LEAST_ODD = 0.25  # probability above which cells are not examined
-# A cell that is not odd is wrong if its contradictions (sums of -log p) exceed SUSPECT times those
-# of every odd cell of its row, and some column gives it at most the probability CLEARLY_WRONG.
+# A cell contradicts the other cells of its row by a sum of -log p. The cell with the largest sum is
+# wrong even if no other value is expected in it: if this sum exceeds SUSPECT times that of every
+# odd cell of the row, and if some column gives it at most the probability CLEARLY_WRONG.
 SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
-LEAST_BY_RULE = 3  # at least this many odd cells in one column, in most rows of a level, are normal
+# Odd cells are accepted if most rows of a level, and at least this many, have them in one column.
+LEAST_BY_RULE = 3
 # A filled cell that differs from the expected value is odd if all values but the expected one have,
 # together, at most the probability SURE. For a missing cell, this limit is SURE_OF_GAP, or 0 if
 # more than the share MOST_MISSING of its column is missing.
@@ -220,7 +222,7 @@ class _Odd(NamedTuple):
     row: IntArray
     target: IntArray
     log_p: FloatArray  # of a misspelling: `_Rows.log_p` plus `likeness`; else `_Rows.log_right`
-    # Log share of values spelt at least as close to the expected value as this cell; 0 if far off.
+    # Log share of values spelt as similarly to the expected value as the cell; 0 if dissimilar.
     likeness: FloatArray
     expects: BoolArray  # whether similar rows agree on another value
     recurs: BoolArray  # whether a misspelling is too frequent for a typing error
@@ -236,7 +238,7 @@ class _Rows:
     # The arrays below are (n, columns), a row for each row of the table.
     log_p: FloatArray  # log probability of each cell given the others
     log_other: FloatArray  # log probability of values other than the expected one
-    log_right: FloatArray  # `log_other` plus the log probability that such a value is correct
+    log_right: FloatArray  # log probability of correct values other than the expected one
     strongest: IntArray  # index of the relation that contradicts the cell most, or -1
 
     @classmethod
@@ -342,7 +344,7 @@ class _Rows:
         return {b for b, of in enumerate(self.columns) if of.spec.format is not None and many[b]}
 
     def find_exceptions(self) -> Exceptions:
-        """Find levels for which, in some other column, most cells of their rows are clearly odd."""
+        """Find each level whose rows mostly have a clearly odd cell in one other column."""
         row, target, _, likeness, *_ = self.odd
         log_p = self.log_p[row, target] + likeness
         is_clear = log_p <= self.limits(log_p)[target]

@@ -141,7 +141,7 @@ class _Judged(NamedTuple):
     @classmethod
     def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Judged:
         surprise = calibrated.surprise(ratios)
-        if isinstance(predictor, Paired):  # the scatter may vary, so only far numbers count
+        if isinstance(predictor, Paired):  # scatter about a line may vary: ignore moderate ratios
             surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)
         return cls(predictor, ratios, surprise, calibrated.named(ratios))
 
@@ -162,7 +162,7 @@ def _blamed(
         is_named = any((row, one) in passed_over for one in (name, *given))
         if not of.named[row] or name in settled or is_named:
             continue
-        # A predicting column is wrong instead if most tests of that column contradict it.
+        # The predicted number is not called wrong if most tests of a predicting number have failed.
         if not any(2 * votes[one] > tested[one] and votes[one] > votes[name] for one in given):
             others = tuple(one for one in given if votes[one] == votes[name])
             settled |= {name, *others}

@@ -55,7 +55,7 @@ class Paired:
             raise ValueError("intervals out of order")
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the name of the predicted column, then names of the predicting columns."""
+        """Return the names of the predicted column and of the predicting column."""
         return self.spec.name, self.other.name
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:

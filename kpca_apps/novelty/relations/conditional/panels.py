@@ -23,26 +23,26 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# The numbers' median distance from their level's median is at most NEARER times their median
-# distance from the column's median. IN_MOST: minimum share of rows whose level has other rows.
+# Levels predict numbers if the median distance of numbers from level medians is below NEARER times
+# that from the median of the column, and if the share IN_MOST of rows has other rows in its level.
 NEARER, IN_MOST = 0.5, 0.5
-# Medians of levels are computed only if half of the numbers lie near the mean of their level, no
-# farther than HOPELESS times the smallest median distance so far. The mean counts SHRUNK_BY more
-# rows with the mean of the column. ROUNDING: relative rounding error of such distances.
+# To save time, medians are computed only if half of the numbers lie near the mean of the other rows
+# of their level: within HOPELESS times the median distance to be beaten. The mean of the column is
+# averaged in as if it were SHRUNK_BY rows. ROUNDING: relative rounding error of such distances.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
-# A column holds measurements, not entities, if merging MERGED neighbouring values multiplies the
-# distances from expected numbers by at most AS_NEAR. Measured: at most 1.06 in 30 tables of
-# correlated measurements, at least 2.6 in 20 panels with numbered entities.
+# A column holds measurements, not numbered entities, if distances from expected numbers grow by at
+# most the factor AS_NEAR when MERGED neighbouring values are treated as one level. This factor was
+# at most 1.06 in 30 tables of correlated measurements, and at least 2.6 in 20 panels of entities.
 MERGED, AS_NEAR = 3, 1.5
 SMALLEST = 1e-100  # minimum `UsualNumber.width`; ratios of numbers up to 1e100 then stay finite
-# A number is predicted by at least LEAST_OTHERS other rows of its level. As few rows may agree by
+# At least LEAST_OTHERS other rows of its level predict a number. Because a few rows may agree by
 # chance, a level's usual distance is averaged with that of all levels, weighted as USUAL_BY rows.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Medians:
-    """Medians of k levels, over all rows of a level or all but one."""
+    """Medians of numbers in k levels; any one row can be left out of the median of its level."""
 
     counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # number of rows of each level
     # Lower median of a level without one row: `high` if that row is at most `low`, else `low`.
@@ -84,20 +84,20 @@ class Medians:
 class UsualNumber:
     """Medians of a numeric column, one for each level of another column."""
 
-    spec: ColumnSpec  # column of the number
+    spec: ColumnSpec  # column of the predicted numbers
     given: Annotated[int, Meta(ge=0)]  # index of the column of levels
     middle: Annotated[float, Meta(ge=-1e100, le=1e100)]  # median of the column
     width: Annotated[float, Meta(gt=0, le=1e100)]  # median distance from `middle`
     levels: Medians  # medians of the numbers by level
-    distances: Medians  # medians by level of what `Medians.distances` returns
-    half: Annotated[float, Meta(gt=0, le=1e3)]  # median of the same distances over all rows
+    distances: Medians  # in each level, the median distance of numbers from the level's median
+    half: Annotated[float, Meta(gt=0, le=1e3)]  # median distance of all numbers from level medians
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the name of the predicted column, then names of the predicting columns."""
+        """Return the names of the predicted column and of the predicting column."""
         return self.spec.name, columns[self.given]
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Divide each number's distance from its level's median by the level's usual distance."""
+        """Return distances from level medians, as multiples of a typical distance in the level."""
         z, codes = _scaled(table, self.spec, self.middle, self.width), cells[self.given].codes
         expected, n_rows = self.levels.expected(z, codes, own)
         distance = np.abs(z - expected)
@@ -124,7 +124,7 @@ def find_usual(
     columns: Sequence[LevelColumn],
     cells: Sequence[Cells],
 ) -> Iterator[UsualNumber]:
-    """Find for each column of numbers the level column whose medians predict it best."""
+    """Find for each column of numbers the column whose levels (distinct values) predict it best."""
     for spec in numbers:
         if spec.format is None:
             continue
@@ -157,7 +157,7 @@ def find_usual(
 
 
 def _may_lie_near(z: FloatArray, codes: IntArray, n_levels: int, near: float) -> bool:
-    """Whether half of numbers (n,) lie within `near` of the mean of their level's other rows."""
+    """Whether half of the numbers (n,) differ from the mean of their level by `near` or less."""
     known = (codes < n_levels) & ~np.isnan(z)
     seen, codes, mean = z[known], codes[known], z[~np.isnan(z)].mean()
     others = np.bincount(codes)[codes] - 1

@@ -25,7 +25,7 @@ from kpca_apps.tables.table import Table
 # Minimum share of steps from row to row in which the ordering column rises (or in which it falls);
 # minimum mean number of rows of a level; minimum share of rows with neighbours in their level.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
-NEARER = 0.5  # maximum ratio of two medians: of prediction errors, of distances from level medians
+NEARER = 0.5  # maximum ratio of median prediction error to median distance from the level's median
 NEIGHBOURS = 4  # number of rows that determine an expected number: two on each side
 ALL = -1  # index of the level column if all rows form one sequence
 
@@ -52,12 +52,12 @@ class Sequenced:
             raise ValueError("sequences of other levels")
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the name of the predicted column, then names of the predicting columns."""
+        """Return the name of the predicted column, then of the one or two predicting columns."""
         given = () if self.given == ALL else (columns[self.given],)
         return self.spec.name, self.order.name, *given
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Divide numbers' distances from the line between neighbours by the usual distance."""
+        """Return distances from linear interpolation, as multiples of the usual distance nearby."""
         value, time = values_of(table, self.spec), values_of(table, self.order)
         level = _levels_of(self.given, cells, len(value))
         known = ~np.isnan(value) & ~np.isnan(time) & (level < len(self.usual))

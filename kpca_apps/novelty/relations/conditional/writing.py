@@ -17,11 +17,11 @@ import numpy as np
 from kpca_apps.system.arrays import IntArray
 
 MOST_EDITED = 0.25  # maximum share of mistyped letters; one mistyped letter is always allowed
-RARE_CELLS, TIMES_RARER = 2, 20  # a misspelling has at most 2 cells, or 1/20 of the correct cells
+RARE_CELLS, TIMES_RARER = 2, 20  # a value is misspelt at most twice, or 1/20 as often as correctly
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
 MAX_COMMON, LONGEST = 1_000, 400  # maximum number of levels to compare; maximum length of a level
-# A value is a misspelling if it is closer to the expected value than nearly all other values are:
-# less than this share of them is as close.
+# A value is a misspelling of the expected value if less than this share of all values is spelt as
+# close to the expected value as it is.
 ALIKE = 0.1
 CLOSE = 0.1  # added to the number of values that are as close, so that its logarithm is finite
 
@@ -72,9 +72,9 @@ class Writing:
         return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
 
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
-        """Return sorted distances from the level `expected` to all other levels, and to some.
+        """Return sorted distances from `expected` to other levels, and to those with own letters.
 
-        The latter have a letter that no other common level has.
+        A level has an own letter if no other common level contains that letter.
         """
         if expected not in self._others:
             apart = self._apart(self._texts[expected])
