@@ -25,7 +25,8 @@ ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
 # A column may be wrong if its misfit (see `Supposed`) is at most FENCE, or at most TWICE the
 # smallest misfit in the rule. FENCE: Tukey's fence divided by the 95 % quantile of normal numbers.
 FENCE, TWICE = 2.698 / 1.645, 2.0
-MOST_DECIMALS, NEARLY = 6, 0.97  # the share NEARLY of numbers has at most `UsualValues.decimals`
+# Up to MOST_DECIMALS decimals are tried, until they suffice for the share NEARLY of the numbers.
+MOST_DECIMALS, NEARLY = 6, 0.97
 ROUNDING = 1e-9  # relative rounding error
 DAY = 86400.0
 LARGEST = 1e300
@@ -44,7 +45,7 @@ class UsualValues:
 
     @classmethod
     def learn(cls, cells: Cells) -> tuple[UsualValues, ...]:
-        """Learn from the columns of numbers and dates."""
+        """Learn the quantiles and the notation of each column of numbers or dates."""
         found = []
         for name in filter(cells.is_number, cells.formats):
             values = cells.values(name)
@@ -116,7 +117,7 @@ def holds_with(rule: AnyRule, cells: Cells, name: str, numbers: FloatArray) -> B
 
 
 def fitting(supposed: Mapping[str, Supposed], place: int) -> list[str]:
-    """Return the columns that may be wrong in one of the rows, the most likely first."""
+    """Return the columns that may be wrong in the row at `place`, the most likely first."""
     misfit = {name: float(of.misfit[place]) for name, of in supposed.items()}
     worst = max(FENCE, TWICE * min(misfit.values()))
     return sorted((name for name in misfit if misfit[name] <= worst), key=misfit.__getitem__)

@@ -234,7 +234,7 @@ def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArra
     known = -values[applies] if falling else values[applies]
     before = np.concatenate([[-np.inf], known[:-1]])
     after = np.concatenate([known[1:], [np.inf]])
-    # A row is too high if it exceeds the next row but the previous row does not.
+    # A row is too high if it exceeds the next row, while the previous row does not exceed the next.
     high = (known > after) & (before <= after)
     low = (known < before) & ~np.concatenate([[False], high[:-1]])
     holds = np.zeros(len(values), dtype=np.bool_)
@@ -243,7 +243,7 @@ def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArra
 
 
 def settles(key: IntArray, value: IntArray) -> Checked:
-    """Check, where a key (n,) is repeated, that over half of its rows have the row's value."""
+    """Check that a row's value is that of over half of the rows with its key; skip unique keys."""
     known = (key >= 0) & (value >= 0)
     of_key = _counts(np.where(known, key, -1))
     applies = known & (of_key > 1)

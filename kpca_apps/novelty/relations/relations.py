@@ -181,8 +181,8 @@ class Relations:
         for row, left in sorted(of_row.items()):
             holding = [rule.columns for rule, holds in formulas if holds[row]]
             while left:
-                # For each column: number of broken rules that name it, plus 1 if its cell is in
-                # `found`; then, with a minus sign, number of formulas that hold.
+                # For each column: the number of broken rules that name it, plus 1 if its cell is
+                # in `known`; then minus the number of formulas that name it and hold in the row.
                 counts = {
                     name: (
                         sum(name in of.held.rule.columns for of, _ in left)

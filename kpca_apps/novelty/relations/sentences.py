@@ -21,7 +21,7 @@ _SPANS = {
     "year": 365.25 * _DAY, "month": 365.25 * _DAY / 12, "week": 7 * _DAY, "day": _DAY,
     "hour": 3600.0, "minute": 60.0, "second": 1.0,
 }  # fmt: skip
-_WHOLE = ("day", "hour", "minute")  # units of a duration that is added to a date
+_WHOLE = ("day", "hour", "minute")  # a duration is written in the largest unit that divides it
 _SAME = 1e-9  # maximum relative difference of numbers that count as equal
 
 
@@ -41,7 +41,7 @@ def _rows(held: HeldRule) -> str:
 
 
 def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[str] = ()) -> str:
-    """Write a rule alone, without values of hidden columns: ``departure <= arrival``."""
+    """Write a rule without counts or values of hidden columns: ``departure <= arrival``."""
     is_hidden = not {*cites_values(rule)}.isdisjoint(hidden)
     first, *others = map(_name, rule.columns)
     match rule:

@@ -21,7 +21,7 @@ class Language:
     none_of: Callable[[str, Sequence[str]], str]  # tests a column for a value that is not listed
     differ: Callable[[str, str], str]  # tests that two texts are present and differ
     other_form: Callable[[str, str], str]  # tests that a column does not have the form of a code
-    of_table: Callable[[kinds.WholeTable], list[str]]  # how a row breaks a rule that compares rows
+    of_table: Callable[[kinds.WholeTable], list[str]]  # conditions met by rows that break a rule
     known: str  # text that, written after a cell, tests whether the cell has a value
     missing: str  # text that, written after a cell, tests whether the cell is missing
     absolute: str  # name of the function for absolute values

@@ -48,7 +48,7 @@ _MOST_OF_FOUR = 40  # with more columns, neither sums of four nor totals of adja
 _MOST_CANDIDATES = 300
 _PER = (-1.0, -0.01, 1.0, 0.01)  # factors of discount and tax rates, as fractions and in per cent
 _DIGITS = range(1, 11)
-_MANY = 0.005  # a tolerance is widened if a larger share of rows is beyond it; fewer may be errors
+_MANY = 0.005  # at most this share of rows may be errors; if more exceed a tolerance, widen it
 _NO_WORSE = 0.002  # constants may be shortened if the share of broken rows grows by at most this
 _CHUNK = 1 << 20  # number of values compared at once
 
@@ -198,7 +198,7 @@ def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterat
                         is_product = powers.min() > 0 and rule.factor == 1
                         order = (rule.relative > 2 * _PRECISE, not is_product, -first)
                         found.append((order, rule))
-            if found:  # keep the rule solved for the column that it explains best
+            if found:  # of these equivalent rules, keep one: preferably exact, and a product
                 yield min(found, key=lambda one: one[0])[1]
 
 
@@ -260,7 +260,7 @@ def _steady(
     factors: tuple[int, ...],
     allowed: Callable[[IntArray], FloatArray],
 ) -> Iterator[list[int]]:
-    """Find groups of columns (k, r) whose weighted sum is the same in many rows.
+    """Find groups of the k columns of `values` (k, r) with equal weighted sums in many rows.
 
     `allowed` returns the tolerances (g, r) of groups; NaN in rows that do not count.
     """
@@ -365,7 +365,7 @@ def _fullest_rows(says: BoolArray, rng: np.random.Generator) -> IntArray:
 
 
 def _groups(k: int, size: int) -> IntArray:
-    """Return all groups of `size` of k columns, (g, size)."""
+    """Return all combinations of `size` out of k columns, (g, size)."""
     return np.array(list(combinations(range(k), size)), dtype=np.int64).reshape(-1, size)
 
 
@@ -397,7 +397,7 @@ def _line(numbers: Numbers, i: int, j: int, slope: float, cells: Cells) -> Linea
 def _duration(
     numbers: Numbers, i: int, ends: tuple[str, str], between: FloatArray, slope: float, cells: Cells
 ) -> Linear | None:
-    """Fit column i as the time `between` two columns (s), in another unit, plus a constant."""
+    """Fit column i by the time `between` two dates, converted from seconds, plus a constant."""
     unit = min(_TIME_UNITS, key=lambda seconds: abs(abs(slope) * seconds - 1))
     if abs(abs(slope) * unit - 1) > _SLOPE:
         return None

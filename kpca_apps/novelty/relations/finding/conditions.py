@@ -16,10 +16,10 @@ from kpca_apps.tables.values import NumberFormat
 _MIN_ROWS = 30
 _FEWEST_SET = 20  # minimum number of rows with, and without, a flag set
 _MOST_LEVELS, _MOST_NUMBERS = 20, 2  # maximum numbers of distinct texts, of distinct numbers
-_FILLED = 0.5  # minimum share of rows with a filled cell, among rows whose level allows one
+_FILLED = 0.5  # minimum share of filled cells in rows where the other column allows a value
 _CLEARLY = 0.99  # minimum share of rows empty in this column, among rows empty in the other column
 _MOST_TOGETHER = 3  # if more columns than this are empty in the same rows, no rule relates them
-_ALIKE = 0.8  # rows are the same if the Jaccard index of two columns' empty rows is at least this
+_ALIKE = 0.8  # two columns count as empty in the same rows if their Jaccard index is at least this
 _MORE = 1.25  # minimum ratio of the numbers of empty cells in a column and in the one it depends on
 _FEW_NAMED = 3  # maximum number of levels in a rule; or half of all levels, if more
 
@@ -95,7 +95,7 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
 
 
 def _levels_of(flags: BoolArray, codes: IntArray) -> list[int] | None:
-    """Return levels with over 3 % flagged rows; None if under half of their rows are flagged."""
+    """Return levels with over 3 % flagged rows; None if most rows of these levels have no flag."""
     known = codes >= 0
     n = np.bincount(codes[known])
     share = np.bincount(codes[known], flags[known]) / np.maximum(n, 1)

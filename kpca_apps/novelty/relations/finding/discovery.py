@@ -33,13 +33,13 @@ from kpca_apps.tables.values import DateFormat, NumberFormat
 SAMPLE_ROWS = 2_000
 _MIN_ROWS = 20  # minimum number of rows to which a rule applies
 _LEFT_OUT = ("excluded", "label", "empty", "constant")
-_INDEPENDENT = 1e-4  # coefficients below this share of the largest count as 0 after elimination
+_INDEPENDENT = 1e-4  # in Gaussian elimination, coefficients below this share of the largest are 0
 
 _Kind = TypeVar("_Kind", bound=Rule)
 
 
 def find_rules(table: Table, plan: ColumnPlan, *, seed: int = 0) -> tuple[HeldRule, ...]:
-    """Find the rules that hold in nearly all rows, without excluded columns and labels."""
+    """Find rules that hold in nearly all rows; ignore label, excluded, empty, constant columns."""
     kept = [spec.name for spec in plan.specs if spec.role not in _LEFT_OUT]
     cells = Cells.of(table, plan).take(kept)
     if len(cells) < _MIN_ROWS:
@@ -79,7 +79,7 @@ class _Sample:
         return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
 
     def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
-        """Of all proven rules with the same first column, keep the one with the highest share."""
+        """For each first column, keep the proven rule with the highest share of filled cells."""
         best: dict[str, tuple[float, _Kind]] = {}
         for rule, share in rules:
             if share > best.get(rule.columns[0], (0.0, rule))[0] and self.proven([rule], n_tried):

@@ -40,7 +40,7 @@ def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Gener
 
 
 def holds_elsewhere(seen: Checked, columns: Iterable[IntArray], least: int = 1) -> bool:
-    """Whether `least` rows or more lack the commonest values, and the rule mostly holds there."""
+    """Whether `least` or more rows lack a column's commonest value, and mostly obey the rule."""
     others = np.zeros(len(seen.applies), dtype=np.bool_)
     for codes in columns:
         others |= seen.applies & (codes != np.argmax(np.bincount(codes[seen.applies])))

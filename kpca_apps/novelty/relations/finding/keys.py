@@ -206,7 +206,8 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
-        # (key, name), (name, value) imply (key, value) unless the second has far more exceptions.
+        # Omit (key, value) if the key determines a name that determines the value, unless the pair
+        # (name, value) has far more exceptions than (key, value).
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first

@@ -38,7 +38,7 @@ _RISING = [
 _CLEARLY = 0.99  # minimum share of rows with low <= high, if names show no order (`_RISING`)
 _FEW_VALUES = 5  # number of distinct values below which all rows must be in order
 _NEAR = 0.2  # maximum difference that counts as near 0, relative to the median difference
-# Minimum share of differences near 0; of differences equal to 0, if the unit of rounding is coarse.
+# Minimum share of differences near 0, and (for coarsely rounded values) of differences equal to 0.
 _SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1
 _FEWEST_NEAR = 10  # minimum number of differences near 0
 _ACROSS = 0.1  # maximum ratio of negative to positive differences near 0
@@ -48,9 +48,9 @@ _TELLING = 20  # for equal columns: minimum number of rows with another value th
 
 
 def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
-    """Find pairs of columns with low <= high: pairs shown by names, and pairs shown by values.
+    """Find pairs of columns with low <= high: a list suggested by names, and one only by values.
 
-    Only orders shown by values need a permutation test.
+    Only the pairs of the second list need a permutation test.
     """
     values = numbers.values
     by_name, by_values = [], []
@@ -79,7 +79,7 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
 
 
 def _mostly_below(values: FloatArray) -> Iterator[tuple[int, int]]:
-    """Yield pairs of columns (m, k), the first at most the second in nearly all rows."""
+    """Yield pairs of columns (i, j): in nearly all rows, the value of i is at most that of j."""
     for i in range(values.shape[1]):
         differences = values - values[:, [i]]
         n_known = (~np.isnan(differences)).sum(axis=0)
