@@ -37,7 +37,7 @@ FORM, STAND_IN = "form", "placeholder"
 
 
 def learn_forms(table: Table, spec: ColumnSpec) -> FormRule | None:
-    """Learn the common form of a column of texts; ``None`` if it has none."""
+    """Learn the common form of a column of texts; ``None`` if they have no common form."""
     if spec.format is not None or spec.is_truth:
         return None
     levels = table.column(spec.name).levels

@@ -27,7 +27,7 @@ from kpca_apps.tables.table import Table
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
 NEARER = 0.5  # maximum ratio of median prediction error to median distance from the level's median
 NEIGHBOURS = 4  # number of rows that determine an expected number: two on each side
-ALL = -1  # index of the level column if all rows form one sequence
+ALL = -1  # `Sequenced.given` if all rows form one sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Sequenced:
 
     spec: ColumnSpec  # column of the predicted number
     order: ColumnSpec  # column that orders the rows
-    given: Annotated[int, Meta(ge=ALL)]  # index of the level column
+    given: Annotated[int, Meta(ge=ALL)]  # index of the column with a level for each sequence
     times: Annotated[FloatArray, "t"]  # distinct values of `order`, increasing
     keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + index in `times`; sorted
     values: Annotated[FloatArray, "m"]  # numbers in the order of the keys

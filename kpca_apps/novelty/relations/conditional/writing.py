@@ -20,7 +20,7 @@ MOST_EDITED = 0.25  # maximum share of mistyped letters; one mistyped letter is 
 RARE_CELLS, TIMES_RARER = 2, 20  # a value is misspelt at most twice, or 1/20 as often as correctly
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
 MAX_COMMON, LONGEST = 1_000, 400  # maximum number of levels to compare; maximum length of a level
-# A value is a misspelling of the expected value if less than this share of all values is spelt as
+# A value is a misspelling of the expected value if less than this share of other values is spelt as
 # close to the expected value as it is.
 ALIKE = 0.1
 CLOSE = 0.1  # added to the number of values that are as close, so that its logarithm is finite
