@@ -178,7 +178,7 @@ class _Model(NamedTuple):
     warnings: tuple[str, ...]
     landmark_miss: float | None = None
     combined: CombinedScore | None = None
-    usual_scores: FloatArray | None = None  # scores of the rows used for regressions in `combined`
+    usual_scores: FloatArray | None = None  # scores of training rows that `usual_rows` selects
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,7 @@ class _Fitting:
         calibration = parameters.calibrated_on
         dense = self._dense_rows()
         in_use = dense | self.is_normal
-        # Scales come from dense rows only: one value far out could flatten its column.
+        # Only dense rows set the scales: if a huge value did, all other values would look equal.
         views = self._fit_views(np.flatnonzero(dense[index]))
         truncates = parameters.truncates
         model = self._truncated(views, in_use) if truncates else self._filtered(views, in_use)
@@ -235,7 +235,7 @@ class _Fitting:
         return Fit(detector, scores, in_use)
 
     def _dense_rows(self) -> BoolArray:
-        """Mark dense rows (n,), to learn scales from; rows known to be normal may be unmarked."""
+        """Mark the rows (n,) to learn from: all rows, or the densest half (or more) of them."""
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:

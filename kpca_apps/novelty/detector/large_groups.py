@@ -18,13 +18,13 @@ from msgspec import Meta
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Heads of the list that are examined, as shares of the rows, and minimum number of rows in each. In
-# the shortest head, odd rows of other kinds may precede the group.
+# A large group is sought among the 1 %, 2 % and 4 % of the rows that score highest (the heads), if
+# they have at least 20 rows. In the shortest head, odd rows of other kinds may outnumber the group.
 HEADS, FEWEST_IN_HEAD = (0.01, 0.02, 0.04), 20
 # Minimum share of rows in a large group; the user may be looking for a smaller one.
 LEAST_SHARE = 0.05
-# A group fills a head of the list if it holds at least the share LEADING of the head's rows, and if
-# its odds are TIMES_THE_ODDS times those in the table: 1 to 1 in the head and 1 to 12 in the table.
+# A large group holds at least the share LEADING of the rows of a head. Also, its odds there (number
+# of its rows divided by the number of all other rows) exceed 12 times its odds in the table.
 LEADING, TIMES_THE_ODDS = 0.5, 12.0
 
 
@@ -78,7 +78,7 @@ def of_each_group(
 def find_large_group(
     X: FloatArray, scores: FloatArray, columns: Iterable[int], as_is: Container[int]
 ) -> LargeGroup | None:
-    """Find the large group that fills the head of the list of rows (n, d) by scores (n,).
+    """Find a large group: rows with one value that most of the highest-scoring rows share.
 
     Only `columns` of the matrix are tried; in indicators (`as_is`), only values other than 0.
     """

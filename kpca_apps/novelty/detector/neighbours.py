@@ -22,8 +22,8 @@ MUCH_FARTHER = 2.0  # a row is a stray if its nearest rows are this many times f
 # Number of squared distances, from rows to levels of categories, in memory at once.
 SQUARES_HELD = 2**20
 FEW_ROWS = 1_000  # up to this many reference rows, importing numba takes longer than numpy needs
-# Codes in place of a set's group numbers. NONE: padding. AGREEING: find the rows that agree in most
-# groups (each group adds at most MOST_APART to a squared distance). NO_SET: find no rows.
+# Codes in a set of column groups to ignore. NONE: padding. AGREEING: find the rows that agree in
+# most groups (each group adds at most MOST_APART to a squared distance). NO_SET: find no rows.
 NONE, AGREEING, NO_SET = -1, -2, -3
 MOST_APART = 1.0  # one squared standard deviation
 LARGEST_SQUARE = 1e200  # cap for squared differences: differences of infinite sums would be NaN
@@ -47,10 +47,10 @@ class NeighbourRows:
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
-    """Return positions of rows; leave out the `n_novel` highest scores, unless of a rare kind.
+    """Return positions of all rows but the `n_novel` that score highest; keep rare kinds of row.
 
-    A high-scoring row is of a rare kind if most of its 10 nearest rows score high and are not much
-    farther away than usual. Only rows of that kind show its usual values.
+    A high-scoring row is kept, as of a rare kind, if most of its 10 nearest rows also score high
+    and are not much farther away than usual. Only such rows show what is usual for their kind.
     """
     novel = np.zeros(len(scores), dtype=bool)
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
@@ -190,9 +190,9 @@ class Surroundings:
         return found
 
     def _distances(self, row: FloatArray, of_levels: FloatArray, sets: IntArray) -> FloatArray:
-        """For each of e sets of groups to leave out, return squared distances (e, s) to s rows.
+        """Return squared distances (e, s) from `row` to all s reference rows, for each of e sets.
 
-        `of_levels` (l,) are the distances that `_of_levels` returns for `row` (d,).
+        The column groups in a set are ignored. `_of_levels` returned `of_levels` (l,) for the row.
         """
         is_line = self._line_of >= 0
         parts = np.empty((len(is_line), len(self.everyone)))
@@ -220,7 +220,7 @@ class Surroundings:
         return distances
 
     def _of_levels(self, rows: FloatArray) -> FloatArray:
-        """Return squared distances (r, l) of rows to all l levels of groups of several columns."""
+        """Return squared distances (r, l) of rows to the distinct values of multi-column groups."""
         squares = [np.zeros((len(rows), 0))]
         for columns, levels, _ in self._wide:
             of_group = np.zeros((len(rows), len(levels)))

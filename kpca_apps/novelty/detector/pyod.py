@@ -1,4 +1,4 @@
-"""The pyod interface of the detector: higher scores are more novel, 1 is an outlier."""
+"""The pyod interface of the detector: a higher score is more novel; label 1 means outlier."""
 
 from __future__ import annotations
 

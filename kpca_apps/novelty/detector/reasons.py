@@ -137,7 +137,7 @@ class Attribution:
         left_by_sets = self._remaining(excess[unclear], drops_of_sets, radii, radius[unclear])
         left_by_sets[~is_set] = np.inf
         place = _smallest(highest[unclear], left[unclear], left_by_sets)
-        # Rows that another column, or a set, explains better than the column with the highest drop.
+        # Rows that another column group, a pair or a triple explains better than `highest` does.
         others = np.flatnonzero(place != highest[unclear])
         rows, place = unclear[others], place[others]
         is_alone = place < a
@@ -176,14 +176,14 @@ class Attribution:
         return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
     def _distances(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
-        """Return each row's distance (r, g) in each group from the median of `agreeing` rows."""
+        """Return how far each row is from its `agreeing` rows in each column group, (r, g)."""
         r, n = len(rows), len(self.around.groups)
         of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
         return distances.reshape(r, n)
 
     def _expect_alone(self, candidates: IntArray) -> tuple[Expected, Nearest]:
-        """Return the expected value of each group, by the rows nearest in all other groups.
+        """Return the expected value of each column group, from rows near in all other groups.
 
         Also return the nearest rows: in all groups but one, for each group; in all groups; and
         those that agree in most groups.
@@ -199,10 +199,10 @@ class Attribution:
         return self.around.expected(self.standardised, of_row, groups, nearest), near
 
     def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
-        """Score t copies of rows, in each of which expected values replace some cells.
+        """Score copies of rows in which some cells are replaced by their expected values.
 
-        Copy i is of row `row[i]`; `entries[i]` (w,) are indices of its expected values, -1 for
-        none. The score is infinite if the expected values equal the cells.
+        Copy i is a copy of row `row[i]`; `entries[i]` are the indices of its values in `expected`,
+        padded with -1. The score is infinite if the expected values equal the cells.
         """
         scores = np.full(len(row), np.inf)
         copy, at = np.nonzero(entries >= 0)
@@ -226,10 +226,11 @@ class Attribution:
         radii: FloatArray,
         radius: FloatArray,
     ) -> FloatArray:
-        """Return the share (u, t) of u rows' oddness that remains if t trials replace cells.
+        """Return the share (u, t) of each row's oddness that remains after each of t trials.
 
-        Half of the oddness is the `excess` (u,) of the score over a typical one. Half is the excess
-        of the distance to the nearest rows, as a score may drop although the row is like no other.
+        A trial replaces column groups by expected values. Half of the oddness is the `excess` (u,)
+        of the score over a typical one. Half is the excess of the distance to the nearest rows, as
+        a score may drop although the row is like no other.
         Distances are `radii` (u, t) without a trial's groups, and `radius` (u,) with all groups.
         """
         typical, excess = self.around.neighbours.typical_distance, excess[:, None]
@@ -278,7 +279,7 @@ class Attribution:
         sets = np.full((len(rows), len(chosen), MAX_SET), NONE)
         for place, members in enumerate(chosen):
             sets[:, place, : len(members)] = suspects[:, members]
-            # Missing suspects come last, so there is no set if its last member is missing.
+            # If a row has few suspects, the last are NONE; a pair or triple with NONE is no set.
             sets[sets[:, place, len(members) - 1] < 0, place] = NO_SET
         near = self.around.near(self.standardised[rows], self.own[rows], sets)
         row, e, at = np.nonzero(sets >= 0)
@@ -314,7 +315,7 @@ class Attribution:
         ]
 
     def _farthest(self, i: int, expected: Expected, is_odd: bool) -> tuple[ColumnDrop, ...]:
-        """Report the group farthest from the value that neighbours, or else all rows, suggest."""
+        """Report the column group farthest from its expected value (by near rows, or all rows)."""
         a = self._n_tried
         far = i * a + int(expected.distances[i * a : (i + 1) * a].argmax())
         if is_odd and expected.distances[far] <= 0.0:
@@ -326,7 +327,7 @@ class Attribution:
 
 
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
-    """Choose, for each of u rows, the smallest set of groups that leaves little of its oddness.
+    """Choose, for each of u rows, the fewest groups whose replacement leaves little oddness.
 
     A trial replaces one of n groups, of which `highest` (u,) lowers the score most, or one of six
     pairs, or one of four triples. Results are positions in this order.

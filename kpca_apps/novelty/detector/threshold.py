@@ -114,7 +114,7 @@ def discovery_limit(log_p: FloatArray, n_looked: int, rate: float) -> float:
 
 
 def choice_threshold(scores: FloatArray, count: int) -> float:
-    """Return the threshold that the `count` highest scores, and all tied with the last, exceed.
+    """Return the threshold for flagging the `count` highest scores and those tied with them.
 
     The threshold is the highest score that is not flagged. Scores that agree to eight digits tie:
     rows that differ by rounding only, or are beyond the reach of a bounded kernel, are flagged

@@ -213,7 +213,7 @@ class ViewScales:
 
 @dataclass(frozen=True)
 class RawColumns:
-    """One view, the unscaled columns, for a user's own kernel."""
+    """The columns of a table, unscaled, as the only input of a user's own kernel."""
 
     kernel: Kernel
     # Scales for distances between rows when reasons are sought; sd is 1 for constant columns.
@@ -380,7 +380,7 @@ class ColumnScales(Uncached):
 
     @classmethod
     def fit(cls, used: FloatArray, everyone: FloatArray) -> Self:
-        """Learn from the training subset (r, d), or from all rows if a column is constant there."""
+        """Learn scales from `used` (r, d); for columns constant there, from `everyone` (n, d)."""
         most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
         scales, bent = _scales(used, size)
@@ -507,10 +507,10 @@ class NormalScores:
     values: FloatArray  # (p,), by column: increasing distinct values, then infinity
     scores: FloatArray  # (2 p,), pairs: score just below a value, score of the value
     starts: IntArray  # (d + 1,), where columns start in `values`
-    # (c,), each column is cut into intervals ("cells"): index in `values` of a cell's first value
+    # (c,), index in `values` of the first value in each interval that a column is cut into
     first: NDArray[np.int32]
     cell_starts: IntArray  # (d + 1,), where columns start in `first`
-    low: FloatArray  # (d,), smallest of the `guesses` of each column
+    low: FloatArray  # (d,), where the first interval of each column begins
     rate: FloatArray  # (d,), number of cells divided by the range of the column's guesses
     crowded: IntArray  # (e,), columns with too many values in one of their intervals
 
@@ -578,7 +578,7 @@ def _cells(
     n_cells: IntArray | int,
     back: float = 0.0,
 ) -> IntArray:
-    """Return the index of the interval of each guess, lowered by `back` before rounding down."""
+    """Return the index of the interval in which each guess (see `NormalScores`) lies."""
     cells = guesses - low
     cells *= rate
     cells -= back

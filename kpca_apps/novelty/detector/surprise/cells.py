@@ -32,7 +32,8 @@ LEARNED, USUAL = 0.95, 0.75
 # Weight of a level's overall share in its predicted probability, so that no level is impossible.
 PRIOR = 0.05
 SMALLEST_PROBABILITY = 1e-9
-# Predictions are compared on 500 to 2,000 rows, and (above 500 rows) on at most 400,000 cells.
+# A curve is compared with regressions on up to 2,000 rows: on fewer if these have more than 400,000
+# cells, but not fewer than 500.
 COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 
@@ -42,7 +43,7 @@ class RowSurprise:
 
     mean: FloatArray  # mean over columns of each column's largest surprise
     oddest: FloatArray  # log of the mean over cells of exp(surprise): dominated by the oddest cell
-    scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
+    scatter: FloatArray  # mean of log(1 + (residual / usual residual)^2) over numeric columns
     # (c, n), exp(largest surprise) of each column, divided by the sum of all columns. None unless
     # requested.
     parts: FloatArray | None = None
@@ -60,9 +61,9 @@ class CellModel(Uncached):
     # Of each indicator: value if set, and share of rows in which it is set.
     height: Annotated[FloatArray, "a 1", Meta(gt=0, le=LARGEST_TO_SQUARE)]
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
-    # Distribution of improbabilities, for each category and each number with frequent values.
+    # Tails of improbabilities: one for each category or numeric column with frequent values.
     states: tuple[UpperTail, ...]
-    # Each numeric column's median residual and median distance from it, in the share USUAL of rows.
+    # Median and median absolute deviation of each numeric column's residuals in the usual rows.
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
 
     def validate(self) -> None:
@@ -198,7 +199,10 @@ class CellModel(Uncached):
 
     @cached_property
     def _by_group(self) -> list[tuple[IntArray, IntArray]]:
-        """For k = 1, 2, ...: groups with k or more surprises, and indices of the k-th surprises."""
+        """For k = 1, 2, ...: column groups with at least k surprises, and indices of the k-th ones.
+
+        A number has two surprises (`given_others`, `alone`), a set of indicators has one.
+        """
         numbers = self.map.group[self.map.polynomial]
         starts = np.flatnonzero(np.diff(self.map.state, prepend=-1))
         groups = np.r_[numbers, numbers, self.map.group[self.map.indicator[starts]]]
@@ -229,7 +233,7 @@ def sums_of_lines(lines: FloatArray) -> FloatArray:
 
 
 def _wanted(features: AdditiveFeatures) -> IntArray:
-    """Select the first polynomial of each numeric column, and all indicators."""
+    """Return indices of the features to predict: each scaled number itself, and all indicators."""
     return np.concatenate([features.polynomial, features.indicator])
 
 
@@ -278,7 +282,7 @@ def _common_curve(
 
 
 def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
-    """Return median and median absolute deviation (2, v, 1) of each line's `seen` errors."""
+    """Return median and median absolute deviation (2, v, 1) of the `seen` errors in each column."""
     out = np.zeros((2, len(errors), 1))
     out[1] = np.inf
     for j in np.flatnonzero(seen.any(axis=1)):

@@ -68,17 +68,17 @@ class CombinedScore:
     large_groups: LargeGroups
     # Tails: the first for rows outside the large groups, then one for each large group.
     error: tuple[UpperTail, ...]  # tails of the rows' kernel PCA errors
-    mean: tuple[UpperTail, ...]  # tails of the mean surprises
+    mean: tuple[UpperTail, ...]  # tails of each row's mean surprise: -log of how rare its cells are
     scatter: tuple[UpperTail, ...]
     # The exponential tail of the rows' oddest cells: surprise = slope (oddest - zero).
     oddest_zero: Annotated[float, SQUARABLE]
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
     weights: Annotated[FloatArray, "7", Meta(ge=0, le=LARGEST_WEIGHT)]
-    # Log odds that odd cells of a column add to scores, from a reader's marks; 0 without marks.
+    # Log odds that a column's odd cells add to a score, from rows marked wrong or fine (else 0).
     by_marks: Annotated[FloatArray, "c", Meta(ge=-FARTHEST, le=FARTHEST)]
 
     def validate(self) -> None:
-        """Raise if there is not one tail for each group, or not one mark for each column."""
+        """Raise if tails and groups, or `by_marks` and columns, differ in number."""
         n_tails = {len(self.large_groups) + 1}
         if {len(self.error), len(self.mean), len(self.scatter)} != n_tails:
             raise ValueError("its tails are not those of its large groups")
@@ -150,7 +150,7 @@ class CombinedScore:
         return rounded(np.logaddexp(scores, self._evidence_term(surprise)), SCORE_BITS)
 
     def part_of_surprise(self, score: float, surprise: float) -> float:
-        """Return the part (0..1) of a row's score that is due to `surprise` (see above)."""
+        """Return the part (0..1) of a row's score that comes from broken relations (`surprise`)."""
         return float(np.exp(min(float(self._evidence_term(np.array(surprise))) - score, 0.0)))
 
     def _evidence_term(self, surprise: FloatArray) -> FloatArray:

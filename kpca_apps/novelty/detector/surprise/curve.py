@@ -160,6 +160,6 @@ def _deviation(values: FloatArray) -> float:
 
 
 def _vuong(gain: FloatArray) -> float:
-    """Return Vuong's statistic of log density differences (n,), standard normal for mean 0."""
+    """Return Vuong's statistic of n log density differences: N(0, 1) if both models fit alike."""
     scatter = gain.std()
     return float(gain.mean() / scatter * np.sqrt(len(gain))) if scatter > 0 else 0.0

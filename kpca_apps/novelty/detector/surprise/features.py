@@ -57,7 +57,7 @@ class FeatureRows:
 
 @dataclass(frozen=True, eq=False)
 class AdditiveFeatures(Uncached):
-    """The feature map of an additive kernel: scales learned from the columns of a table.
+    """A map from rows to the features of an additive kernel, with scales learned from a table.
 
     Features are ordered by group; the polynomials of a number are adjacent, and so are indicators
     that exclude each other.
@@ -66,8 +66,8 @@ class AdditiveFeatures(Uncached):
     number: Annotated[IntArray, "v", Meta(ge=0)]  # indices of numeric columns of the encoded table
     # Feature index of each numeric column's first polynomial; its other polynomials follow.
     polynomial: Annotated[IntArray, "v", Meta(ge=0)]
-    # Of each numeric column: median and spread (IQR / 1.349) of its values x that are not frequent;
-    # limits to which t = asinh((x - median) / spread) is clipped; mean and deviation of clipped t.
+    # Six lines: median and spread (IQR / 1.349) of a column without its frequent values; limits to
+    # which t = asinh((value - median) / spread) is clipped; mean and deviation of clipped t.
     scale: Annotated[FloatArray, "6 v 1"]
     moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means and deviations of g polynomials
     indicator: Annotated[IntArray, "a", Meta(ge=0)]  # indices among the features
@@ -161,7 +161,7 @@ class AdditiveFeatures(Uncached):
         return len(self.moments[0])
 
     def __call__(self, X: FloatArray) -> FeatureRows:
-        """Return the features of rows (n, d); each row depends on itself alone."""
+        """Return the features of rows (n, d); those of one row do not depend on the other rows."""
         # `lines` has a row for each feature: filling one column for each would be far slower.
         lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
         if len(self.indicator):
@@ -205,13 +205,13 @@ class AdditiveFeatures(Uncached):
 
     @cached_property
     def _frequent(self) -> list[tuple[int, BoolArray]]:
-        """Index of each frequent value's indicator, and a mask (v,) marking its numeric column."""
+        """Pairs: index of a frequent value's indicator, mask (v,) of the value's numeric column."""
         of_numbers = np.flatnonzero(np.isin(self.source, self.number)).tolist()
         return [(k, self.number == self.source[k]) for k in of_numbers]
 
 
 def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Split a sorted column into frequent values and others (none if these are few or equal)."""
+    """Split a sorted column into frequent values and others; drop others if few or all equal."""
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     counts = np.diff(np.r_[starts, len(ordered)])
     if len(starts) <= 2:
@@ -225,7 +225,7 @@ def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
 
 
 def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Return one column's numbers in `AdditiveFeatures.scale` and `.moments`, from its values."""
+    """Return the scale and moments of one column's sorted values, for `AdditiveFeatures`."""
     low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75)).tolist()
     spread = (high - low) / IQR_OF_NORMAL
     # The range bounds the standard deviation, which is therefore rarely computed.

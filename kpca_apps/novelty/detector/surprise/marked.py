@@ -43,7 +43,7 @@ class KnownRows(NamedTuple):
     # Rows of these groups are too many to be odd, although they lie apart: they are training rows
     # like others, and are ranked within their group.
     large_groups: LargeGroups = LargeGroups()
-    surprise: FloatArray | None = None  # (n,), -log p by relations between columns
+    surprise: FloatArray | None = None  # (n,), -log of the p-value of broken relations
 
     def take(self, rows: IntArray) -> KnownRows:
         """Select rows: their marks and surprises; `beside` and `large_groups` stay as they are."""
@@ -77,7 +77,8 @@ def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) ->
         return np.zeros(len(parts))
     usual = n_wrong / (n_wrong + n_fine)
     of_wrong, of_fine = (parts[:, rows].sum(axis=1) for rows in (wrong, fine))
-    # Odds that a row is wrong if its oddness is in the column, with PRIOR rows of the usual odds.
+    # Odds of being wrong for a row that is odd in this column only, as if PRIOR more rows had been
+    # marked, the usual share of them as wrong.
     odds = (of_wrong + PRIOR * usual) / (of_fine + PRIOR * (1.0 - usual))
     moved = np.log(odds) - np.log(n_wrong / n_fine)
     return np.asarray(np.clip(moved, -FARTHEST, FARTHEST))

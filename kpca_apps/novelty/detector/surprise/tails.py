@@ -17,7 +17,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
-FLOOR = 0.05  # distances beyond the last knot are divided by (its distance from the median + FLOOR)
+FLOOR = 0.05  # added to the last knot's distance from the median, the unit of tail distances
 # Maximum Pareto exponent, for columns that end sharply: twice as far out is 2^16 times as rare.
 LARGEST_EXPONENT = 16.0
 # Few values cannot distinguish a sharp end from a long tail, and a value far out stretches the tail
