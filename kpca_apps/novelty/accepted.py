@@ -48,7 +48,7 @@ OURS = frozenset(
 )
 Kind = Literal["wrong", "fine", "known"]
 
-KEY = "row_key"  # column of keys in a list of marks
+KEY = "row_key"  # in a list of marked rows, the column with a hash of each row's cells
 LARGEST = 64_000_000  # maximum size of a page or a list, in bytes
 MOST_MARKS = 100_000
 _HEAD = 4096  # number of first bytes that show whether a remote file is a page
@@ -233,7 +233,7 @@ class _Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All marks of a page, and the columns of their keys."""
+    """The marks stored in a page. The key of a marked row is a hash of its cells in `columns`."""
 
     format: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
     columns: tuple[str, ...]
@@ -242,7 +242,7 @@ class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks of a page or a list."""
+    """Rows that a reader marked as wrong, fine or known, read from a saved page or a list."""
 
     name: str  # name of the file
     marks: tuple[_Mark, ...]
@@ -454,7 +454,7 @@ def find_marked(
 
 
 def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[str]:
-    """Return the columns that row keys hash: those that the page names, or all visible ones."""
+    """Return the columns whose cells make up row keys: `marks.columns`, or all visible columns."""
     visible = [name for name in table.columns if name not in hidden]
     # Keys that cover hidden cells would allow guessing the values.
     if marks.columns is not None and {*marks.columns} <= {*visible}:
@@ -514,7 +514,7 @@ def find_judged(
     most: float = 1.0,
     hidden: Collection[str] = (),
 ) -> Accepted | None:
-    """Find the rows of a table that readers judged before, by cells or by keys."""
+    """Find the rows of `table` that `accept` holds, as accepted rows or as marks in a report."""
     found: Accepted | None = None
     for one in accept:
         if isinstance(one, Table) and is_list_of_marks(one):

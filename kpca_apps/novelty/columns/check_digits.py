@@ -1,4 +1,4 @@
-"""Check digits of article numbers, cards, books and bank accounts.
+"""Recognise codes with check digits: article, card, book and bank account numbers.
 
 One random number in ten has a valid check digit, so a column holds codes if nearly all are valid.
 """

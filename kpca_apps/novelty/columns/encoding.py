@@ -27,7 +27,7 @@ from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 RARER = "a rarer value"
 _MAX_LEVELS = 50
 _LARGEST_STEP = 1e300
-_LARGEST_SCALE = 1e3  # `fit` gives at most (2 / 1e-3)^(1/4) / sqrt(2)
+_LARGEST_SCALE = 1e3  # limit for `LevelCoder.scale` in a saved model; `fit` gives less than 5
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ValueCoder:
     """
 
     spec: ColumnSpec
-    features: tuple[int, ...]  # indices of the used features among those of the column's role
+    features: tuple[int, ...]  # which of the k columns that `_features` returns are used
     gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
     repeats: bool = False  # whether only the features of time of day and weekday are used
@@ -162,7 +162,7 @@ class MovedDates(ValueCoder):
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected date, undoing the shift."""
+        """Return the expected date, as text and number, without the days that `encode` added."""
         values = values.copy()
         values[0] -= self.days
         return super().describe(values, seen)
@@ -241,7 +241,7 @@ class LevelCoder:
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected level as a cell; return its spelling and, for drawing, the level."""
+        """Return the expected level as it is spelt in cells, and the level itself, for drawings."""
         j = int(np.argmax(values))
         if j < len(self.levels):
             return self.spellings[j], self.levels[j]
@@ -395,7 +395,7 @@ def _day_and_time(features: FloatArray) -> str:
 
 
 N_QUANTILES = 65  # with this many quantiles, the error of a Kolmogorov-Smirnov distance is 1 / 65
-MOST_LEVELS = 50  # number of levels counted by name
+MOST_LEVELS = 50  # maximum number of levels of a category that a `ColumnSummary` counts
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ class ConditionalMeanImputer:
 
 
 def _without_extreme(x: FloatArray) -> FloatArray:
-    """Clip values (n, d) that are farther outside their column's range than ten times its width."""
+    """Clip values (n, d) that lie far outside the range of about 99 % of their column."""
     ordered, n_seen = np.sort(x, axis=0), (~np.isnan(x)).sum(axis=0)
     cut = np.where(n_seen >= _FEWEST_TO_CUT, np.maximum(n_seen // _CUT, 1), 0)
     low = np.take_along_axis(ordered, cut[None], axis=0)

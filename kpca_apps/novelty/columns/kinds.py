@@ -35,7 +35,7 @@ _BEFORE = rf"^[(+-]?\s*({_SIGN}\s*)"
 _AFTER = rf"\d[.,]?(\s*{_SIGN})\)?$"
 # Patterns of clock times: an hour of one digit, seconds, and a.m. or p.m.
 _SHORT_HOUR, _SECONDS, _HALF = r"^\d:", r":\d+:\d", r"(\s*[AaPp]\.?[Mm]\.?)$"
-# Patterns of numeric dates: the year first, or last after day and month in either order.
+# Patterns of numeric dates: with the year first, as in 2024-05-31, or last, as in 31/5/24.
 _YEAR_FIRST = r"^\d{4}([-/.])\d{1,2}[-/.]\d{1,2}"
 _YEAR_LAST = r"^\d{1,2}([-/.])\d{1,2}[-/.]\d{2}"
 _LONG_YEAR = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"

@@ -574,10 +574,10 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
 # 2. they are written as codes: zero-padded to one width, with more digits than a measurement, or
 #    with valid check digits;
 # 3. the name denotes an identifier (``PID``, ``customer id``);
-# 4. values drawn at random would repeat more often. In a sample of a smooth distribution, equal
-#    pairs are expected half as often as pairs that differ by one step (or by two, three or four
-#    steps), as in the birthday problem. If at least ten times as many equal pairs are expected as
-#    observed, repeats were avoided.
+# 4. they repeat more rarely than values drawn at random. In a sample of a smooth distribution, a
+#    pair of values is about as likely to be equal as to differ by +1 step, or by -1 step. So half
+#    the number of pairs that differ by one step (or by two, three or four steps) estimates the
+#    number of equal pairs. If it is at least ten times the true number, repeats were avoided.
 # Times and ranks rarely repeat but describe their row: rule 4 does not apply to them.
 
 
@@ -609,7 +609,7 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
     distinct = np.unique(values)
     if reason := _why_long(column, distinct, format):
         return reason
-    # Shorter numbers cannot have check digits.
+    # Numbers of fewer than SHORTEST digits are not tested for check digits.
     is_long = np.median(np.abs(distinct)) >= 10.0 ** (SHORTEST - 1) if distinct.size else False
     if is_long and (scheme := check_digits_of(column.levels.texts)):
         return f"codes whose check digits ({scheme}) hold"

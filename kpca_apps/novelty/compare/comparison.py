@@ -87,7 +87,7 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
 
 
 def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]:
-    """Guess the value of outliers from counts of values; also return the reason for it.
+    """Return the value that probably marks outliers, and the reason for this guess.
 
     The guess is the only word such as "outlier", "yes" or "1", else the rarest value. ConfigError
     for many values and for numbers.

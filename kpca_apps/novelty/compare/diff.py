@@ -1,4 +1,4 @@
-"""Compare two screenings: rows that are new on the list or removed from it, and moved columns.
+"""Compare two screenings: rows listed in only one, and columns distributed differently.
 
 Both are folders of finished runs. Rows are matched by an identifier, or by their cells if no column
 identifies them in both tables.
@@ -212,7 +212,7 @@ def _rows(
     run: _Run, keys: Sequence[str], shared: Sequence[str], wanted: Collection[str] | None = None
 ) -> pl.DataFrame:
     marked, table = pl.lit(False), run.table
-    # A row is listed if it is flagged, or if `reason_column` names the column of an odd cell.
+    # A row is listed if it is flagged or has an odd cell, whose column is then its `reason_column`.
     is_flagged = _text(["flagged"]).str.to_lowercase().eq("true")
     if "accepted" in table.columns[len(run.columns) :]:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")

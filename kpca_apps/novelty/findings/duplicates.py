@@ -71,7 +71,7 @@ def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
 
 
 class _NearGroup(NamedTuple):
-    """Sample rows that differ in one column only, or only in how cells are written (column -1)."""
+    """A group of sample rows that differ in one column only, or only in notation (column -1)."""
 
     column: int
     places: IntArray

@@ -169,7 +169,7 @@ def _header_note(
             if one.name not in shown.levels:
                 return
             n_levels += 1
-    # Evenly spaced numbers as names are years or indices, not values.
+    # Names that are evenly spaced numbers (2019, 2020, 2021) are years or indices, not values.
     counts_on = len(numbers) > 2 and np.ptp(np.diff(numbers)) == 0
     if numbers and len(numbers) + n_levels > 1 and not counts_on:
         yield (
@@ -310,7 +310,7 @@ def _marked_sentence(accepted: Accepted, is_learned: bool) -> str:
 def _with_reason_shares(
     columns: Sequence[ColumnProfile], ranked: Sequence[RankedRow]
 ) -> tuple[ColumnProfile, ...]:
-    """Set each column's share of the reasons of the explained flagged rows."""
+    """Set `reason_share`: how much each column contributes to the reasons of flagged rows."""
     totals: dict[str, float] = {}
     for reason in (reason for row in ranked if row.flagged for reason in row.reasons):
         totals[reason.column] = totals.get(reason.column, 0.0) + reason.share

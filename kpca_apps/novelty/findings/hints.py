@@ -40,17 +40,17 @@ from kpca_apps.tables.values import NumberFormat
 # Number of the model's rows whose distances to expected values are measured; minimum number of rows
 # for any hint.
 N_CALIBRATING, MIN_ROWS = 300, 50
-FARTHEST = 3.0  # maximum distance of two rows in one column, in standard deviations
+FARTHEST = 3.0  # cap on the distance of two rows in one column, in standard deviations
 # A value that is not odd by itself is deviant if its distance from the expected value exceeds
 # TIMES_FARTHEST times the FAR_SHARE quantile of such distances in the calibrating rows, and if
 # fewer than MAX_EXPECTED of these rows would be as far by chance.
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 # A repaired value fits if its distance from the expected value is at most the FITTING_SHARE
-# quantile, and at most PART_OF_WAY times the change made by the repair; if two values are
-# exchanged, at most PART_OF_WAY times the distance of the value that the repaired one replaces.
+# quantile of such distances, and at most PART_OF_WAY times the change that the repair makes. If two
+# values are exchanged, it is at most PART_OF_WAY times the distance of the cell's original value.
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
-# This wider quantile replaces FITTING_SHARE for repairs without alternatives (exchange, sign), and
-# for values that are odd by themselves, or farther off than all other values of their column.
+# This higher share replaces FITTING_SHARE for an exchange of two values, a changed sign, and for
+# values that are odd by themselves or farther off than all other values of their column.
 CLEAR_FITTING_SHARE = 0.95
 # Units are tried only if three of four values are within about 10 % of their expected values.
 CLOSE_FOR_UNITS = 0.1
@@ -101,7 +101,7 @@ class _Column:
     farthest: float  # FAR_SHARE quantile of the distances
     tail: Tail | None  # tail of the distances
     n_values: int  # number of rows with a finite distance
-    widest: float  # second largest of |value - expected value|, even if distances are in logarithms
+    widest: float  # second largest |value - expected value|, without logarithms even if `in_logs`
 
     def __init__(
         self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
@@ -141,7 +141,7 @@ class _Column:
         return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
 
     def holds(self, value: float) -> bool:
-        """Whether a value is one of `steps` or, without steps, in range (and whole, if all are)."""
+        """Whether a value is one of `steps`, or else in range (whole, in a column of integers)."""
         if self.steps.size:
             return bool(np.isclose(self.steps, value, rtol=1e-9, atol=0.0).any())
         return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
@@ -245,7 +245,7 @@ class HintFinder:
     def _middle(
         self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
     ) -> FloatArray:
-        """Return medians of column j over rows nearest to row i in all groups but `sets[i, j]`."""
+        """Return medians of column j over rows nearest to row i without groups `sets[i, j]`."""
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
         # Sorting is several times as fast as np.median for few numbers.
@@ -314,7 +314,7 @@ class HintFinder:
                 if repairs:
                     words = ", or ".join(repairs.values())
                     found.append(f"{quoted(column.name)} fits if {words}.")
-                # If all numbers of a row are larger than its neighbours', no single cell is wrong.
+                # If another number of the row is nearly as far off, no single cell is wrong.
                 apart = column.times_usual(value, expected) > TIMES_FARTHEST * next_to_most
                 if apart and column.is_alone(value, expected):
                     meant_here = next(iter(repairs)) if len(repairs) == 1 else None
@@ -325,13 +325,13 @@ class HintFinder:
     def _exchanged_with(
         self, column: _Column, row: FloatArray, standardised: FloatArray, own: int
     ) -> _Column | None:
-        """Return the column that fits after exchanging values with `column`, or None."""
+        """Return the column with which `column` must exchange values for both to fit, or None."""
         value = float(row[column.place])
         best: tuple[float, _Column] | None = None
         for other in self.columns:
             theirs = float(row[other.place])
-            # If both columns mostly hold one value (0), either value fits both. Check whether
-            # exchanged values are possible before the slower search for neighbours.
+            # Skip two columns that mostly hold one value, such as 0: the value of either would fit
+            # the other. Skip impossible values before the slower search for neighbours.
             is_possible = other.holds(value) and column.holds(theirs)
             both_mostly_one = column.mostly_one and other.mostly_one
             if other is column or theirs == value or both_mostly_one or not is_possible:
@@ -446,7 +446,7 @@ def _quantities(name: str, unit: str) -> frozenset[str]:
 MAX_COLUMNS = 300
 MAX_COMPARED = 2_500  # maximum number of a table's rows with which a row is compared
 RARELY_MISSING = 0.01  # cells of a column are rarely missing if a smaller share of rows lacks one
-SUM_ROUNDING = 1e-4  # relative, as the values may have been rounded after the sum
+SUM_ROUNDING = 1e-4  # relative difference allowed between a total and the sum of rounded values
 
 
 def hint_rows(

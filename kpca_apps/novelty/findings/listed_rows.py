@@ -102,7 +102,7 @@ def explain_rows(
 def first_reasons(
     rows: JudgedRows, encoder: TableEncoder, detector: Detector
 ) -> list[tuple[Reason, ...]]:
-    """Return the first reason of each row, of one column or of several together."""
+    """Return the first reason of each row: one column, or several that are odd together."""
     return [_first_set(reasons) for reasons in explain_rows(encoder, detector, rows)]
 
 
@@ -279,7 +279,7 @@ def _compare(
         for start in range(0, len(part.own), ROWS_A_BLOCK):
             block = slice(start, start + ROWS_A_BLOCK)
             distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
-            # Usual rows include ranked rows that are not flagged: no row may be its own neighbour.
+            # A ranked row that is not flagged is a usual row, too, but not its own neighbour.
             own = rows.sample_index[among] == positions[places[block], None]
             distances[own] = np.inf
             closest = np.argsort(distances, axis=1, kind="stable")[:, :N_NEAREST]
@@ -403,7 +403,7 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
 
 
 def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:
-    """Return the first reason, of one column or several, as fields of a `FlaggedRow`."""
+    """Return the first reason (one column, or several together) as fields of a `FlaggedRow`."""
     if not (first := _first_set(reasons)):
         return {}
     return {
@@ -550,7 +550,7 @@ class OddCells:
         return (*first, *corrected, *last)
 
     def hints(self, row: int, others: Sequence[str] = ()) -> tuple[str, ...]:
-        """Add sentences on a row's odd cells to the hints `others`; skip what a hint says."""
+        """Return the hints `others` and sentences on the row's odd cells, without repetitions."""
         cells = self.of_row.get(row, ())
         names = [quoted(cell.column) for cell in cells]
         says = [f"{name}: {cell.sentence}" for name, cell in zip(names, cells, strict=True)]

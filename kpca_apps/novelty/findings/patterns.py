@@ -85,7 +85,7 @@ def kinds_of_evidence(evidence: pl.DataFrame, names: Sequence[str]) -> tuple[Pat
 def find_patterns(
     ranked: Sequence[RankedRow], columns: Sequence[ColumnProfile], listed: Table, sample: Table
 ) -> tuple[Pattern, ...]:
-    """Find flagged rows of a ranked list that are odd for the same reason; most rows first.
+    """Find patterns: flagged rows that are odd for the same reason; the largest pattern first.
 
     `listed` are all ranked rows as written; `sample` shows how common a value is among all rows.
     """

@@ -150,7 +150,7 @@ def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
 
 
 def _drawn(rows: Encoded, kept: IntArray, seed: int) -> tuple[IntArray, FloatArray]:
-    """Return sorted positions of up to 1,500 drawn rows and those to keep, and their matrix."""
+    """Draw up to 1,500 rows at random, add `kept`; return sorted positions and encoded rows."""
     index, rng = rows.sample_index, np.random.default_rng(seed)
     drawn = index[rng.choice(len(index), min(len(index), MAX_DRAWN), replace=False)]
     positions = np.union1d(drawn, kept)
