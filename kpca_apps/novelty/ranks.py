@@ -45,7 +45,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
         spans = [slice(*span) for span in zip(starts + low, starts + high, strict=True)]
         runs = [np.concatenate([key[span] for span in spans]) for key in ordered]
         places = np.empty(len(runs[0]), dtype=np.int64)
-        # A stable `argsort` merges sorted runs fast, but takes only one key; `lexsort` does not.
+        # A stable `argsort` merges sorted runs fast. Only several keys need the slower `lexsort`.
         merged_order = np.lexsort(runs) if len(keys) > 1 else runs[0].argsort(kind="stable")
         places[merged_order] = np.arange(first, first + len(places))
         for span, own in zip(spans, np.split(places, np.cumsum(high - low)[:-1]), strict=True):

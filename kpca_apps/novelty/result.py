@@ -26,7 +26,7 @@ REACH = 2.0  # range of bins above the threshold, divided by the distance from m
 N_KINDS = 5  # number of reasons shown first, with the rows that share each (`kinds_of_reason`)
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"  # kinds of odd cells
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
-REVEALED = "is hidden, but follows from"  # words of a note for readers who may see all values
+REVEALED = "is hidden, but follows from"  # words of notes that are left out of a page to be sent
 # Maximum number of odd cells on a page: in all columns, and in one, so that none fills the page.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 
@@ -80,7 +80,7 @@ class ColumnProfile:
     why: str  #: the rule that decided the role, as a clause ("4 distinct strings")
     n_missing: int  #: number of cells without a value
     n_distinct: int  #: number of distinct values
-    reason_share: float = 0.0  #: share of the column in all reasons of explained flagged rows, 0..1
+    reason_share: float = 0.0  #: the column's part of the reasons why rows were flagged, 0..1
     distribution: NumericProfile | CategoryProfile | None = None  #: None if unused, hidden or text
 
 
@@ -248,10 +248,10 @@ class OddCell:
     #: itself may have some, too.
     given: tuple[str, ...] = ()
     expected: str = ""  #: what these columns allow; in words, if not a single value
-    others: tuple[str, ...] = ()  #: columns of `given` whose cells may be wrong, not this cell
+    others: tuple[str, ...] = ()  #: columns of `given` that may hold the wrong cell instead
     rule: str = ""  #: rule that the row breaks, in plain English
-    #: Probability that a correct row has such a cell, times the number of tests; too small if
-    #: correct rows often break the rule.
+    #: Probability that a correct row has such a cell, times the number of tests. If correct rows
+    #: often break the rule, the true probability is larger.
     p_value: float = 1.0
 
     @property
@@ -402,16 +402,16 @@ class ScoreDistribution:
     n_beyond: int  #: number of rows above the last bin
     logarithmic: bool  #: whether each bin is wider than the bin before by a constant factor
     flagged_scores: FloatArray  #: scores of at most 200 flagged rows, evenly chosen along the list
-    ranks: IntArray  #: (k,), 1 = most novel: all ranks, or about 400 of them, densest at the top
+    ranks: IntArray  #: (k,), all ranks, or about 400, densest at the top; 1 is the most novel row
     scores: FloatArray  #: (k,), scores of the rows at these ranks, decreasing
-    n_above: IntArray  #: (k,), number of rows with a higher score than each
+    n_above: IntArray  #: (k,), number of rows that score higher than the row at each rank
 
     @classmethod
     def of(cls, scores: FloatArray, n_flagged: int) -> ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Also keep the ranks just below the threshold if half, or twice, as many rows were flagged.
+        # Also keep the first rank that would not be flagged if half or twice as many rows were.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
@@ -480,7 +480,7 @@ class RepeatedRows:
     """Rows that are equal, or nearly equal, in all columns that the model uses."""
 
     rows: tuple[int, ...]  #: the first 8 rows, 1 = first row of data
-    lines: tuple[int, ...] | None  #: lines of the input file of these rows; None for binary formats
+    lines: tuple[int, ...] | None  #: the rows' lines in the input file; None for binary formats
     n_rows: int  #: number of rows
     columns: tuple[str, ...] = ()  #: the first 8 columns in which the rows differ; empty if equal
     cells: tuple[tuple[str, ...], ...] = ()  #: texts of each of `rows` in `columns`
@@ -637,7 +637,7 @@ class ScreeningResult:
     threshold: ThresholdInfo  #: threshold of the scores above which rows are flagged
     ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or all that are explained
     lists: RowLists  #: flagged, accepted and marked rows
-    findings: Findings  #: odd cells, rules, patterns, duplicates and moved columns
+    findings: Findings  #: odd cells, rules, patterns, duplicates, changed distributions
     pictures: Pictures  #: points of the figures
     run: ScreeningRun  #: settings, warnings, command and next steps
     groups: tuple[GroupInfo, ...] = ()  #: groups with own models, largest first; then the rest

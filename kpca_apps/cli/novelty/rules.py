@@ -248,7 +248,7 @@ def check_result(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> d
 
 
 def reading_lines(rules: HeldRules) -> list[str]:
-    """Return a table of how each column is read, from a file of rules."""
+    """Return the lines of a table: each column's name, its kind (such as dates) and notation."""
     rows = [("column", "taken as", "how it is written")]
     for column in rules.columns:
         kind = "dates" if column.dates else "numbers" if column.numbers else "text"

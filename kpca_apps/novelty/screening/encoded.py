@@ -124,7 +124,7 @@ class Encoded:
 
     @property
     def n_judged(self) -> int:
-        """Number of rows that are not accepted."""
+        """Number of rows to judge: all rows but those that a reader judged fine or known before."""
         return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
 
     @property
@@ -255,7 +255,7 @@ def encode(
             n_others -= int(is_accepted.sum())
         rules = cell_rules(others, encoder.plan, n_others, of_reference)
     stored: SharedArray | Kept | None = None
-    # Training rows of the encoder are judged by the other rows.
+    # Mark the training rows of the encoder, so that each is judged without its own cells.
     own = np.zeros(row_count(table), dtype=bool)
     own[learned if is_own else []] = True
     if isinstance(table, Table):

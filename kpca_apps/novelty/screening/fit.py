@@ -145,7 +145,7 @@ def fit_planned(
     parameters = _parameters(rule, options, rows.n_judged, clean)
     detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
     if not clean:
-        # All rows that were not accepted set the threshold, whether in the sample or not.
+        # The threshold depends on all rows, in the sample or not, except those a reader accepted.
         value = rule.threshold(fitted_scores[judged])
         detector = replace(detector, threshold=value if math.isfinite(value) else None)
     warnings = (

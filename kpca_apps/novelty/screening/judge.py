@@ -66,7 +66,7 @@ class JudgedPiece:
     threshold: float = math.inf  # threshold on the scale of the piece's own model
 
     def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the indices of the piece's rows in `positions`, and in the piece's model."""
+        """Find the piece's rows among `positions`; return their indices there and in the model."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
         return found, (positions if self.model.is_whole else among)[found]
@@ -79,7 +79,7 @@ class Verdict:
     model: NoveltyModel
     rows: Encoded
     scored: RowScores
-    rarity: Rarity | None  # distribution of the scores of typical rows, for rarities
+    rarity: Rarity | None  # distribution of typical rows' scores; tells how rare a score is
     evidence: pl.DataFrame  # findings against cells, the strongest first (`table_of_evidence`)
     n_odd_cells: int  # number of odd cells, listed or not
     rank_by_score: Mapping[int, int]  # for rows with evidence (by row number): rank by score alone
@@ -307,7 +307,7 @@ def _shifted(
 
 
 def rarity_of(model: NoveltyModel) -> Rarity | None:
-    """Return the distribution of typical rows' scores, each by the model of the row's group."""
+    """Return the distribution of typical rows' scores, pooled over the models of all groups."""
     n_rest = model.n_rows - sum(group.n_rows for group in model.groups)
     parts = [(group.detector.rarity, float(group.n_rows)) for group in model.groups]
     if n_rest:
@@ -376,7 +376,7 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
     far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
     new = rows.faults.contradicted.filter(pl.col("kind") == NEW).select("row", "log_p")
-    # "relaxed", because polars 1.39 gives a frame without rows no column types.
+    # "relaxed", because in polars 1.39 the columns of a frame without rows have no types.
     each = pl.concat([far, new], how="vertical_relaxed")
     log_p = np.zeros(rows.n_rows)
     np.minimum.at(log_p, each["row"].to_numpy() - 1, each["log_p"].to_numpy() + np.log(LOOKS))
@@ -384,7 +384,7 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
 
 
 def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
-    """Move rows with evidence against a cell ahead in the ranks; other rows keep their order.
+    """Give better ranks to rows that probably hold a wrong cell; other rows keep their order.
 
     Rows known to be wrong stay first; rows neither flagged nor with such evidence come last.
     """

@@ -62,7 +62,7 @@ MAX_GROUPS = 101  # maximum number of groups listed
 MAX_GROUP = 60  # maximum number of characters of a group's name
 MAX_CELL = 200  # maximum number of characters of a cell
 MAX_REASONS, MAX_FULL = 3, 300  # maximum numbers: reasons of a row, rows with several reasons
-TAGS, TAGS_OF_REASON = 270, 120  # bytes of markup and numbers per row, and per reason
+TAGS, TAGS_OF_REASON = 270, 120  # bytes that markup and numbers add to a row and to a reason
 MAX_HINTS = 2
 MAX_HINT = 240  # maximum number of characters of a hint
 

@@ -33,7 +33,7 @@ from kpca_apps.report.text import (
 )
 
 MAX_DIGITS = 12  # maximum number of digits shown of the largest score
-# Maximum number of scores that differ as written, and of rows in a list on a diff page.
+# Maximum numbers: scores given enough decimals to differ, rows of a list on a diff page.
 MAX_ROWS = 100
 MAX_LISTED = 2_000  # maximum number of ranked rows on a page
 MAX_NAMED = 3  # maximum number of tables named in a sentence
@@ -117,7 +117,7 @@ def row_name(row: RankedRow, file_column: str | None = None) -> list[str]:
 
 
 def expected_text(reason: Reason) -> list[str]:
-    """Return the expected value, as parts."""
+    """Return two texts: "about " or nothing, and the expected value, cut if long."""
     is_number = isinstance(reason.expected_value, float | int)
     about = "about " if is_number and not reason.expected.startswith("about") else ""
     return [about, cut(reason.expected)]

@@ -66,7 +66,7 @@ def work_of(
             odd.setdefault(row, []).append(cell)
     usual = {row.row: row for row in result.lists.usual}
     prefix = listed[0].key[: _n_shared(one.key for one in listed)] if listed else ""
-    # Store once the leading column names that all rows have in common.
+    # Find the leading column names that all these rows share: the page stores them only once.
     whole = [one.cells for one in listed[:MAX_WHOLE] if one.cells]
     whole += [one.cells for one in result.lists.usual]
     names = [[name for name, _ in cells] for cells in whole]
