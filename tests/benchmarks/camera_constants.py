@@ -50,7 +50,7 @@ class Example:
 
 
 def pairs(folder: Path) -> Iterator[Example]:
-    """Yield training pairs of scenes for which no figures are reported."""
+    """Yield training examples from the scenes that `camera_pairs.py` does not measure."""
     names = pair_names(folder)
     scenes = {name.rsplit("_", 1)[0] for name in measured_names(names, 20)}
     for name in names:

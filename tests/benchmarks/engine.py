@@ -198,10 +198,10 @@ def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: f
 
 
 def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
-    """Return the minimum seconds to recompute a Gram matrix's triangle once per 32 vectors.
+    """Return the minimum seconds for multiplying an n x n Gram matrix by `vectors` vectors.
 
-    Work for each kernel value: its exponent, its exponential, and its terms in two matrix
-    products, as the matrix is symmetric.
+    Up to 32 vectors are multiplied at once, and each time half of the symmetric matrix is computed
+    again. Work for each kernel value: its exponent, its exponential, and its terms in two products.
     """
     rng = np.random.default_rng(0)
     left = rng.random((256, d + 2), np.float32)
@@ -220,7 +220,7 @@ def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
 
 
 def exact(args: argparse.Namespace) -> None:
-    """Print a table per size, then the fits that do not store the Gram matrix."""
+    """Print time, memory and error of fits, then those of fits without a stored Gram matrix."""
     for n, q in (map(int, size.split(",")) for size in args.sizes):
         print(f"\nn = {n}, d = {DIMENSIONS}, q = {q}")
         solvers = [

@@ -101,7 +101,7 @@ def _folder() -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print the losses of each scene; return 1 if there are any."""
+    """Disturb runs of each scene; print how many failed a check, and return 1 if any did."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

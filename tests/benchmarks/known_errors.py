@@ -154,7 +154,7 @@ def flights(folder: Path) -> KnownErrors:
 
 
 def animals(folder: Path) -> KnownErrors:
-    """Return dead animals found in New York, one of them far outside."""
+    """Return reports of dead animals in New York, one with a latitude far outside the city."""
     frame = pd.read_csv(io.BytesIO(git(folder, "show", "504abcd^:animals.csv")), dtype=str)
     texts = ["complaint_details", "additional_location_details", "resolution_description"]
     wrong = np.flatnonzero(frame["lat"].str.startswith("44.6039"))

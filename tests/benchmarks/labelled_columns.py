@@ -1,4 +1,4 @@
-"""Screen real columns with labelled errors; count those where an odd cell is an error.
+"""Screen real columns with labelled errors; count the columns where an error is found.
 
     python tests/benchmarks/labelled_columns.py ST_BENCH [--clean 150] [--misses]
 

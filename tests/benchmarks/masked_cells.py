@@ -36,7 +36,7 @@ SMALL = ((60, 8), (60, 12), (100, 12), (200, 12))
 WIDE = ((60, 20), (60, 60), (60, 120), (60, 240), (60, 520))
 # Standard deviations of the logarithms of the rows' scales.
 SIZES = (0.1, 0.3, 1.0)
-NOISE = 0.1  # standard deviation of the logarithms of cells
+NOISE = 0.1  # standard deviation of the noise in the logarithms of cells
 TOP = 0.02
 
 
@@ -113,7 +113,10 @@ def lonely_values(values: FloatArray) -> BoolArray:
 
 
 def measure_columns(seeds: int) -> None:
-    """Print how often a multiplied cell is odd, and how many clean columns have an odd cell."""
+    """Print in how many drawn columns each method finds a cell that was multiplied by `factor`.
+
+    Where `factor` is 1, print in how many columns the method wrongly finds an odd cell.
+    """
     methods = {"ours": odd_values, "LOF": lonely_values, "robust z": far_values}
     print(f"{'column':>17} {'rows':>5} {'factor':>7}" + "".join(f"{m:>10}" for m in methods))
     for name, draw in COLUMNS.items():

@@ -1,4 +1,4 @@
-"""Measure false-alarm rates on new rows like the reference, by kind of table and calibration.
+"""Measure the rate of false alarms for each kind of table and each calibration.
 
 Reference and new rows come from one distribution, so that a fraction alpha of the new rows should
 be flagged. Given n calibration rows the rate of one fit is not alpha but Beta(n + 1 - k, k) with k

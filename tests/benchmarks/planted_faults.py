@@ -1,4 +1,4 @@
-"""Rank the planted faults in the list of the README's main example.
+"""Print the ranks of the faults planted in the table of the README's main example.
 
 Prints the table of the README: for each fault its rank, whether it is flagged, and the column of
 its first reason (among the explained rows); then how many faults are among the odd cells, and how

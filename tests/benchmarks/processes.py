@@ -134,7 +134,7 @@ class Outcome:
 def run_each(
     prepare: Callable[[], Callable[[Any], str]], items: Iterable[Any], memory: int, patience: float
 ) -> Iterator[Outcome]:
-    """Process each item in a worker with limited memory that ``prepare`` sets up."""
+    """Run the function returned by ``prepare`` on each item, in a process of limited memory."""
     worker = Worker(_serve, prepare, memory)
     for item in items:
         worker.send(item)

@@ -65,7 +65,7 @@ def developed(mosaic: np.ndarray) -> np.ndarray:
 
 
 def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
-    """Denoise a mosaic with bm3d: its four colour planes, and their principal components."""
+    """Return two results of bm3d: from the colour planes, and from their principal components."""
     import bm3d
 
     height, width = (side // 2 * 2 for side in mosaic.shape)

@@ -200,7 +200,7 @@ def peers() -> dict[str, Callable[[FloatArray], FloatArray]]:
 
 
 def tuned() -> dict[str, Callable[[FloatArray], FloatArray]]:
-    """Return baselines with other settings, to choose from on the tables for development."""
+    """Return each baseline with several settings, to compare on the tables for development."""
     found = {f"{name}, {k}": pyod_scores(name, n_neighbors=k)
              for name in ("LOF", "KNN") for k in (3, 10, 20, 50, 100)}  # fmt: skip
     found |= {"IForest, whole": pyod_scores("IForest", n_estimators=500, max_samples=1.0)}

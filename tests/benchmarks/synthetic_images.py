@@ -163,7 +163,7 @@ class Case(NamedTuple):
     name: str
     before: float  # mean squared error on the scale 0..255
     after: float
-    change: float  # mean absolute change
+    change: float  # mean absolute difference between result and input
 
     @property
     def gain(self) -> float:

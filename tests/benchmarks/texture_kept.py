@@ -37,7 +37,7 @@ MOST_TEXTURED = 4  # number of photographs used: those with the largest gradient
 
 
 def choosing_names(names: list[str], count: int) -> list[str]:
-    """Return one pair of each scene, for tuning; `camera_pairs.py` reports none of them."""
+    """Return names of image pairs for tuning: one per scene, none measured by `camera_pairs.py`."""
     measured = measured_names(names, 20)
     scenes: dict[str, str] = {}
     for name in random.Random(0).sample(names, len(names)):

@@ -92,7 +92,7 @@ def rule_outputs(table: str, *words: object) -> None:
 
 
 def column_names() -> None:
-    """Put the texts into the column names of a text file."""
+    """Put hostile texts into the column names of a text file."""
     write_csv("names.csv", columns(60, TEXTS))
     kpca("novelty", "screen", "names.csv", *FLAGS, "--out", OUT / "screened")
     kpca("novelty", "screen", "names.csv", "--dry-run")
@@ -124,7 +124,7 @@ def cells_of(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def cells() -> None:
-    """Put the texts into the cells of a text file: identifiers, words and numbers."""
+    """Put hostile texts into a text file: as identifiers, as words, and in place of numbers."""
     write_csv("cells.csv", cells_of(TEXTS))
     words = ("--id", "id", "--label", "kind", "--positive", "odd", "--count", len(TEXTS))
     kpca("novelty", "screen", "cells.csv", *words, *FLAGS[2:], "--out", OUT / "screened")
@@ -140,7 +140,7 @@ def cells() -> None:
 
 
 def groups() -> None:
-    """Put the texts into group values and labels."""
+    """Put hostile texts into group values and labels."""
     texts = [text for text in TEXTS if text.strip()][::3]
     names = [text for text in texts for _ in range(50)]
     cells: dict[str, list[Any]] = {"group": names, **columns(len(names), ["a", "b", "c"])}
@@ -150,7 +150,7 @@ def groups() -> None:
 
 
 def other_files() -> None:
-    """Put the texts and NUL into names, cells and schema metadata of JSON, Parquet and Arrow."""
+    """Put hostile texts and NUL into names, cells and metadata of JSON, Parquet and Arrow."""
     texts = (*TEXTS, *NULS)
     cells = {
         **cells_of(texts),
@@ -177,7 +177,7 @@ def other_files() -> None:
 
 
 def databases() -> None:
-    """Put the texts into a database: names of tables and columns, cells, and output tables."""
+    """Put hostile texts into a database: its cells, and names of tables and columns."""
     texts = [text for text in TEXTS if "\0" not in text and len(text) < 2000]
     cells: dict[str, list[Any]] = {"key": [*range(60)], **columns(60, texts[::4])}
     cells |= {"a": texts[:60], "b": texts[-60:]}
@@ -212,7 +212,7 @@ def databases() -> None:
 
 
 def marks() -> None:
-    """Put the texts into identifiers and notes of marks, and into lists of accepted rows."""
+    """Put hostile texts into identifiers and notes of marks, and into lists of accepted rows."""
     write_csv("cells.csv", cells_of(TEXTS))
     words = ("--id", "id", "--count", len(TEXTS))
     kpca("novelty", "screen", "cells.csv", *words, "--out", "first")
@@ -247,7 +247,7 @@ def marks() -> None:
 
 
 def rule_files() -> None:
-    """Put the texts into a rule file, as its column names, values, forms and sentences."""
+    """Put hostile texts into a rule file, as its column names, values, forms and sentences."""
     names = [text for text in TEXTS if len(text) < 400 and not is_pattern(text)]
     cells = columns(30, names)
     write_csv("names.csv", {name: cells[name] for name in names})
@@ -288,7 +288,7 @@ def rule_files() -> None:
 
 
 def models() -> None:
-    """Put the texts into a model: its table's name, notes and versions."""
+    """Put hostile texts into a model: its table's name, notes and versions."""
     frame_of(60, odd=3).write_csv("birds.csv")
     kpca("novelty", "fit", "birds.csv", "--model", "m.kpca")
     model = load_model("m.kpca")
@@ -304,7 +304,7 @@ def models() -> None:
 
 
 def configs() -> None:
-    """Put the texts into keys and values of a config file."""
+    """Put hostile texts into keys and values of a config file."""
     frame_of(60, odd=3).write_csv("birds.csv")
     for text in TEXTS[::2]:
         key, value = json.dumps(text), json.dumps(text)
@@ -323,7 +323,7 @@ RUN = ("--quality", "draft", "--jobs", 1)
 
 
 def image_files() -> None:
-    """Put the texts into file names of images, and into a table of settings for each image."""
+    """Put hostile texts into file names of images, and into a table of settings for each image."""
     Path("in").mkdir()
     names = file_names(suffix=".png")
     for name in names:
@@ -349,7 +349,7 @@ def image_files() -> None:
 
 
 def workbooks() -> None:
-    """Put the texts into a workbook: cells, comments, sheets, names and properties."""
+    """Put hostile texts into a workbook: cells, comments, sheets, names and properties."""
     texts = [text for text in TEXTS if len(text) < 1000]
     cells = cells_of(texts)
     metadata.write_workbook(Path("a.xlsx"), {**cells, **columns(6 * len(texts), texts)}, TEXTS)
@@ -362,13 +362,14 @@ def workbooks() -> None:
 
 
 def image_metadata() -> None:
-    """Put the texts into the metadata of images, then denoise the images and measure noise."""
+    """Put hostile texts into the metadata of images, then denoise the images and measure noise."""
     Path("in").mkdir()
     for place, text in enumerate(TEXTS):
         for kind in islice(cycle(metadata.KINDS), place, place + 2):
             metadata.KINDS[kind](Path(f"in/{place}.{kind}"), noisy(), text)
     kpca("denoise", "run", "in", *RUN, "--out", OUT / "all", code=5)
-    (OUT / "all/images").rename("images")  # not checked, as images keep their metadata
+    # Only files in OUT are checked. Denoised images keep their hostile metadata, so move them.
+    (OUT / "all/images").rename("images")
     kpca("denoise", "run", "in", "--dry-run", "--json", code=None)
     kpca("denoise", "noise", "in", code=None)
     for text in TEXTS[::3]:
@@ -380,7 +381,7 @@ def image_metadata() -> None:
 
 
 def compared_runs() -> None:
-    """Put the texts into names, cells and result files of screenings; compare the screenings."""
+    """Put hostile texts into names, cells and results of screenings; compare the screenings."""
     names = [text for text in TEXTS if text.strip()]
     texts = TEXTS[::2]
     cells = cells_of(texts) | columns(6 * len(texts), names[::12])
@@ -417,7 +418,7 @@ def compared_runs() -> None:
 
 
 def words_of_calls() -> None:
-    """Put the texts on the command line, as a script may pass them on."""
+    """Put hostile texts on the command line, as values of options and as arguments."""
     frame_of(60, odd=3).write_csv("birds.csv")
     calls = (
         "novelty screen birds.csv --hide", "novelty screen birds.csv --encoding",
@@ -450,7 +451,7 @@ PLACES: dict[str, Callable[[], None]] = {
 
 @contextlib.contextmanager
 def visited(place: str, folder: Path) -> Iterator[Path]:
-    """Put all texts into one place, in a folder of its own; yield the output folder."""
+    """Run the function of one place of `PLACES` in a new folder; yield the output folder."""
     before = Path.cwd()
     folder.mkdir(parents=True)
     os.chdir(folder)
@@ -474,7 +475,7 @@ def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
 
 
 def run_all(names: Sequence[str], keep: Path | None = None) -> int:
-    """Put all texts into each named place; print and return the number of faults in the output."""
+    """Run the functions of `PLACES` in `names`; print the faults found and return their number."""
     n_faults = 0
     with tempfile.TemporaryDirectory() as made:
         top = keep or Path(made)
