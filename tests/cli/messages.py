@@ -367,7 +367,7 @@ def as_table(replies: dict[Case, Reply]) -> str:
 
 
 def replies_in(folder: Path, *commands: str) -> dict[Case, Reply]:
-    """Run the wrong calls of some commands, or of all, in a folder with their files."""
+    """Create input files in a folder; there, call some commands, or all, with wrong options."""
     os.chdir(folder)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         make_inputs()

@@ -104,7 +104,7 @@ CASES = [
     for shape in SHAPES
     for kind in (*FILES, *DATABASES, *FRAMES)
     if (SHAPES[shape].is_unique or kind not in NO_REPEAT)
-    # Parquet files with a pattern as a column name are refused.
+    # Parquet files are refused if polars would take a column name as a pattern (`^...$`).
     and not (shape == "a pattern" and kind == "parquet")
 ]
 QUICK = [
@@ -116,7 +116,7 @@ QUICK = [
 
 
 def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
-    """Return names and cells: two visible columns, and secret ones that contradict them once."""
+    """Return two visible columns and the secret ones (names, cells); the last row is an outlier."""
     rng = np.random.default_rng(5)
     size = rng.normal(size=N_ROWS)
     weight = size + 0.05 * rng.normal(size=N_ROWS)

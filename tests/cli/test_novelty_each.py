@@ -157,7 +157,7 @@ def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:
 def test_a_full_disk_is_no_fault_of_a_table(
     kpca: Run, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk ends the command; an index of failed tables does not replace the reports."""
+    """A full disk ends the command; the index and reports of the earlier run stay unchanged."""
     assert kpca("screen", "data", "--each", "--out", "out").code == 5
     before = index()
 

@@ -125,8 +125,10 @@ def test_a_pixel_between_two_areas_borders_both(rng: np.random.Generator) -> Non
     page[[3, 17, 31], 10] = 0  # 3 of 40 neighbours of the first area, 3 of 80 of the second
     found = padding_in(page[np.newaxis, np.newaxis])[0]
     assert found[:, 11:21].all() and found.sum() == 400
-    # Two strips of zeros join from row 30 down. Beside them lie 30 pixels of column 10 and 60 of
-    # column 21. Of these, 4 of 90 are 0, fewer than 5 %; with column 10 twice, 8 of 120 would be.
+    # Two strips of zeros (columns 0-9 and 11-20) are one area, as column 10 joins them from row 30
+    # down. The area has 90 neighbours: 30 pixels in column 10 and 60 in column 21. Four of the 90
+    # are 0, which is fewer than the limit of 5 %. If column 10 were counted once for each strip,
+    # 8 of 120 neighbours would be 0, which is more than 5 %.
     page = rng.integers(1, 250, (60, 80))
     page[:, :10] = page[:, 11:21] = page[30:, 10] = 0
     page[[4, 10, 16, 22], 10] = 0

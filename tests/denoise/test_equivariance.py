@@ -17,7 +17,7 @@ from kpca_apps.errors import KpcaError
 from tests.quick import examples
 
 NOISES = ("gaussian", "poisson", "speckle", "impulse", "camera", "auto")
-LEVEL = {"speckle": 0.2}  # relative to the intensity; other levels are in grey levels
+LEVEL = {"speckle": 0.2}  # relative to the intensity; for other kinds, tests use 15 grey levels
 
 noises = st.sampled_from(NOISES)
 seeds = st.integers(0, 2**32 - 1)

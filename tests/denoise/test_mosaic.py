@@ -211,7 +211,8 @@ def test_impossible_arguments_are_rejected_in_one_line(light: NDArray[np.float64
             denoise_mosaic(wrong)
     for options, message in (
         ({"pattern": "RGB"}, "RGGB, BGGR"),
-        # Each 3 x 3 cell has 5 G, 2 R, 2 B, but no two diagonal neighbours are G in every cell.
+        # Each of the four 3 x 3 cells has 5 G, 2 R and 2 B, as in X-Trans. But only two positions
+        # are G in all four cells, and these two positions are not diagonal neighbours.
         ({"pattern": "GGGGBGGGBGRGBRRBGRBRGGBGGGBGBGGRGGRR"}, "the 36 letters of X-Trans"),
         ({"white": 0.1, "black": 0.2}, "not above black"),
         ({"black": float("nan")}, "black is nan"),

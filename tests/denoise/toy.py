@@ -62,7 +62,7 @@ def save(folder: Path, name: str, pixels: np.ndarray, **options: Any) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder by name, without the record."""
+    """Return the bytes of every file below a folder, except the manifest, by relative path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))

@@ -63,7 +63,7 @@ def blas_threads():
 
 @pytest.fixture
 def two_blas_threads():
-    """Let BLAS use two threads during a test; `set_blas_threads` sets this in another thread."""
+    """Let BLAS use two threads during a test."""
     before = max(blas_threads())
     set_blas_threads(2)
     yield

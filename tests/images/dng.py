@@ -31,7 +31,7 @@ def write_dng(
     matrix: NDArray[np.float64] = _MATRIX,
     more: Sequence[tuple[Any, ...]] = (),
 ) -> Path:
-    """Write a mosaic (or a picture, per its photometric tag) as a DNG; return the path."""
+    """Write a DNG of a mosaic, or of a picture if `meaning` is LINEAR or GREY; return the path."""
     side = int(len(pattern) ** 0.5)
 
     def ratios(values: NDArray[np.float64]) -> tuple[int, ...]:

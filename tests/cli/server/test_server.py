@@ -362,7 +362,8 @@ def test_runs_with_a_folder_of_parts_are_compared(served: Path, ask: Ask) -> Non
     (served / "hidden" / "more" / "link.csv").symlink_to(served.parent / "private" / "birds.csv")
     assert strict("diff_runs", old="hidden", new="hidden")["n_appeared"] == 0
     assert "without hiding colour" in refused(strict, "diff_runs", old="open", new="hidden")
-    # Runs write no folders into a scored table, and Delta or Hive tables may name other files.
+    # Runs write no folder into a scored table. A table with a folder is refused, because Delta and
+    # Hive tables may name other files, which would not be checked.
     (served / "nested" / "scored.parquet" / "_delta_log").mkdir()
     assert "is not a file" in refused(strict, "diff_runs", old="hidden", new="nested")
 

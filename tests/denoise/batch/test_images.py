@@ -238,5 +238,6 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
 
 def test_a_batch_does_not_warn_about_single_images() -> None:
     denoiser = GroupDenoiser(Options(quality="fast"), sigma=0.5)
-    # A warning would raise an error here; the command reports a doubtful level once for all images.
+    # The level 0.5 may be meant as a share of the data range. The command warns of this once for
+    # the whole batch, not for each image; here a warning would raise an error.
     assert denoiser.clean(picture(0).astype(np.uint8)).info.sigma == 0.5

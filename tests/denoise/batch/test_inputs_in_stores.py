@@ -129,7 +129,8 @@ def test_objects_that_are_too_large_are_not_fetched(
     system.n_read = 0
     (status, reason) = outcomes(tmp_path / "out", "s3://box/in/a.png")["a.png"]
     assert (status, "has no room" in reason) == ("failed", True)
-    assert system.n_read < 2 * len(png)  # the first bytes show the file type
+    # The file type is read from the first bytes; a fetch would read another `len(png)` bytes.
+    assert system.n_read < 2 * len(png)
 
 
 def test_an_address_with_a_signature_is_refused_still(tmp_path: Path) -> None:

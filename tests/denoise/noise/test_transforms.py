@@ -1,4 +1,4 @@
-"""Noise and colour transforms agree with sums over distributions and with samples."""
+"""Means and deviations of transformed noise match exact sums or random samples."""
 
 import numpy as np
 import pytest

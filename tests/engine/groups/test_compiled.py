@@ -8,7 +8,7 @@ from kpca_apps.engine.groups.compiled import linear_smooth, truncate_rows
 from kpca_apps.engine.groups.operator import RIDGE_FACTOR, WIDEST, count_components, denoise_group
 from kpca_apps.engine.linalg.small_matrices import padded_size
 
-# These tests compile each function separately; the tests of passes run them together.
+# Each test here compiles one function; tests/denoise/passes tests the functions together.
 pytestmark = pytest.mark.release
 
 Matrix = NDArray[np.float32]

@@ -24,7 +24,7 @@ KINDS = {
 
 @pytest.fixture(params=["decoded once", "decoded twice"])
 def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run with each decoder: the first is made to fail, as no file made here fails in it."""
+    """Run a test with each of two decoders; the second is used only if the first fails."""
 
     def fail(*arguments: object, **options: object) -> None:
         raise ValueError("Could not determine subsampling level of JPEG image")

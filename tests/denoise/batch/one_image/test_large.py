@@ -30,7 +30,7 @@ TILES = {"tile": (32, 48), "compression": "zlib", "metadata": None}
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat pages of a few thousand pixels as large."""
+    """Treat pages of more than 60,000 pixels as large, and read them in small bands."""
     for name in ("images.types.MAX_PIXELS", "denoise.batch.one_image.large.SQUARE"):
         monkeypatch.setattr(f"kpca_apps.{name}", 128 if "SQUARE" in name else 60_000)
     monkeypatch.setattr("kpca_apps.images.bands.ROWS", 64)
