@@ -116,7 +116,7 @@ def findings(lines: list[Evidence]) -> pl.DataFrame:
 def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     ranks: list[int], cells: dict[int, float], n_wrong: int, n_flagged: int
 ) -> None:
-    # Consecutive rows are not one fault here, because each has a different value.
+    # Equal odd cells in consecutive rows would count as one fault, so each row has another value.
     evidence = findings([line(row, log_p, seen=str(row)) for row, log_p in cells.items()])
     before, after = np.array(ranks), np.array(ranks)
     _move_ahead(after, evidence, n_wrong, n_flagged)

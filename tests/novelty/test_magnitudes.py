@@ -86,7 +86,7 @@ def test_every_check_for_constant_columns_agrees(name):
     low, high = NumericProfile.of(column).edges[[0, -1]]
     # The plot of a single bin has a margin on both sides.
     assert (high - low > 0.995 * max(np.abs(column).max(), 1.0)) == constant
-    if np.abs(column).max() < 1e100:  # tables do not read larger numbers as numbers
+    if np.abs(column).max() < 1e100:  # larger cells of a table are not read as numbers
         frame = pl.DataFrame({"column": column, "other": matrix[:, 1]})
         plan = infer_plan(table_from_frame(frame))
         assert (plan.specs[0].role == "constant") == constant

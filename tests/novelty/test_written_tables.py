@@ -1,4 +1,4 @@
-"""Every flagged row has its first reason and is in the file of flagged rows."""
+"""Files of flagged rows list every flagged row with its first reason."""
 
 import csv
 import re

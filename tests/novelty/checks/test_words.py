@@ -1,4 +1,4 @@
-"""Misspelt words in texts are odd cells with a correction; names, codes and rare words are not."""
+"""A cell with a misspelt word is odd and gets a correction; names and codes are accepted."""
 
 from unittest import mock
 
@@ -54,7 +54,7 @@ def test_a_word_one_slip_from_a_frequent_one(texts: list[str], wrong: str, right
     [
         "Removal of Pumpington's hat",  # names may contain apostrophes
         "Delivery of a truckle",  # short, and not similar to a frequent word
-        "Inspection of the Keeling boiler",  # a name that occurs often enough
+        "Inspection of the Keeling boiler",  # a name more frequent than misspelt words
         "See www.instalation.com/pmup",
         # Trying all edits of such a word would take hours.
         pytest.param("Removal of " + "x" * 100_000, id="longer than any word"),

@@ -252,7 +252,7 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
 def test_what_is_expected_in_a_column_of_few_values_is_one_of_them(
     expected: float, seen: float, text: str
 ) -> None:
-    # A single deviating cell does not become a level.
+    # The number 33 occurs only once, so it is not among the values that may be expected.
     frame = pl.DataFrame({"grade": [2.0, 3.0, 5.0] * 20 + [33.0], "size": np.arange(61.0)})
     table = table_from_frame(frame)
     plan = infer_plan(table, ColumnOptions(numeric=("grade",)))

@@ -339,7 +339,7 @@ def test_far_rows_that_tie_are_all_flagged():
 
 
 def test_two_equal_outliers_are_both_flagged():
-    """In a smaller table, two rows would count as the columns' tails and not be flagged."""
+    """In a smaller table, two equal outliers would count as usual and not be flagged."""
     table = np.vstack([np.random.default_rng(0).normal(size=(298, 2)), [[9.0, 9.0]] * 2])
     labels = KernelPCANovelty(share=0.001, random_state=0).fit_predict(table)
     assert np.flatnonzero(labels == -1).tolist() == [298, 299]
@@ -473,7 +473,7 @@ def test_a_training_row_is_explained_without_its_own_landmark():
 
 
 def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(ring):
-    """No far row is a landmark of kernel PCA, so far rows have larger errors than any other row."""
+    """No row of `far` is a landmark of kernel PCA; all have larger errors than rows of `ring`."""
     far = np.random.default_rng(1).uniform(10, 20, size=(40, 2))
     outlier = np.arange(440) >= 400
     for distance in (1.0, 3.0):

@@ -33,7 +33,7 @@ def drawn_table(seed):
 
 
 def place_of_largest_z(X):
-    """Return the rank of the row with the largest robust z, the last among equal scores."""
+    """Return how many rows score at least as high as the row with the largest robust z."""
     low, median, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
     row = (np.abs(X - median) / (high - low)).max(axis=1).argmax()
     scores = KernelPCANovelty(random_state=0).fit(X).novelty_scores_

@@ -37,7 +37,7 @@ def rows() -> FloatArray:
 def expected_errors(
     X: FloatArray, new: FloatArray, *, sigma: float | None = None, components: float = 0.8
 ) -> FloatArray:
-    """Return errors of new rows from all eigenvectors of the centred Gram matrix."""
+    """Return reconstruction errors of `new` by kernel PCA with a dense eigendecomposition."""
     mean, sd = X.mean(axis=0), X.std(axis=0)
     mean[[AS_IS, CONSTANT]], sd[[AS_IS, CONSTANT]] = 0.0, 1.0
     X, new = (X - mean) / sd, (new - mean) / sd

@@ -138,7 +138,7 @@ def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Pat
     assert result.rows.rarities is not None
     assert result.rows.scale is not None
     assert result.rows.scale.name == "how rare"
-    # The rarity counts the rows that trained the regressions between columns.
+    # Rarity compares scores with those of the rows that trained the regressions between columns.
     assert detector.rarity.n_rows == detector.combined.cells.columns.n
     np.testing.assert_array_equal(result.rows.rarities, detector.rarity.share(result.rows.scores))
     for row in result.ranked:

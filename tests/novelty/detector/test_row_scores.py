@@ -16,7 +16,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 
 def soft_score(z, norm, kept, total_ridge):
-    """Return residual + ridge * Mahalanobis distance of one row, from the rows in `kept`."""
+    """Return residual + ridge * Mahalanobis distance of `z`, with mean and scatter of `kept`."""
     center = kept.mean(axis=0)
     scatter = (kept - center).T @ (kept - center)
     y = z - center

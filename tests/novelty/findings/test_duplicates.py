@@ -35,7 +35,7 @@ def repeats_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows
 
 
 def normalise(cell: str, numeric: bool) -> object:
-    """Normalise a cell's spelling; an independent implementation."""
+    """Normalise a cell's spelling without the package's own code."""
     text = " ".join(cell.split()).lower()
     if text in ("", "na", "?"):
         return None

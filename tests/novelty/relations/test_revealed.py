@@ -1,4 +1,4 @@
-"""Hidden columns that other columns reveal are reported everywhere, beside those columns."""
+"""Warnings name each hidden column that visible columns reveal, and these visible columns."""
 
 import json
 from dataclasses import replace

@@ -212,7 +212,7 @@ def test_workers_write_the_scored_table_where_they_see_its_folder(
     else:
         assert pl.read_parquet(shared).equals(pl.read_parquet(alone))
         assert len([*shared.iterdir()]) == len(table.parts)
-        # The command wrote no part that a worker could write.
+        # The command itself wrote parts only where workers do not see the folder ("driver").
         assert written == ([] if name == "shared" else [*range(len(table.parts))])
     assert {file.name for file in shared.parent.iterdir()} == {
         file.name for file in alone.parent.iterdir()

@@ -55,7 +55,7 @@ def table() -> Table:
 
 @pytest.fixture(scope="module")
 def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Document, Any]]:
-    """Return documents of models with a Tikhonov filter, with truncation, and by groups."""
+    """Return three saved models: with Tikhonov filter, with truncation, and with groups."""
     path = tmp_path_factory.mktemp("sound") / "m.kpca"
     documents = []
     for options in (ScreeningOptions(), ScreeningOptions(method="hoffmann")):
@@ -114,7 +114,8 @@ def test_no_value_of_another_kind_fails_later(
     parts = [leaf for leaf in leaves(document) if which == 0 or leaf[1:2] != ("encoder",)]
     if which == 2:
         parts = [leaf for leaf in parts if leaf[1:2] in (("groups",), ("group_threshold",))]
-        # Use a third of the parts of one group: the same parts occur in the other models.
+        # Change only every third part, and only of the first group: a group has the same parts as
+        # the models without groups, where all parts are changed.
         parts = [leaf for leaf in parts if len(leaf) < 4 or leaf[2] == 0][::3]
     for number, leaf in enumerate(parts):
         value = HOSTILE[(5 * number + which) % len(HOSTILE)]

@@ -115,7 +115,7 @@ def test_a_new_row_gets_the_same_bits_in_any_batch():
 
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_the_score_is_the_formula_in_its_description(contaminated):
-    """Scores equal the formula, or exceed it for rows in the top 10 % by error, mean or scatter."""
+    """Scores equal the formula, or exceed it for rows with high error, mean surprise or scatter."""
     X = mixed(6)[0][:, :5]
     errors = np.random.default_rng(6).gamma(3.0, size=len(X))
     model, scores = fit_combined(X, errors, contaminated)

@@ -137,7 +137,7 @@ def test_a_value_from_another_row_is_reported_with_a_suggestion() -> None:
     assert (cell.row, cell.column, cell.seen, cell.expected) == (7, "town", other, meant)
     assert judged.surprise.argmax() == 7
     assert cell.log_p < np.log(0.01 * learned.n_looked)
-    # All other rows with the row's value in column `by` agree.
+    # All other rows with row 7's value of column `by` have the town expected in row 7.
     (by,) = cell.given
     n_others = (frame[by] == frame[by][7]).sum() - 1
     assert cell.support == n_others
@@ -287,8 +287,9 @@ def test_tables_with_nothing_to_count() -> None:
 def test_likeness_is_the_share_of_others_as_close() -> None:
     texts = ["10035", "10053", "20099", "birmingham", "huntsville"]
     writing = Writing(texts, np.array([50, 50, 50, 50, 50]))
-    # Numbers have likeness 0. For a text with an x, which is in none of `texts`, no other value
-    # counts as equally close to the expected one, so the share is 0.1 of 5 values.
+    # Likeness is log((c + 0.1) / 5), where c is the number of values in `texts` that count as close
+    # to the expected value as the text is. Numbers and texts that are not close have likeness 0. No
+    # value in `texts` has an x, so no value counts as close as a text with an x: c = 0.
     assert writing.likeness("10033", 1, 0) == 0.0
     assert writing.likeness("100x5", 1, 0) == pytest.approx(math.log(0.1 / 5))
     assert writing.likeness("birmingxam", 1, 3) == pytest.approx(math.log(0.1 / 5))

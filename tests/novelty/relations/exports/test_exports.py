@@ -271,7 +271,7 @@ PIECES = (
 
 
 def test_any_text_is_the_same_number_date_and_time() -> None:
-    """Exported code reads texts as `Column` does, but DuckDB's reads only some dates and times."""
+    """Exported code reads texts as `Column` does; code for DuckDB reads fewer dates and times."""
     rng = np.random.default_rng(3)
     texts = ["".join(rng.choice(PIECES, 1 + n % 5)) for n in range(10_000)]
     column = Column(pl.Series("cells", texts))
