@@ -44,7 +44,7 @@ from tests.images.laboratory.test_ome_zarr import made
 pytestmark = [pytest.mark.release, pytest.mark.filterwarnings("ignore")]
 
 Reader = Callable[[Path], Any]
-# Readers whose distribution has a different name.
+# Readers whose package on PyPI has another name.
 OTHERS = {"OpenCV": "opencv-python-headless", "LibRaw": "rawpy"}
 GREY, RGB, RGBA, PLANES = (20, 30), (20, 30, 3), (20, 30, 4), (5, 20, 30)
 SHAPES = {GREY: "grey", RGB: "RGB", RGBA: "RGBA", PLANES: "planes"}

@@ -130,7 +130,7 @@ def test_a_square_times_another_factor_has_root_three():
 
 
 def test_eigenvalues_are_those_of_mercers_series():
-    """exp(-g (x - y)^2) under a standard normal measure, in closed form.
+    """Under a standard normal measure, the eigenvalues of exp(-g (x - y)^2) are known.
 
     Rasmussen and Williams (2006), Gaussian processes for machine learning, eq. 4.40.
     """

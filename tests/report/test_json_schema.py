@@ -25,7 +25,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Outer:
-    """Something outside."""
+    """Something that contains an `Inner`."""
 
     inner: Inner | None
     many: tuple[Inner, ...]

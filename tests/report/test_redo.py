@@ -57,7 +57,7 @@ def asked_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def with_chroma(before: Any, after: Any, chroma: float) -> Any:
-    """Return the expected preview of a result whose colours are smoothed `chroma` times as much."""
+    """Return `after` with the change of colour, not of grey, multiplied by `chroma` squared."""
     off = after.astype(float) - before
     grey = off.mean(axis=2, keepdims=True)
     return np.clip(before + grey + chroma**2 * (off - grey), 0, 255)
@@ -175,7 +175,7 @@ def test_images_are_ordered_by_change_or_level(opened: Opened) -> None:
 
 
 def places(page: Any, inside: str = ".views") -> list[tuple[float, float, float]]:
-    """Return scale and centre, in picture pixels, of each picture of the first view."""
+    """Return zoom and centre (in image pixels) of each image in the first element matching `inside`."""
     middle = """all => all.map(one => {
         const m = new DOMMatrix(getComputedStyle(one).transform), box = one.closest(".frame");
         const shown = m.a * one.clientWidth / one.naturalWidth;

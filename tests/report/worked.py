@@ -67,7 +67,7 @@ def check_saved(first: ScreeningResult, path: Path, again: Path) -> None:
 def check_screened_again(
     frame: pl.DataFrame, first: ScreeningResult, again: Path, accepted: Path
 ) -> None:
-    """Check that exactly the fine and known rows are absent from the next list."""
+    """Check that rows marked fine or known are not flagged again, but the wrong row is listed."""
     top = names(first.ranked[:3])
     for judged in ({"marks": again}, {"accept": accepted}):
         result = screened(frame, **judged)

@@ -41,7 +41,7 @@ def read(values: Any, **others: Any) -> tuple[list[Any], tuple[str, ...]]:
     return table.frame["x"].to_list(), table.source.notes
 
 
-# Column, expected cells, and the start of its note.
+# Name of the case, values of the column, expected cells, and the start of the expected note.
 COLUMNS: list[tuple[str, Any, list[Any], str]] = [
     ("text", ["a", None, "b"], ["a", None, "b"], ""),
     ("string", pd.array(["a", None, "b"], dtype="string"), ["a", None, "b"], ""),

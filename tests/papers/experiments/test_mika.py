@@ -13,7 +13,7 @@ R, N = "reproduced", "not reproduced"
 
 @pytest.mark.release
 def test_the_toy_ratio_is_that_of_a_plain_loop(monkeypatch):
-    """Compare with kernel PCA and fixed points in plain numpy, and scikit-learn's linear PCA."""
+    """The expected ratio is the error of linear PCA over that of kernel PCA in plain numpy."""
     monkeypatch.setattr(mika, "COUNTS", (1, 3))
     sigma = 0.2
     train, noisy, truth = (rows[::6] for rows in mika.drawn(0, sigma))

@@ -112,7 +112,8 @@ def test_laws_are_drawn_where_they_are_sure_and_not_too_many() -> None:
     unsure = counted("unsure", law(established=False))
     drawn = denoising_drawings(DenoisingResult((unsure, failed(), image(), *sure)))
     numbers = [int(name[4:]) for name in drawn if name.startswith("law_")]
-    # Images 1 and 2, `unsure` and `image()`, have no reliable law; failed images get no number.
+    # Image 1 is `unsure` and image 2 is `image()`: neither has a reliable law. The failed image is
+    # not numbered, so the images of `sure` are 3 to 22.
     assert numbers == [*range(3, 9), *range(17, 23)]
     assert has_figures(DenoisingResult((counted(),)))
     assert not has_figures(DenoisingResult((unsure,)))

@@ -79,7 +79,7 @@ def test_images_left_alone_are_not_counted_as_denoised() -> None:
     assert say(unchanged, unchanged, failed()) == (
         "None of 3 images was denoised: in 2 no noise could be established, 1 failed: broken.png."
     )
-    # At level 0, an image counts as denoised if the user gave the level or the noise is impulses.
+    # With sigma 0, an image counts as denoised if the user gave sigma or the noise is impulses.
     assert say(image(sigma=0.0, estimated=False)).startswith("1 image denoised")
     assert say(image(sigma=0.0, noise="impulse")).startswith("1 image denoised")
 

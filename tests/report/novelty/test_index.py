@@ -1,4 +1,4 @@
-"""Pages over many tables are valid, escape hostile names and are bounded in size."""
+"""Index pages that list many tables are valid, escape hostile names and have a maximum size."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Lines of an exported file that are not data are removed or filled down, and reported."""
+"""Lines that are not data are left out and reported; labels are filled into empty cells."""
 
 from pathlib import Path
 
@@ -289,7 +289,7 @@ def test_a_first_row_of_years_above_years_is_data(names: list[str], tmp_path: Pa
 
 
 def test_rows_below_sparse_or_repeated_names_are_data(tmp_path: Path) -> None:
-    """The second row is data: it has cells that are no words, or repeats a word below one name."""
+    """Line 2 is data: a cell is no word, or columns that share a name have equal words."""
     for head in (["shop", "2022", "", "2023", ""], ["shop", "a", "a", "b", "b"]):
         for first in (
             ["x", "7", "8", "9", "6"],
@@ -429,7 +429,7 @@ def test_units_below_remarks_and_blank_lines_are_left_out(above: Cells, tmp_path
     check(tmp_path, rows, names, STATION, lines, f"{2 + len(above)} (units)", sheet=True)
     if above != [[""]]:
         check(tmp_path, rows, names, STATION, lines, "remark", sheet=True)
-    # After a first row of data, a row of units is data.
+    # A row of units is read as data if a row of data precedes it.
     untouched(tmp_path, [names, STATION[0], *rows[-25:]])
 
 
@@ -444,7 +444,8 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
     ]
     note = "line 2 (units)"
     check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, sheet=True)
-    # With a colour that occurs below ("red"), or with a number (7.5), a row of units is data.
+    # The row of units is read as data if one of its texts ("red") occurs in the column below, or if
+    # one of its cells is a number (7.5).
     untouched(tmp_path, [names, [*units[:2], "red", *units[3:]], *data])
     untouched(tmp_path, [names, [*units[:4], "7.5"], *data])
     # Most values of the first column are below a detection limit.
@@ -728,7 +729,7 @@ def test_what_a_letter_stands_for_ends_a_table(legend: str, padded: bool, tmp_pa
 
 @pytest.mark.parametrize("width", [3, 4, 5])
 def test_totals_with_too_few_cells_are_left_out(width: int, tmp_path: Path) -> None:
-    """A total that fills only the first columns is left out if it is correct, else an error."""
+    """A correct total in only the first columns is left out; a wrong total raises an error."""
     data = [[f"P{n:03}", *(f"{7 * n % 11 + k}" for k in range(1, width))] for n in range(24)]
     names, path = ["Part", "A", "B", "C", "D"][:width], tmp_path / "t.csv"
     for n, word in zip(range(2, width), ("Total", "Endsaldo", "Closing balance"), strict=False):
@@ -866,7 +867,8 @@ def test_a_total_that_does_not_add_up_is_left_out_beside_others(line: int, tmp_p
     rows[line - 1][2] = "9999"
     expected = f"line{'s' * (line > 8)} ", f"{line} (unmatched total)", "(4 totals)"
     check(tmp_path, rows, NAMES, SALES, lines, *expected[1:])
-    # A customer named like a total, with the same cells filled as other customers, is data.
+    # With a text in the second column, too, all five lines with totals are data: like any other
+    # row, each may belong to a customer whose name contains "Total".
     rows, lines = pivot(text="m9")
     rows[line - 1][2] = "9999"
     table = read_table(path_of(tmp_path, rows))
@@ -916,7 +918,7 @@ def test_a_row_with_words_for_numbers_is_data(first: list[str], tmp_path: Path) 
     "row",
     [
         ["Peru", "", "", ""],  # a region without numbers, not a footer
-        ["Total", "m1", "10", "30.00"],  # an oil company
+        ["Total", "m1", "10", "30.00"],  # may be a row of the oil company "Total"
         ["Total", "", "10", "30.00"],  # not the sum
         ["Total", "", "", "30.00"],
         ["Sum 41", "", "9", ""],
