@@ -150,7 +150,7 @@ def _mask(path: Path) -> None:
 
 @cache
 def sound_image() -> Any:
-    """Return an image of 20 x 30 pixels, the size of the masks that `_mask` reads."""
+    """Return an image of 20 x 30 pixels, the size of the masks in `fuzz_inputs.py`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.png")
         path.write_bytes(saved(texture(20, 30), "PNG"))
