@@ -175,7 +175,7 @@ def test_images_are_ordered_by_change_or_level(opened: Opened) -> None:
 
 
 def places(page: Any, inside: str = ".views") -> list[tuple[float, float, float]]:
-    """Return zoom and centre (in pixels) of the images in the first element that `inside` selects."""
+    """Return zoom and centre (in pixels) of each image in the first element found by `inside`."""
     middle = """all => all.map(one => {
         const m = new DOMMatrix(getComputedStyle(one).transform), box = one.closest(".frame");
         const shown = m.a * one.clientWidth / one.naturalWidth;
