@@ -33,7 +33,7 @@ ROUNDS = 8  # maximum number of rounds, as filling lone pixels reveals others
 # of 5 of 255, lines of 17 pictures of scikit-image reached 26.
 DEAD = 30.0
 WHOLE = 0.02  # share of a dead line's pixels that may differ by less than the limit
-ENOUGH = 512  # maximum number of pixels of a line whose median tells whether it may be dead
+ENOUGH = 512  # maximum number of pixels per line that are read to find possibly dead lines
 SHORTEST = 64  # minimum side in pixels of a plane in which dead lines are sought
 # Number of rows processed at a time, to save memory, and number of rows above and below that affect
 # them.
@@ -84,8 +84,8 @@ def _lone_in(corrected: Plane, lone: Flags, step: float) -> Flags:
     is_alone = np.abs(np.median(beside, axis=1) - around) < SHARED * off
     found = np.zeros(corrected.shape, bool)
     found[places] = is_new = (off > least[places]) & is_alone
-    # A pixel at the end of a line is no lone pixel: drop it if a neighbour that is not a lone pixel
-    # itself differs from `around` by more than half as much.
+    # The end of a line is no lone pixel. So drop a found pixel if a neighbour that was not
+    # found differs from `around` by more than half as much as the found pixel does.
     others = ~sliding_window_view(np.pad(found, 2), (5, 5))[places][:, _BESIDE]
     as_far = np.abs(beside - around[:, np.newaxis]) > off[:, np.newaxis] / 2
     found[places] = is_new & ~(others & as_far).any(axis=1)

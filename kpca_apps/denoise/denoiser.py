@@ -417,7 +417,7 @@ def _clean_picture(
     place_range = None
     if inspected.place is not None:
         place_range = found * float(inspected.place.min()), found * float(inspected.place.max())
-    # The interval is for unclipped noise in luminance and may not contain `found`: then widen it.
+    # The interval was measured for unclipped noise in luminance: widen it if `found` is outside.
     likely = [one / unit for one in noise.interval or ()]
     info = replace(
         inspected.white,

@@ -24,8 +24,8 @@ NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or i
 EVEN = 1e-6
 # Largest span or magnitude of an image, in data ranges: above it, single precision fails.
 MOST_BEYOND = 1e6
-# Rounding to integers loses light if the root mean square change of means over windows of width
-# AROUND exceeds LOST times the mean light. Example: smooth pictures with a mean below 3 counts.
+# Rounding to integers loses light if it changes means over windows of width AROUND by more than
+# LOST times the mean light (root mean square). Example: smooth pictures with a mean below 3 counts.
 LOST, AROUND = 0.1, 8
 # Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
 # neighbourhood. They are powers of the inverse of the plastic number (Roberts 2018, "The

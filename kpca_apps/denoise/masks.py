@@ -33,10 +33,10 @@ from kpca_apps.errors import InputError
 
 Mask = NDArray[np.bool_]  # True where there are data
 
-# A hole is filled by means of the data around, weighted by a Gaussian of deviation REACH (pixels).
+# A hole is filled with averages of nearby data, weighted by a Gaussian of deviation REACH (pixels).
 # If data have less than the share ENOUGH of these weights, the image at half the scale is used.
 REACH, ENOUGH = 1.0, 0.1
-MIRRORINGS = 8  # maximum number of rounds of mirroring data into holes; sparse data needs hundreds
+MIRRORINGS = 8  # maximum number of rounds of mirroring into holes: sparse data would take hundreds
 # A filled pixel gets the noise of a random pixel at most NEARBY rows and columns away. On simulated
 # images that lack half of the pixels, or every other row, the noise level found is .95 to 1.06 of
 # the true level. It is .87 to 1.03 of the true level if 70 % of the pixels are lacking. With NEARBY

@@ -66,8 +66,8 @@ OTHERS = ~FINEST & (np.arange(PIXELS) > 0)
 # each class. These values and ABOVE gave the best deviations on mosaics made from photographs of
 # BSDS500/train (100 to 1,600 photons at white), where too low deviations counted twice.
 CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
-# The fit of a line to log variances squares all distances below the line. Distances above the line
-# of more than this many deviations count only linearly, as texture may have raised these variances.
+# A line is fitted to log variances by least squares. But variances more than ABOVE deviations above
+# the line have less weight (their distance counts, not its square): texture may have raised them.
 ABOVE = 0.3
 # Readout variance, in squared counts, above which noise is nearly Gaussian even without light.
 MANY_ADDED = 400.0
@@ -202,7 +202,7 @@ def clean_mosaic(
     info, curves = measure_mosaic(light, pattern, white, curves)
     if not curves.any() or options.strength == 0:
         return light.copy(), info
-    options = replace(options, wanted=None)  # `wanted` counts pixels of the picture, not of planes
+    options = replace(options, wanted=None)  # the window `wanted` fits the picture, not its planes
     # Lower limits keep the transform of each colour finite.
     typical = float(np.mean(np.maximum(light, 0))) or 1.0
     least = LEAST * float(np.max(curves @ [typical, 1]))

@@ -19,7 +19,7 @@ class NoiseModel(NamedTuple):
     about: str = ""  # description in the help of --noise
     from_black: bool = False  # whether its variance depends on light above black
     relative: bool = False  # whether its level is a share of the intensity
-    beside: bool = False  # whether a given level describes added white noise, not this noise
+    beside: bool = False  # whether a given level is that of white noise in addition to this noise
     by_white: bool = False  # whether measuring it needs `Inspected.white`
 
 

@@ -103,7 +103,7 @@ class NoiseLaw:
     clipped: bool  # whether noise is cut off at black or white
     rises: bool = field(init=False)  # whether the noise is clearly stronger in bright areas
     shared: bool = field(init=False)  # whether neighbouring pixels clearly share the noise
-    log_odds_flat: float  # log odds that the gain is 0, against all laws of this blur
+    log_odds_flat: float  # log odds of constant noise (gain 0) against noise of any gain
     log_odds_white: float
     # Levels of brightness, ascending, and measured variance of the quietest patches at each level.
     brightness: tuple[float, ...] = field(repr=False)
@@ -194,7 +194,7 @@ class ImageOutcome:
     page_ranges: tuple[float, ...] = ()  # range of values of each page
     estimated: bool = False  # whether the noise level was estimated
     correlated: bool = False  # whether neighbouring pixels share their noise
-    data_range: float | None = None  # maximum data range of pages with the first page's type
+    data_range: float | None = None  # maximum data range over pages of the first page's pixel type
     used_range: float | None = None  # range of most values of the denoised first page
     established: bool = True  # whether noise was established; if not, the image is unchanged
     impulses: bool = False  # whether single pixels stand out although the model is not "impulse"

@@ -55,7 +55,7 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
                 require_memory(max(_bytes_in_memory(page) for page in image.pages))
             return replace(image, sha256=hash_folder(path))
         with path.open("rb") as file:
-            # Read only the head of a file that is no image.
+            # Read the head first: a file that is no image is refused without reading the rest.
             head = file.read(HEAD)
             if not head:
                 raise InputError(f"{label}: the file is empty; fetch it again.")
@@ -134,7 +134,7 @@ def encode_image(
     format other than "same" cannot hold the pixels.
     """
     checked = _check_pages([pages] if isinstance(pages, np.ndarray) else pages, like)
-    written: Any = checked  # Any, as pages may be bands, which only some kinds accept
+    written: Any = checked  # Any: some file kinds accept bands of rows, others only whole pages
     KINDS[target_format(like, format)].write(file, written, like)
 
 

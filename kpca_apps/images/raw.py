@@ -200,7 +200,7 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
     light *= scale
     profile = _noise_profile(data)
     whole = float(span * scale)
-    # Use all 16 bits: without noise, the sensor's steps would show in shadows.
+    # Use all 16 bits: after denoising, coarse steps between stored values would show in shadows.
     finer = max(1, 65535 // max(top, white))
     negative = Negative(
         black=(finer * black).astype(np.float32),

@@ -55,7 +55,7 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
 
 
 def groups_along(axes: str, places: NDArray[np.integer]) -> Groups:
-    """Group pages into stacks along the slices; if there are none, along times; else singly.
+    """Group pages into stacks along slices, or else along times; without both, one by one.
 
     `places` holds page numbers, with one axis per letter of `axes`.
 

@@ -195,7 +195,7 @@ class GroupDenoiser(Denoiser):
     def knowing(
         self, some: NDArray[Any], data: Mask | None = None
     ) -> tuple[GroupDenoiser, DenoiseInfo]:
-        """Return a denoiser that is given the noise measured in `some` pages, and that noise."""
+        """Measure the noise of `some` pages; return a denoiser for it, and the measured values."""
         unchanged = replace(self, options=replace(self.options, strength=0.0))
         info = unchanged.clean(some, stack_axis=0, mask=data).info
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
@@ -289,7 +289,7 @@ class ExampleDenoiser(Denoiser):
     data_range: float | None = None
 
     def by_threads(self, n_jobs: int) -> ExampleDenoiser:
-        """Set the number of threads of the dictionary, without copying the dictionary."""
+        """Set the number of threads that `model` uses; return this denoiser itself, not a copy."""
         self.model.n_jobs = n_jobs
         return self
 

@@ -60,10 +60,10 @@ from kpca_apps.denoise.result import NoiseLaw
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
-# Patches are sorted into levels of brightness. Limits between levels are LEVELS quantiles of the
-# brightness, and LEVELS / 2 values between its minimum and its quantile HIGHEST, with small steps
-# in the dark. Quantiles alone would give a few bright patches no level of their own. A level has at
-# least FEWEST patches, and is divided into classes at the shares CLASSES.
+# Patches are sorted by brightness into levels. The borders between levels are LEVELS quantiles of
+# the brightness, which alone would give a few bright patches no level of their own; and LEVELS / 2
+# values between its minimum and its quantile HIGHEST, in small steps in the dark. A level has at
+# least FEWEST patches. Its quietest 6 %, the next 9 %, and so on (see CLASSES) are its classes.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
@@ -85,19 +85,19 @@ SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.lins
 # likelihood by at most OUTLIER; a class with less energy lowers it by at most MOST_BELOW.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is certain if two numbers, measured in the quietest class of each brightness level, are low
-# in a quarter of the levels. The first is the variance of the energy between patches, divided by
-# that of white noise. It must be at most AS_NOISE. If the blur is above BLURS[HARDLY_BLURRED],
-# `_Fit.refined` corrects this number for the blur, and the limit is MOST_UNEVEN; LEAST_ABOVE keeps
-# a divisor of the correction above 0. The second number is the log ratio of the energies along rows
-# and columns. It must be at most MOST_ORIENTED. These limits were chosen on BSDS500.
+# Noise is certain if it passes two tests. Each test looks at the quietest patches of all brightness
+# levels; at least a quarter of the levels must pass it. Test 1: the variance of patches' energy,
+# divided by that of white noise, is at most AS_NOISE. (If the noise has more blur than
+# BLURS[HARDLY_BLURRED], `_Fit.refined` corrects this ratio for the blur, and the limit is
+# MOST_UNEVEN; LEAST_ABOVE keeps a divisor positive.) Test 2: the |log ratio| of the energies along
+# rows and columns is at most MOST_ORIENTED. The limits were chosen on BSDS500.
 AS_NOISE, HARDLY_BLURRED, MOST_UNEVEN, MOST_ORIENTED, LEAST_ABOVE = 1.25**2, 1, 2.0, 0.2, 0.01
 # Noise plainly rises with brightness if its variance in bright areas is this many times that in
 # dark areas. Clipped white noise appears to rise by a factor of up to 2.
 RISING = 2.5
 # Log odds that prove rising noise (or speckle): white noise and texture reach 14 on 60 pictures.
 PLAIN = 16.0
-# Largest `dark` of a `Light`. At this limit the noise is nearly the same at all brightnesses.
+# Maximum of `dark` in the variance gain (x + dark) at brightness x: noise is then nearly constant.
 FARTHEST_DARK = 100.0 * SCALE
 LOW = 0.05  # probability that the level is below the interval, and that it is above
 # Standard error of the fitted log variance, for white noise and for noise that neighbours share.
@@ -182,7 +182,7 @@ class _Classes:
     energies: Array  # (n, 5): mean energy in each band
     scatter: Array  # (n,): relative variance of the energy between patches
     pixels: Array  # (n,): number of pixels that the patches of the class cover
-    quietest: NDArray[np.bool_]  # (n,): whether the class is the quietest of its level
+    quietest: NDArray[np.bool_]  # (n,): whether the class is the quietest of its brightness level
     oriented: Array  # (n,): |log ratio| of energies along rows and columns; 0 unless quietest
 
     def without_rounding(self, step: float) -> _Classes:
@@ -273,7 +273,7 @@ class _Fit:
         self.span = float(np.ptp(classes.brightness)) or 1.0
         self.place = (classes.brightness - self.low) / self.span
         noise = _NOISE[blur]
-        # In no class is the noise far above the energy of the weakest band.
+        # The grid of noise levels ends at `top`: noise is no stronger than about the weakest band.
         top = np.log(1.6 * np.max((classes.energies / noise).min(axis=1)))
         grid = np.linspace(top - DEPTH, top, STEPS)
         table = _likelihoods(classes, np.ones(len(self.place)), noise, grid, BELIEVED)
@@ -301,7 +301,7 @@ class _Fit:
         return float(logsumexp(found)) + math.log(len(DARK_SHARES)) - self.evidence
 
     def _cut_off(self, variances: Array) -> Array:
-        """Return log variances (n, laws) after clipping at the ends."""
+        """Return the log variances (n, laws) of noise that is clipped at black or white."""
         logs = np.log(variances)
         for end in self.ends:
             if end is not None:
@@ -310,7 +310,7 @@ class _Fit:
         return np.asarray(logs)
 
     def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
-        """Return log likelihoods (laws,), marginal over spectra, of log variances (n, laws)."""
+        """Return log likelihoods (laws,), averaged over spectra, for log variances (n, laws)."""
         place = np.clip((logs - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
         whole = place.astype(int)
         part = (place - whole)[:, None]

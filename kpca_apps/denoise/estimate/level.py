@@ -47,8 +47,8 @@ LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
 # Noise is certain if its share of the energy of upper frequencies, in the two quietest classes,
 # exceeds this limit. Clean photographs rarely have so large a share.
 DOMINANT = 0.6
-# Correlated noise has the falling spectrum of texture, but is equally strong everywhere: the third
-# class of patches has at most this many times the energy of the quietest class.
+# Correlated noise has the falling spectrum of texture, but is equally strong everywhere: its
+# third-quietest class of patches must have less than ALIKE times the energy of the quietest class.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.15
 

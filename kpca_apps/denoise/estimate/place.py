@@ -36,17 +36,17 @@ AROUND, ALIKE = 1.0, 0.08
 # A map is made if two numbers pass their limits. The log likelihood of the prediction from nearby
 # tiles exceeds that of any other prediction by more than BEATS. The predicted log level rises by at
 # least RANGE from the first to the ninth decile of tiles. On 36 photographs of BSDS500/train, no
-# even noise and no noise that grows with brightness passed both limits, but nearly all noise that
-# varies over the image did (deviations 4 to 24).
+# map was made for constant noise or for noise that grows with brightness, but a map was nearly
+# always made for noise that varies over the image (deviations 4 to 24).
 BEATS, RANGE = 5.0, 0.42
 LEAST_SHARE = 0.02  # minimum share of noise in the energy of the quietest patches
 TEXTURE = texture_spectra(np.zeros(1), np.zeros(1))[0][0]
 
 
 def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """Return the ratio of noise at each pixel to its root mean square, if the noise varies.
+    """Return the noise level at each pixel, divided by the root mean square of all these levels.
 
-    None if the noise is even, depends on the brightness, or is clipped at many pixels.
+    None if the noise is constant, depends on the brightness, or is clipped at many pixels.
     """
     at_ends = np.mean((plane == plane.min()) | (plane == plane.max()))
     if min(plane.shape) < SMALLEST or at_ends > MOST_AT_ENDS:

@@ -97,7 +97,7 @@ NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
 # Energy added to keep logarithms finite, and level of the faintest noise (planes span 0..255).
 LEAST_ENERGY, FAINT = 1e-3, 1.0
-# Side in pixels of tiles that detect noise, and of tiles for a draft; number of tiles along a side.
+# Sides in pixels of tiles to measure noise and to denoise a draft; maximum number per image side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
 
 ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
@@ -184,7 +184,7 @@ def share_in_lines(plane: NDArray[np.float32]) -> float:
 
 def measure_camera(planes: Planes) -> CameraNoise:
     """Measure the noise of a grey plane, or of red, green and blue, on the scale 0..255."""
-    # Scale a grey plane to the luminance of three such channels: larger by the root of 3.
+    # Luminance is (R + G + B) / sqrt(3). So scale a grey plane by 3 / sqrt(3), as if R = G = B.
     gain = np.float32(1.0 if len(planes) == 3 else 3**0.5)
     quiet, most = quiet_deviations(to_opponent(planes) * gain, extreme_pixels(planes))
     known = [(quiet[0], GREY)]
@@ -349,13 +349,13 @@ def whitened_denoising(
     powers: tuple[float, ...] = WHITENED,
     least: tuple[float, ...] = LEVEL,
 ) -> Planes:
-    """Denoise grey, or luminance and colours, whose noise has the spectra (c, 8, 8).
+    """Denoise a grey plane, or luminance and colour planes, given their noise spectra (c, 8, 8).
 
     Each plane is divided by a power of its noise spectrum, and denoised at the remaining level, at
     least `least` times that of the strongest frequency. The defaults are those of a camera.
     """
     options = replace(options, shared=True)
-    # Leave out the lowest frequency, whose noise shows in few groups of patches.
+    # Leave the lowest frequency out of the maximum, as few groups of patches show its noise.
     strongest = spectra.reshape(len(spectra), -1)[:, 1:].max(axis=1)
     gains, white = np.ones_like(spectra), np.empty_like(planes)
     for gain, spectrum, most, power in zip(gains, spectra, strongest, powers, strict=False):
@@ -374,9 +374,10 @@ def whitened_denoising(
 def _filtered(
     plane: NDArray[np.float32], gain: Array, n_pages: int = 1, *, inverse: bool = False
 ) -> NDArray[np.float32]:
-    """Multiply or divide a plane's spectrum by the gain (8, 8) at the frequencies of a patch.
+    """Multiply or divide a plane's spectrum by `gain`, interpolated linearly to its frequencies.
 
-    The gain is interpolated linearly. Pages are stacked vertically; each has its own spectrum.
+    `gain` (8, 8) is for the frequencies of a patch. The vertically stacked pages are transformed
+    one by one.
     """
     pages = plane.reshape(n_pages, -1, plane.shape[1])
     hats = []

@@ -91,7 +91,7 @@ def inspect(
         place = place_map(to_opponent(planes)[0])
         if place is not None:
             white, laws, lights = measure_white(planes / place), [], None
-    # In colours, keep "camera", which measures the noise spectrum: "poisson" assumes a blur.
+    # For colours, keep "camera": it measures the noise spectrum; "poisson" only assumes a blur.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"

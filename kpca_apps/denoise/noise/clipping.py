@@ -25,7 +25,7 @@ from kpca_apps.denoise.estimate.law import AWAY, CLIPPED_LOG_VARIANCE, CLIPPED_M
 
 Array = NDArray[np.float64]
 
-FEWEST = 20  # noise counts as clipped at an end of the range if more pixels have that value
+FEWEST = 20  # if no more than this many pixels are black (or white), noise is not clipped there
 # Number of points near an end, width of their range (in noise levels), number of quadrature nodes.
 KNOTS, FAR, NODES = 256, 12.0, 80
 CLASSES = 64  # number of classes of similar brightness, in which the removed noise is measured

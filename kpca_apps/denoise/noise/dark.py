@@ -35,8 +35,8 @@ def dark_light(plane: Planes, power: int) -> float:
         scaled = design * weights[:, np.newaxis]
         (constant, slope), misfit = nnls(scaled, found * weights)
         fitted = constant + slope * light
-    # Reduce the slope by its standard error, which raises the light returned, `unit * dark`. Too
-    # much light does little harm, but with too little light, dark values become outliers.
+    # Reduce the slope by its standard error. This raises `dark`, a power of constant / slope. Too
+    # large a `dark` does little harm, but too small a `dark` makes outliers of dark values.
     covariance = np.linalg.pinv(scaled.T @ scaled) * misfit**2 / (DARK_CLASSES - 2)
     flatter = max(slope - float(np.sqrt(covariance[1, 1])), 0.0)
     constant += (slope - flatter) * float(np.average(light, weights=weights**2))

@@ -21,8 +21,8 @@ from kpca_apps.denoise.passes.planes import denoise_planes
 # share noise, or JPEG smoothed it. Independent noise is as strong in colours as in luminance. The
 # limit is low, as texture raises the level measured in luminance.
 INDEPENDENT = 0.25
-# Level of luminance noise, on the scale 0..255, above which all channels may share one noise. Grain
-# of 2, as in clean photographs, gives 2 sqrt(3) in luminance, (R + G + B) / sqrt(3), if shared.
+# All channels may share one noise if the noise level of luminance, (R + G + B) / sqrt(3), is higher
+# than this (scale 0..255). Faint grain of level 2 in R, G and B has this level if shared.
 ALL_ALIKE = 2.0 * 3**0.5
 NOT_WHITE = 1.0  # noise level, of 255: if all channels are below, there is no white noise
 # Minimum probability of camera noise. Measured on photographs not used to fit the constants: of 65

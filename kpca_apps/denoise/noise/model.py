@@ -83,7 +83,7 @@ def channel_by_channel(
     levels: Levels,
     options: Options,
 ) -> tuple[Planes, Levels]:
-    """Denoise noisy channels as grey images, since empty channels would disturb opponent planes."""
+    """Denoise only channels with noise, each as a grey image: opponent planes mix channels."""
     cleaned = planes.copy()
     noisy = np.flatnonzero(noisy_channels(planes, levels))
     for number, channel in enumerate(noisy.tolist()):

@@ -55,7 +55,7 @@ ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)  # Anscombe transform of a count that
 
 
 def measure(image: Inspected) -> Measured:
-    """Take gain and dark noise from the image's law, or measure them in light above black."""
+    """Use gain and dark noise of `image.lights`; if it is empty, measure both."""
     if image.lights:
         levels = tuple(light.level for light in image.lights)
         is_noise = image.is_given or _share_in_lines(image.pages[0], image.lights) <= MOST_IN_LINES
@@ -160,7 +160,7 @@ def stabilisation(planes: Planes, lights: Lights) -> VarianceStabilisation:
 
 
 def _light_by_tiles(plane: Planes) -> Light:
-    """Measure noise with variance gain (x + dark); dark is 0 without negative values."""
+    """Measure noise of variance gain (x + dark). If no value x is negative, dark is 0."""
     dark = dark_light(plane, 1)
     return Light(_poisson_gain(plane + np.float32(dark)), dark)
 

@@ -34,7 +34,7 @@ DRAFT = {
 }
 # Weight b of the Tikhonov filter, which keeps fine texture that truncation loses at faint noise.
 SMOOTH = (0.35, 0.2, 0.2)
-# The passes of each preset, and the distance in pixels between their references.
+# The passes of each preset, and the distance in pixels between the reference patches of a pass.
 STRIDES = {
     "draft": (("first", 8), ("soft", 8), ("last", 7)),
     "fast": (("first", 6), ("soft", 7), ("last", 4)),

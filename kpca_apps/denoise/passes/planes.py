@@ -82,7 +82,7 @@ QUIET_RATIO = 0.905
 STEEPNESS = 2.5
 MOST_EXCESS = 1.25  # maximum assumed ratio of the actual noise variance to the given one
 
-BLURRED = 6  # half-scale pixels up to this far from a window affect its low frequencies
+BLURRED = 6  # half-scale pixels at most this far outside a window affect its low frequencies
 AT_HALF = 0.25  # share of the running time at half scale and below, used to show progress
 SMALLEST = 16  # minimum side in pixels of an image at the smallest scale: two patches
 
@@ -142,7 +142,7 @@ def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
 def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     """Denoise the planes of an image at its scale, at half the scale, and so on."""
     wanted = options.wanted or ((0, planes.shape[2]), (0, planes.shape[3]))
-    # Survey only the finest scale: at coarser scales, detail looks like noise.
+    # Check the noise level only at the finest scale: at coarser scales, detail looks like noise.
     surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
     sigma = float(levels[0])
     # Choose patches and groups by the noise relative to the range that the picture uses.
@@ -173,7 +173,7 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
 
 
 def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
-    """Widen a side of a window by BLURRED at half scale; return it at half and at full scale.
+    """Widen an interval by BLURRED half-scale pixels; return it in half- and full-scale pixels.
 
     An odd last row or column belongs to the last pair.
 
@@ -217,12 +217,12 @@ def _denoise_strip(
     margin = plan.reach
     first, last = max(0, top - margin), min(height, bottom + margin)
     before, after = max(0, left - margin), min(width, right + margin)
-    # Scale all planes to the noise level of the first, so that colours can be truncated together.
+    # Scale all planes to the noise level of the first, so that one noise level holds for all.
     scale = np.sqrt(variances / variances[0])[:, None, None, None]
     noisy = planes[:, :, first:last, before:after] / scale
     s2, one = np.full_like(scale, variances[0]), np.float32(1)
     pilot, leverage = noisy, np.ones_like(noisy)
-    # The Tikhonov filter is for the first `count` planes: not for the colours of an image.
+    # Only the first `count` planes are Tikhonov-filtered: of a colour image, only its luminance.
     count = 1 if noisy.shape[:2] == (3, 1) else len(noisy)
     smooth = noisy[:count]
     left_over, share = leverage[:count], np.float32(0)  # no Tikhonov estimate yet: share 0

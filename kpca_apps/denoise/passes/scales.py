@@ -27,7 +27,7 @@ def average_low_frequencies(fine: Planes, coarse: Planes) -> None:
         change = gaussian_filter(better - halve(plane), BLUR)
         # Enlarge linearly; outside the image, repeat the border.
         for length in plane.shape:
-            # Make twice as many rows, each a quarter of the way between two old rows.
+            # Turn each row into two: a quarter of the way to the row before, and to the row after.
             padded = np.pad(change, ((1, 2), (0, 0)), mode="edge")
             rows = np.empty((2 * len(change) + 2, change.shape[1]), np.float32)
             rows[0::2] = near * padded[1:-1] + quarter * padded[:-2]

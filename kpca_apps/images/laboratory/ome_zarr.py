@@ -459,7 +459,7 @@ def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
 
 
 def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
-    """Yield the regions of an array that are written at once."""
+    """Yield the regions of an array, at most `outer` in shape, that are written one by one."""
     counts = [-(-side // step) for side, step in zip(shape, outer, strict=True)]
     for place in np.ndindex(*counts):
         yield tuple(

@@ -29,7 +29,7 @@ _PLACED = b"\x44\0"  # code for offsets and lengths stored in four bytes each
 # Number of left quarter turns, and axis of a mirror, by EXIF orientation.
 _TURNS = {2: (0, 1), 3: (2, None), 4: (0, 0), 5: (1, 0), 6: (3, None), 7: (3, 0), 8: (1, None)}
 _ESSENTIAL = 0x80
-_RATIO = 1 << 24  # one byte may encode whole blocks of 64 x 64 pixels or more
+_RATIO = 1 << 24  # maximum ratio of unpacked to packed bytes: one byte may encode large areas
 _DEPTH, _COLOURS, _XMP = b"depth", b"colours", b"xmp"
 _MODES = {"L": (1, "u1"), "RGB": (3, "u1"), "RGBA": (4, "u1")}
 _MODES |= {f"{mode};16": (channels, "u2") for mode, (channels, _) in _MODES.items()}

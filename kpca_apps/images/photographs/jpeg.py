@@ -98,7 +98,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
 
 
 def write_jpeg(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write an 8-bit image as JPEG at quality 95 with full chroma and the carried segments."""
+    """Write an 8-bit JPEG at quality 95 with full chroma and the file segments `like.carried`."""
     (pixels,), carried = join_inks(pages, like), like.carried
     buffer = io.BytesIO()
     extra = b"".join(

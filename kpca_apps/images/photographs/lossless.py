@@ -33,7 +33,7 @@ from kpca_apps.system.limits import require_memory
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Names by which Pillow reads headers, except of WebP, for which it would allocate all pixels.
+# Formats whose headers Pillow reads; not used for WebP, as Pillow would allocate all its pixels.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
 _BITS = b"bits"  # key in `carried` of the number of bits per sample
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"

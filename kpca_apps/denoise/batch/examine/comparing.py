@@ -93,7 +93,7 @@ def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDAr
 
 
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
-    """Measure noisy minus denoised; if neighbours correlate at edges, detail was removed.
+    """Measure noisy minus denoised; if neighbouring pixels correlate at edges, detail was lost.
 
     Clipping changes the mean of noise at black and white. Denoising restores the mean, so that the
     residual has a non-zero mean in clipped blocks.
@@ -119,7 +119,7 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     clipped_mean = float(means.mean()) if means.size else 0.0
     if abs(clipped_mean) < float(grey.std(dtype=np.float64)) / _BLOCK:
         clipped_mean = 0.0
-    # Scale by powers of 2, which is exact, since squares of large floats would overflow.
+    # Multiply by powers of 2, without rounding errors, so that squares of large floats stay finite.
     grey, guide = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in (grey, guide))
     slopes = np.zeros_like(guide)
     slopes[:, :-1] += np.diff(guide, axis=1) ** 2

@@ -1,4 +1,4 @@
-"""Explain the choice of an image's noise model, for the record and the report."""
+"""Explain, in results and reports, why a noise model was chosen for an image."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def evidence_of(info: DenoiseInfo, requested: str = "auto") -> Evidence:
 
 
 def kept_law(law: NoiseLaw) -> NoiseLaw:
-    """Return a law for the record, rounded to significant digits."""
+    """Return a noise law with numbers rounded to significant digits, as results store them."""
     return replace(
         law,
         gain=_short(law.gain),
@@ -54,7 +54,7 @@ def _short(value: float, digits: int = DIGITS) -> float:
 
 def _runner_up(noise: str, laws: tuple[NoiseLaw, ...]) -> tuple[str, float | None]:
     """Return the likeliest other model, and its log odds against the chosen model."""
-    # All laws are equally likely a priori: use the mean likelihood of the rising laws.
+    # Compare constant noise with the mean likelihood of all laws by which noise grows with light.
     flat = sum(law.log_odds_flat for law in laws)
     n_rising = len(DARK_SHARES) ** len(laws) - 1
     rising = math.log(max(-math.expm1(flat), LEAST_ODDS) / n_rising) - flat

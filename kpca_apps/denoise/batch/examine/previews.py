@@ -21,7 +21,7 @@ _MAX_PROFILE = 8192  # maximum number of bytes of a colour profile in a preview
 _TAILS = (0.1, 99.9)  # percentiles of the values drawn black and white
 # A median below the share _DARK of the range is drawn at the share _LIFTED of full brightness.
 _DARK, _LIFTED = 0.1, 0.25
-_MARGIN = 0.08  # least distance of a flat crop's mean from black and white, as a share of the range
+_MARGIN = 0.08  # a flat crop's mean is this share of the range or more above black and below white
 
 
 def make_previews(
@@ -133,7 +133,7 @@ def _lifted(values: Any, midtone: float) -> Any:
 
 
 def _viewed(picture: Image.Image) -> Image.Image:
-    """Reduce a picture to the area of a square of side `VIEW`, which keeps panoramas visible."""
+    """Scale a picture down to at most `VIEW`**2 pixels, with sides of at most `LONGEST` pixels."""
     width, height = picture.size
     return _fitted(picture, min(LONGEST, VIEW * (max(width, height) / min(width, height)) ** 0.5))
 

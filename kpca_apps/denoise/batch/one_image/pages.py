@@ -133,7 +133,7 @@ def denoised_pages(
     if isinstance(denoise, GroupDenoiser) and denoise.stack and len(image.pages) > 1:
         found = found if image.inks else _together(image, source, denoise, folder)
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
-        # Results of the page's shape and type, which include its alpha channel, are stored as is.
+        # A result with the page's shape (including any alpha channel) and type is stored unchanged.
         if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):
             infos.append(info)
             yield denoised

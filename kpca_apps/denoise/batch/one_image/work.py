@@ -258,7 +258,7 @@ def _denoise(task: Task, run: Run) -> Done:
 
 
 def _write(partial: Path, write: Callable[[Any], None]) -> None:
-    """Write a result, a folder or a file, and flush it to disk."""
+    """Call `write` with the folder `partial`, or with the file opened, and flush it to disk."""
     if partial.is_dir():
         write(partial)
         sync_tree(partial)
@@ -335,7 +335,7 @@ def writing_to(target: Path) -> Iterator[None]:
 def _level_of_pages(
     image: ImageFile, infos: list[DenoiseInfo]
 ) -> tuple[float, float, tuple[str, ...]]:
-    """Return noise level and range of pages with the first page's type; notes on other pages."""
+    """Return noise level, data range (both for pages of the first page's pixel type), and notes."""
     by_type: dict[str, list[DenoiseInfo]] = {}
     for page, info in zip(image.pages, infos, strict=True):
         kind = info.noise if is_relative(info.noise) else str(page.dtype)
