@@ -63,7 +63,7 @@ ALL = slice(None)
 class BlockErrors(NamedTuple):
     """Reconstruction errors of n rows under Tikhonov-filtered kernel PCA."""
 
-    residual: FloatArray  # (w, n): r_b, w requested features minus predictions from other blocks
+    residual: FloatArray  # (w, n): r_b, errors of predicting w requested features from other blocks
 
     whole: FloatArray  # (n,): E, error of all features
     blocks: FloatArray  # (b, n): E_b, how much E can fall if only features of block b change

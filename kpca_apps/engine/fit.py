@@ -51,7 +51,7 @@ class LandmarkFit:
     index: IntArray | None  # row numbers; None if landmarks are not rows
     # Estimate for the part outside the span; None if `sums` gives that part exactly.
     outside: Missed | None
-    # Number of rows of the first fit; None after a warning of too few rows.
+    # Number of rows that chose landmarks and kernel; None after a warning that they were too few.
     first_rows: int | None
 
     @property
@@ -73,7 +73,7 @@ class SubspaceFit:
     landmarks: LandmarkFit | None = None
 
     def lacks_components_in_float32(self, n_components: int | None) -> bool:
-        """Return whether float32 found fewer components than requested and possible."""
+        """Return whether float32 found fewer components than were requested and are possible."""
         wanted = int(n_components or 0)
         if self.landmarks is not None:
             wanted = min(wanted, self.landmarks.basis.transform.shape[1])
@@ -220,7 +220,7 @@ def add_rows(fit: SubspaceFit, source: RowSource, options: FitOptions) -> Subspa
 
 
 def _estimate_missed(source: RowSource, basis: LandmarkBasis, options: FitOptions) -> Missed:
-    # The bound on the variance is used only to choose the number of components.
+    # The variance outside the landmarks' span is used only to choose the number of components.
     wanted = options.n_components is None
     return Missed.of_rows(basis, source.sample, n_rows=source.n_rows, with_variance=wanted)
 

@@ -85,7 +85,7 @@ def cluster_centres(
     # 2008, 1232-1239.
     centres: Matrix = X[np.sort(rng.choice(len(X), size=m, replace=False))]
     middle: Matrix = X.mean(axis=0)
-    # Scale by a power of two, which is exact, so that squares fit into float32.
+    # Multiplying by `unit`, a power of two, is exact; squares of the products fit into float32.
     reach = np.maximum(X.max(axis=0) - middle, middle - X.min(axis=0)).max(initial=0.0)
     unit = float(np.ldexp(1.0, -int(np.frexp(reach)[1])))
     for _ in range(rounds):

@@ -116,7 +116,7 @@ class LandmarkBasis:
         return own
 
     def residuals(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows ``(b, d)`` to squared distances from the span ``(b,)``."""
+        """Return a map of rows ``(b, d)`` to squared distances ``(b,)`` from the basis's span."""
         features = self.features(precision)
 
         def residuals(rows: Matrix) -> Matrix:
@@ -228,13 +228,13 @@ class CovarianceSums:
 
     @property
     def explained(self) -> float:
-        """Sum over rows of |z|^2, the part inside the landmarks' span."""
+        """Sum over rows of |z|^2, the squared length of a row's part in the landmarks' span."""
         drift, mean = self.total / self.n, self.mean
         return float(np.trace(self.scatter)) + self.n * float(mean @ mean - drift @ drift)
 
     @property
     def missed(self) -> float:
-        """Sum over rows of k(x, x) - |z|^2, the part outside the landmarks' span."""
+        """Sum over rows of k(x, x) - |z|^2, the squared length of a row's part outside the span."""
         return self.norm - self.explained
 
 
@@ -248,7 +248,7 @@ class FeatureSums:
 
     basis: LandmarkBasis
     precision: Resolved = "float64"
-    # Pickled, as another machine may round it differently.
+    # Pickled with the object, as another machine could compute `shift` with other rounding errors.
     shift: Matrix = field(init=False)
 
     def __post_init__(self) -> None:
@@ -312,8 +312,8 @@ class Missed:
 
         The variance, which needs a Gram matrix of the sample, is 0 unless ``with_variance``.
         """
-        # The Gram matrix of the rows' parts outside the span is the sample's minus that of z, its
-        # features. The largest eigenvalue / sample size is the largest variance outside the span.
+        # The parts of sampled rows outside the span have the Gram matrix K - z z' (kernel values K,
+        # features z). Its largest eigenvalue / sample size is the largest variance of these parts.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
         is_no_landmark = [row.tobytes() not in landmarks for row in drawn]

@@ -70,7 +70,7 @@ class RowSums(Protocol[Sums_co]):
 
 
 class SampleRows(Protocol):
-    """Rows held in memory: an array, or an object that computes rows when indexed."""
+    """Rows that can be indexed: an array, or an object that computes requested rows."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...  # noqa: D102

@@ -80,9 +80,10 @@ def _mapped(X: Matrix, rows: Matrix, columns: Matrix) -> Matrix:
 
 
 def _sampling(side: int, q: int) -> Matrix:
-    """Return weights (q, side) of linear interpolation at q midpoints, times sqrt(side / q).
+    """Return weights (q, side) that interpolate `side` pixels at the midpoints of q equal parts.
 
-    Outside the centres of the outermost pixels, the image is constant.
+    The factor sqrt(side / q) nearly keeps sums of squares. Outside the centres of the outermost
+    pixels, the image is constant.
     """
     places = (np.arange(q) + 0.5) * side / q - 0.5
     weights = [np.interp(places, np.arange(side), pixel) for pixel in np.eye(side)]

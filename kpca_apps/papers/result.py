@@ -118,5 +118,5 @@ class GalleryResult:
         return sum(bool(run.failed) for run in self.reproductions)
 
     def count(self, verdict: Verdict) -> int:
-        """Return the number of claims with a verdict."""
+        """Return the number of claims that have the given verdict."""
         return sum(c.verdict == verdict for run in self.reproductions for c in run.outcome.claims)

@@ -24,7 +24,8 @@ class Part:
     name: str
     what: str
     of: Fields = ()  # types whose fields become keys of the object
-    added: Mapping[str, Any] = field(default_factory=dict, hash=False)  # further key -> value type
+    # Further keys of the object, and the types of their values.
+    added: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _sentence(parts: list[str]) -> Markup:
-    """Join the parts of a sentence; isolate the direction of table texts.
+    """Join the parts of a sentence, with table texts in <bdi>, as they may run right to left.
 
     A short `Verbatim` part without spaces, such as a date, is not broken over lines.
     """

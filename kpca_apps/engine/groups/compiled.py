@@ -46,7 +46,7 @@ EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
 def linear_smooth(
     x: Matrix, z: Matrix, mean: Vector, k: int, n: int, variance: Scalar
 ) -> tuple[Matrix, Vector]:
-    """Return Theta z + mean, with the filter Theta learned on the pilot x, and the leverages.
+    """Filter z: return Theta z + mean, and leverages. Theta is learned on a pilot estimate, x.
 
     With U'U = X'X + rho I and W = U'^-1 X', Theta = W'W. The leverage of a patch is the diagonal
     entry of Theta, plus 1 / k for the mean.

@@ -137,8 +137,8 @@ def count_components(
     `values` are the largest eigenvalues of a centred Gram matrix, decreasing; `trace` is the sum of
     all. `edge` is the largest eigenvalue of noise with variance 1 in a group of `shape` (k, n).
     """
-    # `residual`, the variance beyond the kept components, estimates the noise variance. It replaces
-    # a smaller given variance, but only up to `excess` times that, as fine detail raises it, too.
+    # The noise variance is taken to be `residual`, the variance beyond the kept components, but at
+    # least `variance` and at most `excess * variance`, as fine detail also raises `residual`.
     k, n = shape
     level, q, residual = np.float32(excess * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):

@@ -412,7 +412,7 @@ class MeanRBF(DistanceKernel):
         )
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Return the map from X, one view, to k'(s), where s is the squared distance to Z."""
+        """Return the map from rows X to the slopes k'(s) at the squared distances s of X from Z."""
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
         n = len(self.powers)
 

@@ -59,7 +59,7 @@ def krylov_basis_limit(n: int, q: int) -> int:
 
 def significant(values: Matrix, smallest: float, *, by_modulus: bool) -> Mask:
     """Return which eigenvalues exceed ``smallest``, in modulus if ``by_modulus``."""
-    # The test "eigenval > 0" of Aguilera and Antonanzas (2019) passes rounding errors.
+    # Unlike the test "eigenval > 0" of Aguilera and Antonanzas (2019), drop rounding errors.
     keep: Mask = (np.abs(values) if by_modulus else values) > smallest
     return keep
 
@@ -155,8 +155,8 @@ def block_krylov(
 
 def _orthonormalise(block: Values, basis: Values) -> Values:
     """Return orthonormal columns that span ``block`` orthogonally to ``basis``."""
-    # The block was orthogonalised once. Twice is enough (Kahan, Parlett), unless nearly dependent
-    # columns magnify the error when they are normalised.
+    # The caller usually orthogonalised `block` once. The first round here does so again, which is
+    # enough (Kahan, Parlett), unless nearly dependent columns magnify rounding errors.
     for _ in range(2):
         block = block - basis @ (basis.T @ block)
         longest = float(np.linalg.norm(block, axis=0).max())

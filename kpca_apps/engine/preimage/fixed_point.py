@@ -149,7 +149,7 @@ def _point_distances(subspace: KernelSubspace, n_jobs: int | None) -> tuple[Matr
 
 
 def projection_norms(subspace: KernelSubspace, T: Matrix) -> Matrix:
-    """Return |P phi(x)|^2 for projections ``T``, shape ``(n,)``."""
+    """Return the squared norms |P phi(x)|^2, shape ``(n,)``, of rows with projections ``T``."""
     along = T * subspace.gain
     # A product with the offset would round differently depending on the number of rows.
     explained = np.einsum("ij,ij->i", along, along + 2.0 * subspace.offset)
@@ -175,7 +175,7 @@ Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Mask]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
-    """Return the function of one iteration step."""
+    """Return a function that does one step of the fixed-point iteration for an RBF kernel."""
     # The step maps z, weights g, bounds of sum |g| and row numbers (the last row may be repeated)
     # to the next z, the inner products <phi(z), P phi(x)>, and a mask of vanished denominators.
     clipped, unclipped = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))

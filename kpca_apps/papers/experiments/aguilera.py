@@ -49,7 +49,7 @@ def run_clusters(data: PaperData) -> Outcome:
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    # Measure shares, eigenvalue ratios, and angles between the components of two random data sets.
+    # Measure shares of rows and of variance, eigenvalue ratios, and angles between two fits.
     X, labels = three_clusters(rng)
     first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
     T, v = first.project(X), first.variances

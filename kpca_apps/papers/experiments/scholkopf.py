@@ -58,7 +58,7 @@ def run_parabola(data: PaperData) -> Outcome:
 
 
 def _drawn(X: Matrix) -> tuple[Matrix, float]:
-    """Return eigenvalue shares by degree; |correlation| of noise and component 3 of degree 2."""
+    """Return eigenvalue shares by degree, and |correlation| of a component with the noise in X."""
     shares = np.zeros((len(JOURNAL), 3))
     for row, degree in enumerate(JOURNAL):
         fit = components(Polynomial(degree), X)

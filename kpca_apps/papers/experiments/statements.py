@@ -120,7 +120,7 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
 
 
 def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -> tuple[Claim, ...]:
-    """Judge statements on numbers of components, pre-images and monomials."""
+    """Judge statements on pre-images, on monomials, and on the number of components."""
     narrow, scattered = RBF(20.0), rng.normal(scale=50.0, size=(N, 2))
     centred, plain = components(narrow, scattered), np.linalg.matrix_rank(narrow(scattered))
     count, largest_error = centred.n_components, float(subspace.reconstruction_error(X).max())

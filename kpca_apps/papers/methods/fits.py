@@ -139,10 +139,9 @@ def mean_components(
 
     Equal sizes give the unweighted version of the encyclopedia article on kernel PCA.
     """
-    # The weighted covariance sum_j w_j (phi(m_j) - mean)(phi(m_j) - mean)', w_j the cluster's share
-    # of rows and mean = sum_j w_j phi(m_j), has the eigenvalues of W^(1/2) K~ W^(1/2). Zhang and
-    # Kwok (2010), Clustered Nystrom method for large scale manifold learning and dimension
-    # reduction, IEEE Transactions on Neural Networks 21, 1576-1587.
+    # The components are those of the covariance of cluster means in feature space, each weighted by
+    # its cluster's share of rows: Zhang and Kwok (2010), Clustered Nystrom method for large scale
+    # manifold learning and dimension reduction, IEEE Transactions on Neural Networks 21, 1576-1587.
     counts = np.asarray(sizes, dtype=np.float64)
     share = counts / counts.sum()
     gram = gram_matrix(kernel, means)

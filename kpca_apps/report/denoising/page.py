@@ -212,7 +212,7 @@ class Picture(NamedTuple):
 
 
 def enlarged(picture: Preview, least: int = 560) -> Picture:
-    """Enlarge a picture by an integer up to `MAX_ZOOM`, with no side above `least` pixels.
+    """Enlarge a picture 1 to `MAX_ZOOM` times (an integer), to sides of at most `least` pixels.
 
     >>> [enlarged(Preview("image/png", b"", side, side)).width for side in (8, 200, 500)]
     [128, 400, 500]

@@ -62,7 +62,7 @@ _FILTER = (
     "a Tikhonov filter K (K + .85 N v I)^-1 of the noisy patches, K the inner products of the "
     "patches of the first estimate (the second stage of NL-Ridge, Herbreteau and Kervrann 2022)"
 )
-# Sentences by method (see `kpca_apps.denoise.options`), and for a dictionary.
+# Sentences on each method of `kpca_apps.denoise.options`, and on dictionaries of clean examples.
 _SENTENCES = {
     "linear": "Method: linear. Kernel PCA of groups of similar patches at infinite width, that is "
     f"their principal components: {_EDGE}. Between such passes {_FILTER}.",
@@ -180,7 +180,7 @@ class HasNoise(Protocol):
 
     @property
     def evidence(self) -> Evidence:
-        """Reasons for this kind of noise, and the measured noise laws, if any."""
+        """Reasons why the noise model was chosen, and the measured noise laws, if any."""
 
 
 def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
@@ -385,7 +385,7 @@ def law_text(law: NoiseLaw) -> str:
 
 
 def interval_text(laws: Sequence[NoiseLaw]) -> str:
-    """Format by which factors true variances may differ from the laws, over all channels."""
+    """Format the likely range of (true variance / variance by the law), over all channels."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
     if 0.99 <= low <= high <= 1.01:
         return "within 1 % of that"

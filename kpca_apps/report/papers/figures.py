@@ -38,7 +38,7 @@ COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
 FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # widths of the page and of a figure, in inches
 SQUARISH = 1.18
-FEWEST_PANELS = 3  # minimum number of panels that take the whole width
+FEWEST_PANELS = 3  # minimum number of panels for which a figure takes the whole page width
 FLATTEST, TALLEST = 0.35, 1.5  # limits of height / width of a contour panel
 
 

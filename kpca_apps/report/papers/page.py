@@ -68,7 +68,7 @@ def _section(one: Reproduction) -> View:
         "reproduction": one,
         "standing": standing(one),
         "marks": [MARKS[claim.verdict] for claim in one.outcome.claims],
-        # Letters for reasons that several claims share.
+        # The letter by which claims refer to a reason that several of them share.
         "letters": dict(zip(often, ascii_lowercase, strict=False)),
         "tables": [(table, numeric_columns(table)) for table in one.outcome.tables],
         "drawings": list(zip(_drawn(one), map(is_wide, one.outcome.figures), strict=True)),
