@@ -94,7 +94,7 @@ def next_steps(
     for name in READING:
         if params[name] != getattr(NoveltyOptions, name):
             words += [flag_of(name), str(params[name])]
-    if saved is None:  # the model is an earlier run's: repeat this run's options
+    if saved is None:  # an earlier run saved the model: give `--id` and `--hide` of the current run
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
     judged = {flag_of(name): params[name] for name in ("accept", "marks") if params[name]}

@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def _handle_signals(codes: list[int]) -> None:
-    """End at once at a signal during imports, and later within `PATIENCE` seconds.
+    """End the process at a signal: at once during imports, later within `PATIENCE` seconds.
 
     Signals that are ignored remain ignored, as required by ``nohup`` and background jobs.
     """

@@ -125,9 +125,8 @@ def _require_encodable(word: str) -> str:
     raise ConfigError(f'"{one_line(word)}" holds a byte that is not a character; remove it.')
 
 
-# If a plain KeyboardInterrupt leaves a call of `exec`, Python later ends by SIGINT.
 class _InterruptError(KeyboardInterrupt):
-    """Raised at a signal. A plain KeyboardInterrupt could make Python ignore the exit code."""
+    """Raised at a signal. After a plain KeyboardInterrupt, Python may ignore the exit code."""
 
 
 @contextmanager

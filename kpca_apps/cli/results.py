@@ -51,7 +51,7 @@ class Clock:
     _last: float = field(default_factory=time.perf_counter)
 
     def lap(self, name: str) -> None:
-        """Record the time since the last lap under `name`."""
+        """Record as `name` the seconds since the previous call of `lap`, or since the start."""
         now = time.perf_counter()
         self.seconds[name] = round(now - self._last, 3)
         self._last = now

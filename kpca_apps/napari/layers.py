@@ -32,7 +32,7 @@ class DenoiseRequest:
 
 
 def plane_at(data: Any, step: tuple[int, ...], *, rgb: bool) -> NDArray[Any]:
-    """Return the plane (h, w) or (h, w, channels) at a step of the leading axes."""
+    """Return the plane (h, w) or (h, w, channels) whose index on the leading axes is `step`."""
     leading = data.ndim - (3 if rgb else 2)
     return np.asarray(data[tuple(step[:leading])])
 

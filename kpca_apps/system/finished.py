@@ -32,7 +32,7 @@ from kpca_apps.system.stores.buckets import Place, place_of
 
 Result = TypeVar("Result")
 _FINISHED = "kpca-finished"
-_COPIES = "kpca-rows-"  # prefix of a run's folder for table copies in a store
+_COPIES = "kpca-rows-"  # prefix of the store folder in which a run keeps copies of table rows
 _KEPT_FOR = 30 * 86400.0  # seconds until files of a killed run are removed
 _DIGEST = 32  # bytes of the SHA-256 hash stored before the content
 # File names that runs write; a leading dot marks an unfinished file.

@@ -78,7 +78,7 @@ def heard_while(
     try:
         # An interrupt may arrive as early as during start().
         worker.start()
-        # Wait in steps, as polars sets a signal handler with which a long wait ignores interrupts.
+        # Wait in short steps, since polars' signal handler makes a long wait ignore interrupts.
         while not wait((call,), _STEP).done:
             if look is not None:
                 look()

@@ -224,7 +224,7 @@ class Workers(AbstractContextManager["Workers"]):
             return self._pool.submit(task, number, part, *sent)
         run = _unpacking()
         if self._client is not None:
-            # Use Dask's pickler: `dumps`, used for processes, copies a table of reducers per part.
+            # Use Dask's pickler: loky's `dumps` (below) copies a table of reducers for each part.
             dask_pickle = importlib.import_module("distributed.protocol.pickle")
             packed: Any = dask_pickle.dumps((task, number, part))
             if len(packed) >= most:
@@ -262,7 +262,7 @@ class Workers(AbstractContextManager["Workers"]):
         if self.executor == "threads":
             pool.shutdown(wait=True, cancel_futures=True)
             return
-        # End the processes directly, so that the pool shuts down in order: the pool's kill option
+        # End the processes here, before the usual shutdown: the pool's own option to kill processes
         # raises KeyError for parts that were just submitted.
         for process in list(pool._processes.values()) if is_stopped else ():
             process.terminate()
@@ -479,7 +479,7 @@ class _Flight(Generic[Part, Result]):
             sent = part if carried is None else carried(part)
             return self.workers._submit(self.task, number, sent, *self.sent)
         except self.losses as error:
-            # A worker was just lost: let this part join `suspects`.
+            # A worker was just lost. `_next` finds this error and does waiting parts again, singly.
             future.set_exception(error)
             return future
 

@@ -85,7 +85,7 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 # A cell with one number and perhaps marks, but no free text.
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|\(\d\))?$"
-_MIN_NUMBERS = 10  # fewer distinct numbers are a scale, and "don't know" is one of its levels
+_MIN_NUMBERS = 10  # a column with fewer distinct numbers is a rating scale, with texts as levels
 WITH_NUMBER = r"^[^#]*\d"  # text that cannot stand for a missing value, unlike "n/a" and "#REF!1"
 MOST_TOKENS = 5  # maximum number of different texts for missing values in a column of numbers
 _MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # maximum number/share of cells with the same typo
@@ -142,7 +142,7 @@ _PARTS = (
     *("year", "short", "month", "day", "first", "second_part", "dots"),
     *("hour", "minute", "second", "half", "offset"),
 )
-# Polars parses these dates many times faster than the shapes above.
+# Polars itself parses dates of this form, many times faster than by DATE_SHAPES.
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?Z?)?$"
 # Numbers that may be dates, if other cells or the column's name agree: YYYYMMDD, or a spreadsheet's
 # serial number for the years 1954 to 2119, perhaps with a time of day as fraction.
@@ -319,7 +319,8 @@ def _infer_tokens(
         tokens = others.filter(is_known)
         # If there are few distinct numbers, the other texts are levels: "A" and "B" beside "0".
         return tuple(tokens["text"]) if len(tokens) < is_read.sum() else ()
-    # Rare texts are typing errors, unless the column would then have too few numbers.
+    # Texts in fewer than `least` cells are typing errors; other texts are missing values. If the
+    # column then has too few numbers, texts in 2 cells are missing values, too.
     for least in (most_of_a_slip(n_cells) + 1, 2):
         tokens = others.filter((pl.col("n") >= least) | is_known)
         if n_read >= READS_AS * (n_cells - int(tokens["n"].sum())):
@@ -428,7 +429,7 @@ def finite(texts: pl.Series) -> FloatArray:
 
 
 def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
-    """Count clock times; 0 if cells like 59:30 beside 1:02:30 may be hours or minutes."""
+    """Count clock times; 0 if 59:30 may be hours or minutes, as other cells are like 1:02:30."""
     n_times = int(counts.filter(pl.Series(np.isfinite(_clock_seconds(texts)))).sum())
     doubtful = texts.str.contains(r"^(?:2[4-9]|[3-9]\d|\d{3}):\d+$")
     is_open = (
@@ -438,7 +439,7 @@ def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
 
 
 def _day_start(texts: pl.Series, counts: NDArray[np.int64]) -> float:
-    """Return the second at which a day of clock times starts: the end of a wide gap, else 0."""
+    """Return when a day starts, in seconds after midnight: after a wide gap in times, else 0."""
     seconds = _clock_seconds(texts)
     times = np.unique(seconds[np.isfinite(seconds)])
     gaps = np.diff(times, append=times[0] + DAY)
@@ -851,7 +852,7 @@ class Column:
         return (own, n_more) if n_more else (known, 0)
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
-        """Return the format of text cells, and a copy with the marks or date order of `known`."""
+        """Return the column's own format, and a copy with decimal mark or date order of `known`."""
         if self.cells.dtype != pl.String:
             return None, None
         if isinstance(known, NumberFormat):
@@ -896,7 +897,7 @@ class Column:
         if isinstance(other, NumberFormat):
             other = replace(other, thousands=thousands_mark(other))
         elif own.order == known.order == DateFormat(day_first=True).order:
-            return None  # both have the day first, also in dates with dots
+            return None  # `own` and `known` read all dates with the day first
         read, otherwise = self.read(like), self.read(other)
         differ = ~np.isnan(read.values) & (read.values != otherwise.values)
         if not differ.any() or np.isnan(otherwise.values[differ]).any():
@@ -966,7 +967,7 @@ class Column:
         return str(value)
 
     def beside(self, format: ValueFormat) -> dict[str, int]:
-        """Count the cells with each mark and token of a format; for dates, count plain numbers."""
+        """Count cells by mark (such as "%") or missing-value text; for dates, plain numbers."""
         tokens: tuple[str, ...] = ()
         if isinstance(format, NumberFormat):
             tokens, marks = format.tokens, format.marks

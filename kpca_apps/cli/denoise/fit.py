@@ -40,7 +40,7 @@ from kpca_apps.system.files.output import atomic_write
 
 LARGEST_WHOLE = 128 * 128  # in pixels
 MAX_NAME, LEAST_NAME = 40, 12  # maximum and minimum number of characters shown of a long name
-MAX_WHOLE = 400  # maximum number of characters of names that would be equal if shortened more
+MAX_WHOLE = 400  # maximum number of characters shown of names whose short forms are equal
 
 
 def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> None:

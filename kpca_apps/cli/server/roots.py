@@ -53,7 +53,7 @@ class Roots:
         return path
 
     def run(self, name: str) -> Path:
-        """Return a run's folder, if the files read of it are in served folders and small enough."""
+        """Return the folder of a run; check that its files may be read and are small enough."""
         path = self.existing(name)
         if not path.is_dir():
             raise InputError(f"{_quoted(name)}: is not a folder; name that of an earlier run.")

@@ -52,7 +52,7 @@ MODEL = "model.kpca"
 MOST_ROWS = 50  # maximum number of rows in an answer
 MOST_ACCEPTED = 1_000  # maximum number of rows accepted in one call
 LARGEST_IMAGE = 50_000_000  # pixels
-MOST_COLUMNS = 1_000  # screening a table of 60 rows and 1,000 columns took 19 s on one core
+MOST_COLUMNS = 1_000  # maximum number of columns of a table; screening 60 x 1,000 cells took 19 s
 # Tool parameters that are passed on unchanged as options of a screening.
 _OPTIONS = "share count alpha fdr id exclude categorical numeric by seed".split()
 OF_TOOLS = KEYWORDS | {"--force": "replace=true", "--out": "out="}

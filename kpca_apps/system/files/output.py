@@ -218,7 +218,7 @@ def exchanged(first: Path, other: Path) -> bool:
 
 
 def _sign(folder: Path) -> None:
-    for item in [*folder.rglob(".*")]:  # left by workers of a cluster that were thought lost
+    for item in [*folder.rglob(".*")]:  # hidden files left by cluster workers that were given up
         hidden.remove(item)
     marker = folder / MARKER
     facts: dict[str, Any] = {"tool": TOOL}

@@ -235,7 +235,7 @@ class DelimitedText:
                 except _BadRow:
                     if n_lines == 1:
                         raise
-                    # This bad line is in an earlier line's quote, which is probably never closed.
+                    # An earlier line opened a quotation that holds this line and may never end.
                     raise _BadRow(_OPEN_QUOTE) from None
 
         while not is_open and start < end:

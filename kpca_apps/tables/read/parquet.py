@@ -105,7 +105,7 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
         yield opened
 
 
-# File, number of its first row, number of rows, and a frame of one row to add to each row.
+# File, number of its first row, number of rows, and values of further columns (a one-row frame).
 Slice = tuple[KnownFile, int, int, pl.DataFrame]
 
 

@@ -59,7 +59,7 @@ _WORDS, _NUMBERS = (
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
 _MOST_REMARKS = 10_000  # maximum number of possible remarks, to bound memory
-# Maximum number of equal remarks; maximum of the lowest page number in remarks like "Page 1 of 3".
+# Maximum number of lines with the same remark; maximum number of the first page ("Page 1 of 3").
 _MOST_ALIKE, _FIRST_PAGES = 3, 2
 _RUN_BYTES = 300  # bytes of memory for each run of lines that are not data (measured on 1e6 runs)
 
@@ -151,7 +151,7 @@ class Body:
                 if len(names) > 1 and (repeated := _all_of(holds)) is not None:
                     piece = self._without(REPEATED, piece, repeated)
                 piece = self._without_blank(piece)
-                # Use numbers as names, as a column may be called "line".
+                # Name columns by number: a column "line" would clash with that of line numbers.
                 rows = piece.rename_columns([*map(str, range(piece.num_columns))])
                 self.first = self.first or rows.slice(0, HEADER_SAMPLE)
                 rows = pa.concat_tables([*[self.last] * (self.last is not None), rows])
@@ -300,7 +300,7 @@ class Body:
             above = of_rows[ends.to_numpy()] + 1
             is_data |= pl.Series(np.isin([*self.remarks], above)) & is_short & ~is_known
             is_data |= starts.is_in(others.str.extract(_FIRST_WORD).unique().drop_nulls().implode())
-            # A short `known` line is a remark even if other cells have its form.
+            # A short line in `known` is a remark even if its text has the shape of other cells.
             is_formed_like = forms.is_in(shapes_of(others).unique().implode())
             is_data |= is_formed_like & ~(is_known & is_short)
             n += len(others)

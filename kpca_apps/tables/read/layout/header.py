@@ -52,7 +52,7 @@ class Head:
     place: int  # position of the first row with names, among the sampled rows
     names: list[str] | None  # names of the columns; None if the first row is data
     below: dict[int, str] = field(default_factory=dict)  # position of a row -> its kind
-    # Whether names are words above numbers or dates: then rows that repeat the names are not data.
+    # Whether names are words above numbers or dates. If so, rows that repeat names are not data.
     are_words: bool = False
 
 
@@ -168,8 +168,8 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return False
     if not all(_TIME.fullmatch(given[k]) for k in of_dates & given.keys()):
         return False
-    # Three units, such as "kg", are enough. Two are enough if a column without a unit has no gaps,
-    # or if a column with a unit has decimals.
+    # Three units, such as "kg", make a row of units. Two units do if a column without a unit has no
+    # gaps, or if a column with a unit has decimals.
     is_short = any(
         k not in given and all(row[k] for row in rows if any(row)) for k in range(len(first))
     )

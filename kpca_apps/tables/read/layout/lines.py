@@ -72,8 +72,8 @@ class Layout:
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
             # A title above the header may suggest a wrong delimiter, so try all. Take the one that
-            # finds the earliest header. Ignore a header if the current delimiter fits it, and so
-            # splits that line into as many cells as most other lines.
+            # finds the earliest header. But keep the current delimiter if it splits the header line
+            # into as many cells as most other lines.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
             lower = b"\n".join(sample[len(sample) // 2 :])
@@ -122,7 +122,7 @@ def sniff_delimiter(text: bytes) -> str:
 
 
 def _agreement(rows: Sequence[str], delimiter: str) -> float:
-    """Return the largest share of rows with equally many delimiters; 0 if cells may hold them."""
+    """Return the largest share of rows with equally many delimiters; 0 if it proves nothing."""
     counts = [row.count(delimiter) for row in rows]
     body = rows[1:] or rows
     if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):
