@@ -103,7 +103,7 @@ class NoiseLaw:
     clipped: bool  # whether noise is cut off at black or white
     rises: bool = field(init=False)  # whether the noise is clearly stronger in bright areas
     shared: bool = field(init=False)  # whether neighbouring pixels clearly share the noise
-    log_odds_flat: float  # log odds of constant noise (gain 0) against noise of any gain
+    log_odds_flat: float  # log odds of constant noise (gain 0) against all noise of this blur
     log_odds_white: float
     # Levels of brightness, ascending, and measured variance of the quietest patches at each level.
     brightness: tuple[float, ...] = field(repr=False)

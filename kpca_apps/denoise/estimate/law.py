@@ -63,7 +63,8 @@ PATCHES = 60_000
 # Patches are sorted by brightness into levels. The borders between levels are LEVELS quantiles of
 # the brightness, which alone would give a few bright patches no level of their own; and LEVELS / 2
 # values between its minimum and its quantile HIGHEST, in small steps in the dark. A level has at
-# least FEWEST patches. Its quietest 6 %, the next 9 %, and so on (see CLASSES) are its classes.
+# least FEWEST patches. These are sorted from little to much coarse structure, and divided into
+# classes at the shares CLASSES: the first 6 %, the next 9 %, and so on.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
