@@ -29,7 +29,7 @@ LEVELS = (0.125, 0.25, 0.5, 1.0)  # default noise levels, relative to the deviat
 FACTORS, NARROWEST, WIDEST = (1.0, 2.0, 4.0), 2.0**-4, 2.0**6
 LARGEST_FIT, LARGEST_HELD_OUT = 1000, 150
 INDIFFERENT = 0.01  # choose the fewest components whose relative excess of error is at most this
-# Noise added to the input, as a share of its own: less makes the input cleaner, the target noisier.
+# Added noise as a share of an example's own noise: less makes inputs cleaner but targets noisier.
 RECORRUPTION = 0.5
 
 

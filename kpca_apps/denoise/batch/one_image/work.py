@@ -258,7 +258,7 @@ def _denoise(task: Task, run: Run) -> Done:
 
 
 def _write(partial: Path, write: Callable[[Any], None]) -> None:
-    """Call `write` with the folder `partial`, or with the file opened, and flush it to disk."""
+    """Call `write` with the folder `partial`, or with the opened file, and flush either to disk."""
     if partial.is_dir():
         write(partial)
         sync_tree(partial)
