@@ -160,7 +160,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     try:
         values = tomllib.loads(content)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: must be TOML, such as quiet = true: {error}") from error
+        raise InputError(f"{name}: options must be TOML, such as quiet = true: {error}") from error
     parameters = {
         flag.removeprefix("--"): parameter
         for parameter in context.command.params

@@ -364,7 +364,8 @@ def _of_page(name: str, data: bytes) -> Marks:
         )
     if not block.marks:
         raise InputError(
-            "it holds no marks; mark rows on the page, save it, and give report-marked.html."
+            "it holds no marks; mark rows on the page in a browser, save it, and give the saved "
+            "file, report-marked.html."
         )
     return Marks(name, block.marks, block.columns)
 
@@ -378,8 +379,8 @@ def marks_of(table: Table, name: str) -> Marks:
     """Convert a table to marks (key, row, line, id, mark, note); InputError names a bad row."""
     if not is_list_of_marks(table):
         raise InputError(
-            f"{name}: not a list of marks, as it has no column {KEY!r}: give a page saved with "
-            "marks, or the accept.csv that its button writes."
+            f"{name}: not a list of marks, as it has no column {KEY!r}: give a report's page "
+            "saved with marks, or the accept.csv that a button on that page saves."
         )
     marks = []
     for row, record in enumerate(_records(table)):

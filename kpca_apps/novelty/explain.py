@@ -105,7 +105,7 @@ def _named_rows(
     rows: Encoded, id_column: str | None, row: str
 ) -> tuple[NDArray[np.int64], str, str]:
     """Find rows by id or number; describe the search in words, with and without the id."""
-    numbered = f"rows are numbered from 1 to {rows.n_rows}"
+    numbered = f"row numbers go from 1 to {rows.n_rows}"
     what = bare = f"{quoted(row)}: {numbered}; or name the column of ids with --id"
     if id_column is not None:
         found = _positions(rows, id_column, row)
@@ -113,7 +113,7 @@ def _named_rows(
         what = f"with {quoted(id_column)} = {quoted(row)}"
         if len(found):
             return found, what, bare
-        what, bare = f"{what}; {numbered}", f"{bare}; {numbered}"
+        what, bare = f"{what}, and {numbered}", f"{bare}, and {numbered}"
     number = int(row) if row.isdecimal() and len(row) < 19 else 0
     found = np.array([number - 1] if 1 <= number <= rows.n_rows else [], dtype=np.int64)
     return found, what, bare

@@ -47,7 +47,7 @@ def chosen_experiments(name: str) -> list[Experiment]:
     if name not in known:
         hint = suggest(name, ("all", *known))
         raise ConfigError(
-            f'There is no experiment "{one_line(name)}".{hint} kpca papers list names them all.'
+            f'There is no experiment "{one_line(name)}".{hint} For the names, run: kpca papers list'
         )
     return [known[name]]
 

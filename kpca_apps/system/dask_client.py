@@ -120,6 +120,6 @@ def _greet(distributed: Any, scheduler: str) -> None:
 
 def _no_answer(name: str) -> RefusedError:
     return RefusedError(
-        f"No Dask scheduler answers at {name}: start one with the command dask scheduler, or "
-        "correct the address, such as tcp://10.0.0.1:8786."
+        f"No Dask scheduler answers at {name}: give its address, such as tcp://10.0.0.1:8786, or "
+        "start one (dask scheduler)."
     )

@@ -206,7 +206,7 @@ def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[Fini
         return
     if not on_dask:
         raise ConfigError(
-            "--work-dir is for Dask workers only: give --workers dask, or only --scheduler, or "
+            "--work-dir is for Dask workers only: give --workers dask or --scheduler with it, or "
             "leave --work-dir out"
         )
     finished: FinishedParts

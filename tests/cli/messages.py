@@ -235,7 +235,7 @@ OF_DATABASES = [
 
 # Parts of messages from libraries, whose wording differs between library versions.
 OF_LIBRARIES = (
-    "Missing ", "No such command", "does not take a value", "is not one of", "must be TOML",
+    "Missing ", "No such command", "does not take a value", "is not one of", "options must be TOML",
     "not a usable", " says: ",
 )  # fmt: skip
 # Options that accept any text.

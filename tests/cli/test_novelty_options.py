@@ -137,10 +137,10 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
         ("seed = nan", 2, "error: run.toml: .*'--seed'"),
         ("hide = ['x']", 2, 'error: run.toml: birds.csv: --hide names a column "x"'),
         ('scheduler = "tcp://ada:ROSEBUD@h:1"', 2, "error: run.toml: an address holds a password"),
-        ("count = " + "9" * 5000, 3, "must be TOML"),
-        ("a = " + "[" * 5000, 3, "must be TOML"),
+        ("count = " + "9" * 5000, 3, "options must be TOML"),
+        ("a = " + "[" * 5000, 3, "options must be TOML"),
         ("a = \x00", 3, "UTF-16 without a byte-order mark: save it as UTF-8"),
-        ('label = "\\udfff"', 3, "must be TOML"),
+        ('label = "\\udfff"', 3, "options must be TOML"),
         ("/dev/zero", 3, "must be a plain file of less than 1 MB"),
     ],
 )

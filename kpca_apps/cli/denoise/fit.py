@@ -62,7 +62,9 @@ def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> 
     with in_flags():
         dictionary.check_parameters()
     if options.stride is not None and options.patch_size is None:
-        raise OptionError("stride", "needs patches: give --patch-size too, or leave it out")
+        raise OptionError(
+            "stride", "only works with --patch-size: give both, or leave --stride out"
+        )
     if not options.dry_run:
         check_model_path(model, force=options.force)
     with console.stage("Reading"):

@@ -132,7 +132,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
             if isinstance(error, zipfile.BadZipFile):
                 reason = "it holds no model, or is damaged"
             raise ModelFileError(
-                f"{label}: not a usable model file ({reason}); name a model, or fit one."
+                f"{label}: not a usable model file ({reason}); give a model that a fit saved."
             ) from error
 
 
@@ -340,7 +340,7 @@ def _opened(path: Path, label: str) -> IO[bytes]:
     except (OSError, ValueError) as error:
         raise ModelFileError(f"{label}: cannot be read ({reason_of(error)}).") from None
     if file is None:
-        raise ModelFileError(f"{label}: is not a file; name a model.")
+        raise ModelFileError(f"{label}: is not a file; give a model that a fit saved.")
     if file_stat.st_size > available_bytes():
         file.close()
         raise MemoryLimitError(f"{label}: the model is larger than the memory available.")

@@ -84,7 +84,9 @@ def _write(
 
 def _target(uri: str, table: str) -> tuple[Address, TableName]:
     if not is_database(uri):
-        raise OptionError("write_to", "needs a TABLE in a database, not in a file: leave it out.")
+        raise OptionError(
+            "write_to", "is only for a table that is read from a database: leave it out."
+        )
     try:
         name = table_name(table)
     except OptionError as error:

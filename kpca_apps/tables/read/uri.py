@@ -47,7 +47,7 @@ def refuse_password(text: str) -> None:
     Traceback (most recent call last):
     kpca_apps.errors.ConfigError: an address holds a password, which other users could read in \
 process lists and logs: remove it, and give it in the environment (PGPASSWORD), ~/.pgpass or \
-pg_service.conf. In a user name, write @ as %40.
+pg_service.conf. In user names, write @ as %40.
     """
     if "://" not in text:
         return
@@ -61,5 +61,5 @@ pg_service.conf. In a user name, write @ as %40.
             by = "the environment, such as AWS_PROFILE, or the files of the store's own tools"
         raise ConfigError(
             "an address holds a password, which other users could read in process lists and "
-            f"logs: remove it, and give it in {by}. In a user name, write @ as %40."
+            f"logs: remove it, and give it in {by}. In user names, write @ as %40."
         )

@@ -57,9 +57,9 @@ def test_a_row_of_the_list_is_explained_as_on_the_list() -> None:
 @pytest.mark.parametrize(
     ("which", "message"),
     [
-        ({"row": "31"}, "numbered from 1 to 30"),
-        ({"row": "0"}, "numbered from 1 to 30"),
-        ({"row": "bird"}, '"name" = "bird"; rows are numbered from 1 to 30$'),
+        ({"row": "31"}, "row numbers go from 1 to 30"),
+        ({"row": "0"}, "row numbers go from 1 to 30"),
+        ({"row": "bird"}, '"name" = "bird", and row numbers go from 1 to 30$'),
         ({"row": "x", "options": HIDDEN}, "from 1 to 30; or name the column of ids with --id$"),
         ({"row": 1}, "no row starts on line 1; give another line, or --row from 1 to 30"),
     ],
