@@ -40,7 +40,7 @@ _AROUND_NAMES = "\"'`\u00b4\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e\u203
 _MOST_MARKS = 3
 _NOT_PLAIN = re.compile(r"[^ -~]+")
 _NOT_PLAIN_JSON = re.compile(r"[^\n -~]+")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a Path would merge the slashes
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # one slash if a Path merged them
 # User and password of an address. A user's name may contain an @; text in brackets is a host.
 _PASSWORD = re.compile(
     r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+:/{1,2}"

@@ -58,7 +58,7 @@ def _object(types: Mapping[str, Any], optional: Collection[str] = ()) -> dict[st
 
 
 def _keys(of: Fields, added: Mapping[str, Any], named: Named) -> dict[str, Any]:
-    """Return the schema of each key: fields of the types in `of` except pictures, and `added`."""
+    """Map names of fields to schemas: fields of the types in `of` but pictures, then `added`."""
     types = {}
     for kind, left_out in of:
         hints = get_type_hints(kind)

@@ -22,8 +22,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 ENDS = (0.05, 0.5, 0.95)  # quantiles of a column
-# A column may be wrong if its misfit (see `Supposed`) is at most FENCE, or at most TWICE the
-# smallest misfit in the rule. FENCE: Tukey's fence divided by the 95 % quantile of normal numbers.
+# Misfit: how unusual a column's value stays if it is corrected by the rule. Blame a column only if
+# this is at most FENCE (Tukey's fence over the normal 95 % quantile), or TWICE the rule's smallest.
 FENCE, TWICE = 2.698 / 1.645, 2.0
 # Up to MOST_DECIMALS decimals are tried, until they suffice for the share NEARLY of the numbers.
 MOST_DECIMALS, NEARLY = 6, 0.97

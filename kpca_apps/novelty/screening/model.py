@@ -266,7 +266,7 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         training_scores=kept(model.training_scores),
         # The number of threads is not saved, as it depends on the machine.
         options=replace(model.options, jobs=None),
-        # `str` drops the cells' values from a `Note`: a user of the file may hide columns it cites.
+        # Save notes without values of cells: a user of the model may have to hide their columns.
         warnings=tuple(map(str, model.warnings)),
         groups=tuple(
             replace(group, training_scores=kept(group.training_scores)) for group in model.groups

@@ -199,7 +199,7 @@ class CellModel(Uncached):
 
     @cached_property
     def _by_group(self) -> list[tuple[IntArray, IntArray]]:
-        """For k = 1, 2, ...: column groups with at least k surprises, and indices of the k-th ones.
+        """Which groups have a first surprise, a second, and so on; and where each of these is.
 
         A number has two surprises (`given_others`, `alone`), a set of indicators has one.
         """

@@ -47,7 +47,7 @@ _SIGNS = {
     for signs, sign in ((DASHES, "-"), (SPACES, " "), (r"\x{2019}", "'"))
     for code in re.findall(r"\{(\w+)\}", signs)
 }
-# Constants of the helpers, as in `tables.values`; a dollar stands for any currency.
+# Constants for the functions of the exported file, as in `tables.values`; "$" is any currency.
 _CONSTANTS = {
     "MISSING": sorted(MISSING_WORDS),
     "SPACES": _WHITE,
