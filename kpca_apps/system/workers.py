@@ -487,7 +487,7 @@ class _Flight(Generic[Part, Result]):
         if self.suspects:
             return self._alone(*self.suspects.popleft())
         try:
-            with _readable(*self.losses):
+            with _reached(), _readable(*self.losses, OSError):
                 first = self.waiting[0] if self.ordered else self._first_done()
                 result: Result = first[2].result()
         except UnreachableError as error:
@@ -540,7 +540,7 @@ class _Flight(Generic[Part, Result]):
             if attempt > 0:
                 future = self._submit(number, part)
             try:
-                with _readable(*self.losses):
+                with _reached(), _readable(*self.losses, OSError):
                     result: Result = future.result()
                 return result
             except UnreachableError as error:

@@ -175,9 +175,9 @@ def test_denoising_before_development_is_better_than_after(tmp_path: Path, patte
     after = denoise_kpca(files[1].page(0), noise="camera", channel_axis=-1, quality="fast")
     errors = [np.sqrt(np.mean(np.square(image - clean))) for image in (noisy, after, before)]
     # `after` is at least 3.6 dB better than `noisy`. `before` is at least 5 dB better than `noisy`,
-    # and at least 1.1 dB better than `after`.
+    # and at least .8 dB better than `after`.
     assert errors[1] < 0.66 * errors[0] and errors[2] < 0.563 * errors[0]
-    assert errors[2] < 0.885 * errors[1]
+    assert errors[2] < 0.91 * errors[1]
 
 
 def test_results_of_raw_files_are_named_as_pictures(folder: Path) -> None:
