@@ -95,7 +95,11 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     Path("loop").symlink_to("loop")
     for words, code, message in (
         (("run", "no such"), 2, 'no experiment "no such". For the names, run: kpca papers list'),
-        (("run", "half-moon"), 2, '"half-moon". Did you mean "half-moons"? kpca papers list names'),
+        (
+            ("run", "half-moon"),
+            2,
+            '"half-moon". Did you mean "half-moons"? For the names, run: kpca papers list',
+        ),
         (("run", "clusters", "--data", "a-file"), 3, "a-file: is not a folder"),
         (("run", "clusters", "--data", "nowhere"), 3, "nowhere: is not a folder"),
         (("run", "clusters", "--data", "loop/deep"), 3, "loop/deep: cannot be read (Too many"),

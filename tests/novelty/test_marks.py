@@ -172,7 +172,7 @@ DAMAGED = {
     ),
     "nothing marked": (
         damaged('{"format":1,"columns":[]}'),
-        r"it holds no marks; .* give report-marked\.html",
+        r"it holds no marks; .* give the saved file, report-marked\.html",
     ),
     "a report of denoising": (
         '<!DOCTYPE html><script type="application/json" id="redo">{}</script>',

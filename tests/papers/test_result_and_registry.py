@@ -29,7 +29,9 @@ def test_every_experiment_can_be_found_and_names_known_data():
 
 
 def test_an_unknown_name_gives_a_pointer_to_the_list():
-    with pytest.raises(ConfigError, match=r'no experiment "fig-9"\. kpca papers list'):
+    with pytest.raises(
+        ConfigError, match=r'no experiment "fig-9"\. For the names, run: kpca papers list'
+    ):
         chosen_experiments("fig-9")
 
 

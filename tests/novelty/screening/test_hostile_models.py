@@ -156,7 +156,7 @@ def test_values_that_no_fit_leads_to_are_one_line(
 ) -> None:
     document, arrays = archives[0]
     write_parts(tmp_path / "bad.kpca", changed(document, ("model", *leaf), value), arrays)
-    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file .*; name a mod"):
+    with pytest.raises(ModelFileError, match=r"bad\.kpca: not a usable model file .*; give a mod"):
         load_model(tmp_path / "bad.kpca")
 
 
