@@ -284,8 +284,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
                 random_state=self.random_state,
             )
         except OptionError as error:
-            sentence = str(error).replace("--reference", "contaminated=False")
-            raise ValueError(in_keywords(sentence)) from None
+            raise ValueError(in_keywords(str(error))) from None
         if source is not whole:
             scores = whole.map(found.detector.row_scores())
             found = found.among(index[learned], scores, np.delete(index, learned))

@@ -142,7 +142,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
     if calibration != "auto" and parameters.contaminated:
         raise OptionError(
             "calibration",
-            f"{calibration} needs rows known to be normal: give them with --reference, or leave "
+            f"{calibration} needs rows known to be normal: give a clean reference, or leave "
             "--calibration out",
         )
 

@@ -22,8 +22,13 @@ import msgspec
 
 from kpca_apps.errors import InputError, RefusedError, storage_named
 from kpca_apps.names import one_line, reason_of
-from kpca_apps.system.files import temporary as hidden
-from kpca_apps.system.files.temporary import TemporaryPath, lock, remove_leftovers, retired_path
+from kpca_apps.system.files.temporary import (
+    TemporaryPath,
+    lock,
+    remove,
+    remove_leftovers,
+    retired_path,
+)
 from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 
 MARKER = "run.json"
@@ -219,7 +224,7 @@ def exchanged(first: Path, other: Path) -> bool:
 
 def _sign(folder: Path) -> None:
     for item in [*folder.rglob(".*")]:  # hidden files left by cluster workers that were given up
-        hidden.remove(item)
+        remove(item)
     marker = folder / MARKER
     facts: dict[str, Any] = {"tool": TOOL}
     if marker.exists():

@@ -364,7 +364,7 @@ def test_one_gross_value_does_not_blind_its_column():
         (HARD | {"ridge": 0.1}, "ridge= applies to method= blocks"),
         (HARD | {"kernel": RBF(1.0), "sigma": 5.0}, "sigma=5 is no width of kernel="),
         (HARD | {"components": 1.5}, "an int in the range .* a float in the range"),
-        ({"calibration": "split"}, "calibration= split .*: give them with contaminated=False"),
+        ({"calibration": "split"}, "calibration= split .*: give a clean reference"),
         (HARD | {"calibration": "leave-one-out"} | CLEAN, "leave-one-out applies to method= bl"),
         ({"as_is": [0.5]}, "whole numbers"),
         ({"kernel": RBF(1.0), "as_is": [2]}, "as_is must name columns from 0 to 1"),

@@ -63,7 +63,7 @@ def test_the_same_fit_saves_the_same_bytes(tmp_path: Path) -> None:
             40,
             {"calibration": "split"},
             False,
-            "--calibration split needs rows known to be normal: give them with --reference",
+            "--calibration split needs rows known to be normal: give a clean reference",
         ),
         (2, {}, True, "birds: 2 rows"),
     ],
