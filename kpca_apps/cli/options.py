@@ -106,7 +106,7 @@ class CarefulCommand(_WithoutTypes, TyperCommand):
             flag, sign, value = word.partition("=")
             if not word or (sign and not value and flag in options):
                 name = waiting or flag or "a word of the command"
-                raise ConfigError(f"{name} is empty: give a value, or leave it out")
+                raise ConfigError(f"{name} is empty: give a value")
             found = options.get(word)
             if waiting and found:
                 raise ConfigError(
@@ -119,7 +119,7 @@ class CarefulCommand(_WithoutTypes, TyperCommand):
             if word == "--":
                 break
         if waiting:
-            raise ConfigError(f"{waiting} needs a value: give one after it, or leave it out")
+            raise ConfigError(f"{waiting} needs a value: give one after it")
         try:
             rest = super().parse_args(ctx, args)
         except UsageError as error:
