@@ -53,6 +53,7 @@ def test_noise_of_a_warm_scene_is_detected_for_any_zero_of_its_scale(offset: flo
 LEVELS = {
     "halves": np.where(COLUMNS < 96, 5.0, 18.0),
     "corners": 5 + 22 * np.square(np.hypot(ROWS - 96, COLUMNS - 96) / 136),
+    "bands": np.where(ROWS // 24 % 2, 14.0, 4.0),
     "bump": 4 + 16 * np.exp(-np.square(np.hypot(ROWS - 96, COLUMNS - 96) / 48)),
 }
 
