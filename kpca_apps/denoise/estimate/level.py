@@ -1,4 +1,4 @@
-"""Estimate the noise level of an image, its uncertainty, and whether neighbours share noise.
+"""Estimate the level of white noise in an image, and its uncertainty.
 
 White noise is equally strong at every frequency and in every patch. The texture of photographs
 falls with frequency, by about the same ratio between bands in any picture, and is weak in some
@@ -47,10 +47,6 @@ LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
 # Noise is certain if its share of the energy of upper frequencies, in the two quietest classes,
 # exceeds this limit. Clean photographs rarely have so large a share.
 DOMINANT = 0.6
-# Correlated noise has the falling spectrum of texture, but is equally strong everywhere: its
-# third-quietest class of patches must have less than ALIKE times the energy of the quietest class.
-ALIKE = 1.25
-WHITE_ENOUGH = 0.15
 
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
 LEAST_VARIANCE = 0.02**2  # minimum relative variance of a mean energy, even over many pixels
@@ -107,15 +103,12 @@ def estimate_noise(
     low, sigma, high = np.interp([LOW, LEVEL, HIGH], below, levels)
     upper = energies @ COEFFICIENTS / COEFFICIENTS.sum()
     dominant = bool(low**2 >= DOMINANT * np.average(upper[:2], weights=sizes[:2]))
-    whiteness = min(1.0, float(low**2 / upper[0]))
-    shared = whiteness < WHITE_ENOUGH and float(upper[2] / upper[0]) < ALIKE
     return replace(
         nothing,
         sigma=float(sigma / scale),
         channel_sigma=(float(sigma / scale),),
         sigma_range=(float(low / scale), float(high / scale)),
-        correlated=shared and not dominant,
-        whiteness=whiteness,
+        whiteness=min(1.0, float(low**2 / upper[0])),
         established=dominant,
         clipped=clipped,
     )

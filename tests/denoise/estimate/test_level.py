@@ -23,7 +23,6 @@ def test_finds_the_noise_put_into_a_photograph(picture: str, sigma: float) -> No
     clean = getattr(data, picture)()[:256, :256].astype(float)
     estimate = estimate_noise(clean + sigma * noise(clean.shape))
     assert sigma * 0.98 < estimate.sigma < sigma * 1.03 + 0.7
-    assert not estimate.correlated
 
 
 @pytest.mark.parametrize("size", [64, 128, 256])
@@ -41,7 +40,6 @@ def test_small_images_have_an_estimate_too(shape: tuple[int, int]) -> None:
 def test_a_constant_image_has_no_noise(shape: tuple[int, int]) -> None:
     estimate = estimate_noise(np.full(shape, 7.0))
     assert estimate.sigma == 0
-    assert not estimate.correlated
 
 
 def test_estimate_is_in_the_units_of_the_image() -> None:
@@ -58,11 +56,11 @@ def test_clipping_at_white_does_not_hide_the_noise() -> None:
     assert estimate_noise(noisy).sigma == pytest.approx(10, rel=0.1)
 
 
-def test_noise_of_blurred_pixels_is_called_correlated() -> None:
+def test_noise_of_blurred_pixels_is_not_called_white() -> None:
     clean = data.camera()[:256, :256].astype(float)
     shared = gaussian_filter(noise(clean.shape), 0.7)
     estimate = estimate_noise(clean + 10 * shared / shared.std())
-    assert estimate.correlated
+    assert not estimate.established
     assert estimate.whiteness < 0.4
 
 
