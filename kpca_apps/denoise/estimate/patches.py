@@ -156,10 +156,7 @@ def sample_patches(
     if extreme is None:
         extreme = (pixels == pixels.min()) | (pixels == pixels.max())
     patches = patches_of(pixels, stride)
-    # The constant part of a patch has lost its noise.
-    varying = counts_of(areas_of_one_value(pixels), stride) == 0
-    if np.count_nonzero(varying) < FEWEST_PATCHES:
-        varying = (patches != patches[:, :1]).any(axis=1)
+    varying = (patches != patches[:, :1]).any(axis=1)
     # One pixel always has the extreme value; two or more in a patch are a clipped area.
     unclipped = varying & (counts_of(extreme, stride) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:

@@ -169,7 +169,6 @@ def removed_by_draft(
     powers = np.square(np.concatenate(taken, axis=1)[:, quiet] @ COSINES).sum(axis=1)
     powers = powers.reshape(-1, WIDTH, WIDTH) / max(len(quiet), 1)
     powers = (powers + powers.swapaxes(1, 2)) / 2
-    powers[:, 0, 0] = powers[:, 0, 1]
     return np.sqrt(powers), float(np.mean(in_lines))
 
 
