@@ -1,9 +1,10 @@
-"""Find and fill sensor defects: lone pixels and dead lines.
+"""Find and remove sensor defects: lone pixels, dead lines, and stripes.
 
 A hot pixel, or a firefly of a renderer, differs from all its neighbours, while optics spread a star
 over several pixels. The difference is compared with other variation in the neighbourhood, which
 excludes letters, dither and grain. A dead line differs from both neighbours over its whole length,
-as drawn lines almost never do.
+as drawn lines almost never do. Stripes are offsets of all rows or of all columns: an offset shifts
+every pixel of its line alike, so any part of the line shows it, in light and dark areas.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import median_filter, uniform_filter
 
 from kpca_apps.denoise.estimate.info import Defects
+from kpca_apps.denoise.estimate.level import diagonal_deviation
+from kpca_apps.denoise.noise.camera import share_in_lines
 from kpca_apps.denoise.noise.impulse import fill_from_neighbours, median_of_nine
 
 Plane = NDArray[np.float32]
@@ -35,20 +38,32 @@ DEAD = 30.0
 WHOLE = 0.02  # share of a dead line's pixels that may differ by less than the limit
 ENOUGH = 512  # maximum number of pixels per line that are read to find possibly dead lines
 SHORTEST = 64  # minimum side in pixels of a plane in which dead lines are sought
+# Offsets are measured from lines at these distances in turn, in quarters of each line, at two
+# quantiles of its pixels.
+APART, QUARTERS, QUANTILES = (1, 2, 4, 8), 4, (0.25, 0.75)
+# Offsets are stripes if they are AGREED times as large as the difference between any two of these
+# measurements of one line; if they are at most STRONGEST times the noise; and if at most the share
+# REPEATED of their energy is in spectral lines. On 37 photographs and scans, with white noise, JPEG
+# and at half the size, the ratio for AGREED reached 1.0. Spectral lines have at most .11 of the
+# energy of stripes, and at least .6 of that of ruled lines, line screens and weaves.
+AGREED, STRONGEST, REPEATED = 1.5, 5.0, 0.3
 # Number of rows processed at a time, to save memory, and number of rows above and below that affect
 # them.
 STRIP, BEYOND = 128, WINDOW // 2 + 2
 
 
 def without_defects(planes: Plane, step: float = 0.0) -> tuple[Plane, Defects]:
-    """Fill and count the defects of planes (c, h, w); `step` is the spacing of integer values."""
+    """Remove and count the defects of planes (c, h, w); `step` is the spacing of integer values."""
     corrected, found = planes.copy(), list[Defects]()
     for plane in corrected:
         columns, rows = dead_rows(plane.T, step), dead_rows(plane, step)
         plane[...] = fill_from_neighbours(plane, columns | rows[:, np.newaxis])
+        stripes = row_offsets(plane.T), row_offsets(plane)
+        plane -= stripes[0] + stripes[1][:, np.newaxis]
         lone = lone_pixels(plane, step)
         plane[...] = fill_from_neighbours(plane, lone)
-        found.append(Defects(*(int(np.count_nonzero(one)) for one in (lone, columns, rows))))
+        kinds = (lone, columns, rows, *stripes)
+        found.append(Defects(*(int(np.count_nonzero(one)) for one in kinds)))
     return corrected, Defects(*map(max, zip(*found, strict=True)))
 
 
@@ -98,22 +113,49 @@ def dead_rows(plane: Plane, step: float = 0.0) -> Flags:
     if min(plane.shape) < SHORTEST:
         return dead
     strips = np.array_split(np.arange(len(plane)), len(plane) // STRIP + 1)
-    some = plane[:, :: -(-plane.shape[1] // ENOUGH)]
+    some = _some_of(plane)
     usual = np.concatenate([np.abs(np.median(_off(some, rows), axis=1)) for rows in strips])
     least = DEAD * np.maximum(median_filter(usual, WINDOW) + np.median(usual), step)
-    # The median of a dead row is off, too: only such rows need the slower quantiles.
+    # The median of a dead row is off, too: only such rows need the slower quantiles. A row of one
+    # value has no noise, so that its neighbours' noise does not count against it.
     for row in np.flatnonzero(usual > least).tolist():
         low, high = np.quantile(_off(plane, np.array([row])), (WHOLE, 1 - WHOLE))
-        dead[row] = max(low, -high) > least[row]
+        dead[row] = np.ptp(plane[row]) == 0 or max(low, -high) > least[row]
     # If many rows differ, they belong to the picture: edges of letters, or a halftone screen.
     return np.asarray(dead & (np.count_nonzero(dead) * WINDOW <= len(dead)))
 
 
-def _off(plane: Plane, rows: NDArray[np.intp]) -> Plane:
+def row_offsets(plane: Plane) -> Plane:
+    """Return the offset of each row (h,) if the rows have stripes, else zeros."""
+    offsets = np.zeros(len(plane), np.float32)
+    if min(plane.shape) < SHORTEST:
+        return offsets
+    some, rows = _some_of(plane), np.arange(len(plane))
+    strongest = STRONGEST * diagonal_deviation(some)
+    for apart in APART:
+        off = _off(some - offsets[:, np.newaxis], rows, apart)
+        quarters = np.array_split(off, QUARTERS, axis=1)
+        seen = np.concatenate([np.quantile(one, QUANTILES, axis=1) for one in quarters])
+        seen -= np.median(seen, axis=1, keepdims=True)
+        own = seen.mean(axis=0)
+        size = float(np.median(np.abs(own)))
+        unlike = float(np.median(np.abs(seen - own), axis=1).max())
+        is_repeated = share_in_lines(own[:, np.newaxis]) > REPEATED
+        if size <= AGREED * unlike or own.std() > strongest or is_repeated:
+            break
+        offsets += own.astype(np.float32)
+    return offsets
+
+
+def _some_of(plane: Plane) -> Plane:
+    return plane[:, :: -(-plane.shape[1] // ENOUGH)]
+
+
+def _off(plane: Plane, rows: NDArray[np.intp], apart: int = 1) -> Plane:
     """Return by how much successive rows differ from the median of two rows on either side."""
-    reflected = np.pad(np.arange(len(plane)), 2, mode="reflect")
-    seen = plane[reflected[rows[0] : rows[-1] + 5]]
-    a, b, own, c, d = (seen[k : k + len(rows)] for k in range(5))
+    reflected = np.pad(np.arange(len(plane)), 2 * apart, mode="reflect")
+    seen = plane[reflected[rows[0] : rows[-1] + 4 * apart + 1]]
+    a, b, own, c, d = (seen[k * apart : k * apart + len(rows)] for k in range(5))
     inner = np.maximum(np.minimum(a, b), np.minimum(c, d))
     outer = np.minimum(np.maximum(a, b), np.maximum(c, d))
     return np.ascontiguousarray(own - (inner + outer) / 2)

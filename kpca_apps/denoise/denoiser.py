@@ -163,7 +163,7 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
         pixels, ``"poisson"`` for noise whose variance grows with brightness, such as photon noise,
         and ``"speckle"`` for noise that multiplies the brightness. ``"auto"`` chooses one of these
         if it detects such noise (in stacks ``"poisson"`` for speckle), else ``"gaussian"``. Except
-        for ``"impulse"``, lone pixels and dead lines of the sensor are removed first.
+        for ``"impulse"``, lone pixels, dead lines and stripes of the sensor are removed first.
     method : {"rbf", "linear", "mika"}
         ``"mika"`` is one pass of kernel PCA on each group of similar patches, with the kernel
         ``exp(-|x - y|^2 / c)``, truncation of components at the noise level, and fixed-point

@@ -321,7 +321,7 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
     return float(data_range or (high - low) or 1.0), low
 
 
-def used_range(plane: NDArray[np.float32]) -> float:
+def used_range(plane: NDArray[np.float32], most: tuple[float, float] = USED) -> float:
     """Return the range of most values of a plane."""
-    low, high = np.quantile(plane, USED)
+    low, high = np.quantile(plane, most)
     return float(high - low)

@@ -73,6 +73,39 @@ def test_dead_columns_and_rows_are_filled() -> None:
     assert psnr(found) > SOUND - 0.8
 
 
+def test_a_dead_column_is_found_in_a_dark_picture() -> None:
+    image = (NOISY - CLEAN.min() + 130).clip(1).astype("u2")
+    image[:, 97] = 0
+    _, info = denoise_with_info(image, quality="fast")
+    assert info.defects.columns == 1
+
+
+@pytest.mark.parametrize("strength", [20, 60, 150])
+def test_stripes_are_removed(rng: np.random.Generator, strength: float) -> None:
+    for stripes in (rng.normal(0, strength, (SHAPE[0], 1)), rng.normal(0, strength, SHAPE[1])):
+        striped = NOISY + stripes
+        found, info = denoise_with_info(striped.astype("u2"), quality="fast")
+        assert sum(info.defects[3:]) >= len(stripes) - 2 and sum(info.defects[:3]) == 0
+        assert psnr(found) > psnr(striped) + 8
+
+
+@pytest.mark.parametrize("pattern", ["scan lines", "weave", "text", "bars"])
+def test_a_regular_picture_has_no_stripes(rng: np.random.Generator, pattern: str) -> None:
+    row, column = np.indices(SHAPE)
+    page = Image.new("L", SHAPE[::-1], 250)
+    for line in range(12):
+        ImageDraw.Draw(page).text((4, 3 + 13 * line), "def denoise(image): return x", fill=30)
+    patterns = {
+        "scan lines": CLEAN * (0.8 + 0.2 * np.cos(2.1 * row)),
+        "weave": 2000 + 100 * np.sin(1.2 * row) + 100 * np.sin(1.2 * column),
+        "text": 8.0 * np.asarray(page),
+        "bars": 2000 + 3000.0 * np.repeat(rng.random(96) > 0.5, 2) + 0 * CLEAN,
+    }
+    for noise in (0.0, NOISY - CLEAN):
+        _, info = denoise_with_info((patterns[pattern] + noise).astype("u2"), quality="draft")
+        assert not info.defects
+
+
 def test_drawn_lines_and_bars_are_kept(rng: np.random.Generator) -> None:
     drawn = NOISY.copy()
     drawn[10:150, 30] = drawn[20, :180] = 8000.0  # axes of a plot

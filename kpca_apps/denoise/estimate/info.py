@@ -14,6 +14,8 @@ class Defects(NamedTuple):
     points: int = 0  # lone pixels
     columns: int = 0  # dead columns
     rows: int = 0  # dead rows
+    column_offsets: int = 0  # columns whose offset from their neighbours was removed
+    row_offsets: int = 0
 
     def __bool__(self) -> bool:
         return any(self)
@@ -58,7 +60,7 @@ class DenoiseInfo:
         Whether single pixels stand out like impulses, although another kind of noise was chosen:
         ``noise="impulse"`` is then the better choice.
     defects : Defects
-        Numbers of lone pixels and dead lines that were removed first.
+        Numbers of lone pixels, dead lines and stripes that were removed first.
     empty : float
         Share of the pixels that hold no data: not a number, outside a mask, or padding.
     dithered : bool

@@ -37,8 +37,9 @@ MODELS: dict[str, Model] = {
 MEASURED_PAGES = 5  # number of pages of a stack in which noise is measured
 GOLDEN = (5**0.5 - 1) / 2
 # Estimated noise up to this level is barely visible, and may be grain of a clean photograph. The
-# level is a share of the smaller of two numbers: the whole range, and twice that of most values.
-FAINT = 2.0 / 255.0
+# level is a share of the smaller of two numbers: the whole range, and twice the range between the
+# quantiles TYPICAL, which leave out the stars of a field.
+FAINT, TYPICAL = 2.0 / 255.0, (0.1, 0.9)
 # Noise is invisible up to this level, which is a share of the range of most values. This limit is
 # for noise that follows a fitted law, and so cannot be texture.
 FAINT_LAW = 0.7 / 255.0
@@ -69,7 +70,7 @@ def inspect(
     by_white = sigma is None and (noise == "auto" or NOISE_MODELS[noise].by_white)
     if not known_laws and (by_white or may_be_camera):
         white = _pooled_white([measure_white(page) for page in pages])
-    faintest = FAINT * min(SCALE, 2.0 * max(map(used_range, planes)))
+    faintest = FAINT * min(SCALE, 2.0 * max(used_range(plane, TYPICAL) for plane in planes))
     if noise == "auto":
         noise = "camera" if may_be_camera and white.correlated else "gaussian"
     impulses = options.noise != "impulse" and any(map(has_impulses, planes))

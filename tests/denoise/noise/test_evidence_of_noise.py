@@ -50,6 +50,15 @@ def test_noise_of_a_warm_scene_is_detected_for_any_zero_of_its_scale(offset: flo
     assert gain_in_db(noisy, clean) > 8
 
 
+def test_many_stars_do_not_hide_the_noise_of_the_sky() -> None:
+    rng = np.random.default_rng(2)
+    light = np.zeros((192, 192))
+    light[tuple(rng.integers(4, 188, (2, 100)))] = 10 ** rng.uniform(2, 6.3, 100)
+    clean = 1200 + gaussian_filter(light, 1.6)
+    noisy = np.clip(np.round(clean + 12 * white(2)), 0, 65535).astype(np.uint16)
+    assert gain_in_db(noisy, np.minimum(clean, 65535)) > 2
+
+
 LEVELS = {
     "halves": np.where(COLUMNS < 96, 5.0, 18.0),
     "corners": 5 + 22 * np.square(np.hypot(ROWS - 96, COLUMNS - 96) / 136),

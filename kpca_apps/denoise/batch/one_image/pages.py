@@ -312,9 +312,9 @@ def empty_note(infos: Sequence[DenoiseInfo]) -> tuple[str, ...]:
 
 def defects_note(infos: Sequence[DenoiseInfo]) -> tuple[str, ...]:
     """Return a note on the pixels and lines treated as sensor defects."""
-    points, columns, rows = (sum(info.defects[k] for info in infos) for k in range(3))
-    counts = ((points, "lone pixel"), (columns, "dead column"), (rows, "dead row"))
-    found = [f"{n:,} {what}{'s' * (n > 1)}" for n, what in counts if n]
+    kinds = "lone pixel", "dead column", "dead row", "column offset", "row offset"
+    counts = [sum(numbers) for numbers in zip(*(info.defects for info in infos), strict=True)]
+    found = [f"{n:,} {what}{'s' * (n > 1)}" for n, what in zip(counts, kinds, strict=True) if n]
     if not found:
         return ()
     return (f"Treated as defects: {in_prose(found)}; a mask that is 0 there keeps them.",)
