@@ -342,7 +342,7 @@ TABLES: dict[str, dict[str, Reader]] = {
 
 def save(table: Table, path: Path, format: str) -> None:
     if format == "Excel":
-        columns = SheetColumn("x", cells_of(table.column("x"), None)), SheetColumn("row", [1, 2, 3])
+        columns = SheetColumn("x", cells_of(table.column["x"], None)), SheetColumn("row", [1, 2, 3])
         path.write_bytes(workbook_bytes([Sheet("x", columns, [()] * 3, 0)])[0])
     elif format == "JSON":
         path.write_text(to_json(DOCUMENTS[ScreeningResult], table.frame.to_dict(as_series=False)))

@@ -140,7 +140,7 @@ def _matched(
     table: Table, columns: Sequence[_Shared], wanted: pl.DataFrame
 ) -> tuple[BoolArray, IntArray]:
     """Mark the accepted rows (n,) of a table; count those that match each `wanted` row (k,)."""
-    cells = [shared.read(table.column(shared.name), shared.format) for shared in columns]
+    cells = [shared.read(table.column[shared.name], shared.format) for shared in columns]
     rows = pl.DataFrame(dict(zip(wanted.columns, cells, strict=True)))
     on, nulls_equal = wanted.columns, True
     found = rows.with_row_index("row").join(wanted.unique(), on, "semi", nulls_equal=nulls_equal)
@@ -179,7 +179,7 @@ def find_accepted(
         )
     head = next(table.tables())
     by_name = {spec.name: spec for spec in specs}
-    compared = [_Shared.of(head.column(name), by_name.get(name)) for name in columns]
+    compared = [_Shared.of(head.column[name], by_name.get(name)) for name in columns]
     wanted = dict[str, pl.Series]()
     for shared, own in zip(compared, columns.values(), strict=True):
         # Spreadsheets may save dates and decimal numbers in the notation of their locale.
@@ -217,7 +217,7 @@ def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], li
         own = next((one for one in [*written, name] if one in given), None)
         if own is not None:
             used.add(given[own])
-            column = accept.column(given[own])
+            column = accept.column[given[own]]
             is_text = column.cells.dtype == pl.String
             shared[name] = Column(as_written(column.cells)) if is_text else column
     return shared, [one for one in columns if one not in used and one not in OURS]
@@ -272,7 +272,7 @@ def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
     """Hash the cells of each row, independently of the order of columns and the package version."""
     total = np.zeros(table.frame.height, dtype=np.uint64)
     for name in names:
-        total += mixed(_cell_hashes(table.column(name)) ^ np.uint64(_text_hash(name)))
+        total += mixed(_cell_hashes(table.column[name]) ^ np.uint64(_text_hash(name)))
     return mixed(total)
 
 
@@ -398,7 +398,7 @@ def _records(table: Table) -> Iterator[dict[str, str | None]]:
     """Yield the filled fields of each row of a list of marks; the mark is "fine" by default."""
     names = {KEY: "key", "row": "row", "line": "line", "id": "id", "mark": "mark", "note": "note"}
     columns = {
-        field: as_written(table.column(name).texts)
+        field: as_written(table.column[name].texts)
         for name, field in names.items()
         if name in table.frame.columns
     }

@@ -92,7 +92,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | Line) -> int:
         instead = "name the rows by another column with --id"
     which = f"{', '.join(map(str, places))}{more}; {instead}"
     if line is not None and file_column is not None:
-        files = taken.column(file_column)
+        files = taken.column[file_column]
         named = [f"{row} of {one_line(files.text(k), 60)}" for k, row in enumerate(places)]
         with_files = f"{', '.join(named)}{more}; {instead}"
         many = f"{name}: {len(found)} rows start on line {line}: rows"
@@ -129,5 +129,5 @@ def _positions(rows: Encoded, column: str | None, text: str, line: int | None = 
 def _is_meant(table: Table, column: str | None, text: str, line: int | None) -> BoolArray:
     if column is None:
         return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
-    cells = table.column(column)
+    cells = table.column[column]
     return np.array([cells.text(row).strip() == text for row in range(len(cells))], dtype=bool)

@@ -366,7 +366,7 @@ def odd_cell_columns(
         positions, back = np.unique(np.array(rows) - 1, return_inverse=True)
         taken = take_rows(table, positions, execution or Execution())
         for name in set(named) - hidden:
-            column = taken.column(name)
+            column = taken.column[name]
             texts[name] = [column.text(place) for place in back.tolist()]
     none: list[str | None] = [None] * len(cells)
     files = none if source.file_column else [source.name] * len(cells)

@@ -113,7 +113,7 @@ def _combined(
     def pieces() -> Iterator[pa.Table]:
         for number, (label, table) in enumerate(named):
             for part in table.tables():
-                alike = [part.column(name).in_format(*of) for name, of in formats[label].items()]
+                alike = [part.column[name].in_format(*of) for name, of in formats[label].items()]
                 frame = typed_columns(part.frame.with_columns(alike), types)
                 frame = with_values(frame, added.slice(number, 1))
                 yield as_arrow(frame, part.lines if has_lines else None)

@@ -73,7 +73,6 @@ class Table:
     frame: pl.DataFrame
     lines: IntArray | None  # (n,), line of the file where each row starts; None if binary
     source: SourceInfo
-    _columns: dict[str, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -95,11 +94,10 @@ class Table:
         """Return where a row, counted from 0, is in the file: "line 3" or "row 2"."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
-    def column(self, name: str) -> Column:
-        """Return a column, which caches its readings."""
-        if name not in self._columns:
-            self._columns[name] = Column(self.frame[name])
-        return self._columns[name]
+    @cached_property
+    def column(self) -> dict[str, Column]:
+        """Columns by name, which cache their readings."""
+        return {cells.name: Column(cells) for cells in self.frame.iter_columns()}
 
 
 @dataclass(frozen=True)
@@ -285,7 +283,7 @@ def require_formats(table: Table, formats: Mapping[str, ValueFormat | None], of:
     for name, known in formats.items():
         if known is None or name not in table.columns:
             continue
-        column = table.column(name)
+        column = table.column[name]
         own, n_more = column.written_as(known)
         if n_more >= DECISIVE:
             raise InputError(
@@ -330,7 +328,7 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
         orders = (joined.number_format(), joined.date_format())
         if not any(one is not None and joined.reads_otherwise(one).any() for one in orders):
             continue
-        decided = {label: table.column(name).decided_format() for label, table in tables.items()}
+        decided = {label: table.column[name].decided_format() for label, table in tables.items()}
         known = next(((label, own) for label, own in decided.items() if own is not None), None)
         if known is None:
             continue
@@ -340,7 +338,7 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
                 of = one_line(first, 60)
                 notes += (
                     f"{one_line(label, 60)}: {note}"
-                    for note in _left_open(name, tables[label].column(name), format, of)
+                    for note in _left_open(name, tables[label].column[name], format, of)
                 )
             elif type(own) is type(format) and own.order != format.order:
                 found[label][name] = own, format

@@ -23,7 +23,7 @@ def read_per_image(
 ) -> dict[str, Mapping[str, Any]]:
     """Return settings by image from a table, without its notes; errors name row and column."""
     table, label = read_table(path), one_line(str(path), 200)
-    columns = {name: table.column(name) for name in table.frame.columns}
+    columns = {name: table.column[name] for name in table.frame.columns}
     for name in columns:
         if name not in (FILE, *COLUMNS, NOTE):
             known = (FILE, *COLUMNS, NOTE)

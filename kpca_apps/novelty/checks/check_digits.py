@@ -31,7 +31,7 @@ def learn_codes(table: Table, spec: ColumnSpec) -> CodeRule | None:
     """Learn the scheme and the usual lengths of a column of codes; ``None`` for other columns."""
     if table.frame.height < MIN_CODES:
         return None
-    texts = table.column(spec.name).levels.texts
+    texts = table.column[spec.name].levels.texts
     if not (scheme := check_digits_of(texts)):
         return None
     codes = without_marks(texts)

@@ -33,7 +33,7 @@ def find_drift(
 ) -> tuple[tuple[MovedColumn, ...], tuple[str, ...]]:
     """Return the columns distributed unlike those of the training table, and notes on them."""
     before = encoder.summaries
-    now = [ColumnSummary.of(table.column(spec.name), spec) for spec in encoder.plan.used]
+    now = [ColumnSummary.of(table.column[spec.name], spec) for spec in encoder.plan.used]
     moved, notes = moved_columns(before, now), list[str]()
     dates = [coder.spec.name for coder in encoder.coders if isinstance(coder, MovedDates)]
     if dates:

@@ -40,7 +40,7 @@ def learn_forms(table: Table, spec: ColumnSpec) -> FormRule | None:
     """Learn the common form of a column of texts; ``None`` if they have no common form."""
     if spec.format is not None or spec.is_truth:
         return None
-    levels = table.column(spec.name).levels
+    levels = table.column[spec.name].levels
     texts, counts = levels.texts, levels.counts
     n = int(counts.sum())
     if n < RARE:

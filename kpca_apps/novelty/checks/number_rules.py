@@ -78,7 +78,7 @@ def learn_numbers(
     """Learn which numbers or dates a column allows; `known` adds what a reference table shows."""
     if spec.format is None or spec.has_levels:
         return None
-    values = table.column(spec.name).read(spec.format).ordered
+    values = table.column[spec.name].read(spec.format).ordered
     is_date = isinstance(spec.format, DateFormat)
     rule = NumberRule.fit(values, n_rows / len(table.frame), is_date=is_date)
     return rule if known is None else known.completed(rule, values)
@@ -329,7 +329,7 @@ class KnownNumbers:
         """Learn from a column of numbers; ``None`` if they rise or fall with the row number."""
         if not isinstance(spec.format, NumberFormat) or spec.has_levels or spec.runs_on:
             return None
-        rule = NumberRule.fit(table.column(spec.name).read(spec.format).ordered, 1.0)
+        rule = NumberRule.fit(table.column[spec.name].read(spec.format).ordered, 1.0)
         ends: list[tuple[Literal[1, -1], float, float]] = []
         turns: tuple[Literal[1], Literal[-1]] = (1, -1)
         for turn in turns:

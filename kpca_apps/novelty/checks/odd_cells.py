@@ -81,7 +81,7 @@ def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
     n = len(table.frame)
     if not MIN_ROWS <= n == n_rows:
         return False
-    columns = [(of, table.column(of.name)) for of in plan.specs if of.name in table.columns]
+    columns = [(of, table.column[of.name]) for of in plan.specs if of.name in table.columns]
     dates = ((of.format, column) for of, column in columns if isinstance(of.format, DateFormat))
     steps = [np.diff(column.read(of).values) for of, column in dates]
     within = [np.ones(n - 1, dtype=bool)]
@@ -281,10 +281,10 @@ class CellFaults:
         # Line numbers are ambiguous if the rows come from several files.
         named = places if table.source.file_column is None else rows
         skipped = np.zeros(len(rows), dtype=bool) if is_accepted is None else is_accepted
-        used = tuple(ColumnFaults.of(table.column(one.name), one, named) for one in plan.used)
+        used = tuple(ColumnFaults.of(table.column[one.name], one, named) for one in plan.used)
         found = list[tuple[Any, ...]]()
         for number, (spec, rule) in enumerate(zip(checked(plan, table), rules, strict=True)):
-            column, over = table.column(spec.name), skipped.copy()
+            column, over = table.column[spec.name], skipped.copy()
             for place, check in enumerate(rule):
                 of_check = [*check.find(column, spec)]
                 for of in of_check:
@@ -297,7 +297,7 @@ class CellFaults:
         odd = pl.DataFrame(found, schema=ODD, orient="row")
         n_missing, formats = [], plan.formats
         for name in table.frame.columns:
-            readings = table.column(name).read(formats.get(name))
+            readings = table.column[name].read(formats.get(name))
             n_missing.append(int((readings.missing | readings.unreadable).sum()))
         at = judged["row"].to_numpy()
         contradicted = judged.with_columns(row=rows[at], line=places[at])

@@ -46,7 +46,7 @@ def learn_spelling(table: Table, spec: ColumnSpec) -> SpellingRule | None:
     """Learn the common levels of a column of categories; ``None`` for other columns."""
     if not spec.has_levels:
         return None
-    return SpellingRule.fit(dict(spec.levels(table.column(spec.name)).most_frequent()))
+    return SpellingRule.fit(dict(spec.levels(table.column[spec.name]).most_frequent()))
 
 
 @dataclass(frozen=True)

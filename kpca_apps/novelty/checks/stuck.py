@@ -32,7 +32,7 @@ def learn_stuck(table: Table, spec: ColumnSpec) -> StuckRule | None:
     format, n = spec.format, len(table.frame)
     if not isinstance(format, NumberFormat) or spec.has_levels:
         return None
-    values = table.column(spec.name).read(format).values
+    values = table.column[spec.name].read(format).values
     rule = StuckRule(float(np.nanmin(values)), float(np.nanmax(values)))
     starts, lengths = rule.runs(values)
     order = np.argsort(lengths, kind="stable")

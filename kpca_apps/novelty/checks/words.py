@@ -46,7 +46,7 @@ def learn_words(table: Table, spec: ColumnSpec) -> WordRule | None:
     """Learn a column's language and its frequent words; ``None`` if no language is recognized."""
     if spec.format is not None or spec.is_truth or not find_spec("wordfreq"):
         return None
-    texts = table.column(spec.name).levels.texts
+    texts = table.column[spec.name].levels.texts
     if len(texts) > MOST_TEXTS:
         return None
     of_texts = [{*map(str.lower, _words(text))} for text in texts]

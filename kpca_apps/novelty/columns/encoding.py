@@ -281,7 +281,7 @@ class TableEncoder:
         """
         coders: list[ValueCoder | LevelCoder] = []
         blocks = [np.empty((table.frame.height, 0))]
-        columns = [(table.column(spec.name), spec) for spec in plan.used]
+        columns = [(table.column[spec.name], spec) for spec in plan.used]
         for column, spec in columns:
             if spec.has_levels:
                 coders.append(LevelCoder.fit(column, spec))
@@ -298,7 +298,7 @@ class TableEncoder:
         found = dict[str, MovedDates]()
         for coder, then in zip(self.coders, self.summaries, strict=True):
             if isinstance(coder, ValueCoder) and then.is_date and then.name in table.columns:
-                now = ColumnSummary.of(table.column(then.name), coder.spec)
+                now = ColumnSummary.of(table.column[then.name], coder.spec)
                 others = [of.days for of in found.values()]
                 if (moved := MovedDates.of(coder, then, now, others)) is not None:
                     found[then.name] = moved
@@ -353,7 +353,7 @@ class TableEncoder:
 
     def matrix(self, table: Table) -> FloatArray:
         """Encode rows of a table as finite numbers (n, d), independently of each other."""
-        matrix = np.hstack([coder.encode(table.column(coder.spec.name)) for coder in self.coders])
+        matrix = np.hstack([coder.encode(table.column[coder.spec.name]) for coder in self.coders])
         if np.isnan(matrix).any():
             values = np.delete(np.arange(matrix.shape[1]), self.as_is)
             matrix[:, values] = self.imputer.fill(matrix[:, values])
@@ -362,7 +362,7 @@ class TableEncoder:
     def seen(self, table: Table, row: int, group: int) -> tuple[str, float | str | None]:
         """Return the text of a cell in a row (from 0), and its value to draw."""
         spec = self.coders[group].spec
-        column = table.column(spec.name)
+        column = table.column[spec.name]
         text, readings = column.text(row), column.read(spec.format)
         if readings.missing[row]:
             return MISSING, None

@@ -146,7 +146,7 @@ def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | 
     for spec in plan.specs:
         if spec.role != "identifier" or spec.hidden or spec.name not in table.frame.columns:
             continue
-        texts = table.column(spec.name).texts
+        texts = table.column[spec.name].texts
         if texts.null_count() or texts.n_unique() < texts.len():
             continue
         # Amounts with mixed decimal marks are read as text, but do not identify rows.

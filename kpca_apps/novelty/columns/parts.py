@@ -299,7 +299,7 @@ def find_groups(table: AnyTable, by: Sequence[str], execution: Execution) -> Gro
 
 def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
     """Return the groups of a part, and the index of each row's group."""
-    levels = [table.column(name).levels for name in by]
+    levels = [table.column[name].levels for name in by]
     codes = np.column_stack([of.codes for of in levels])
     found, places = np.unique(codes, axis=0, return_inverse=True)
     texts = [[*of.texts.to_list(), None] for of in levels]  # code -1 (missing) selects None

@@ -196,7 +196,7 @@ def infer_plan(
     the plan is for a model.
     """
     options = options or ColumnOptions()
-    where, columns = table.source.name, [table.column(name) for name in table.columns]
+    where, columns = table.source.name, [table.column[name] for name in table.columns]
     if table.frame.height < _MIN_ROWS:
         n = table.frame.height
         are = "row of data is" if n == 1 else "rows of data are"

@@ -56,7 +56,7 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
     ConfigError if that value is not in the column, or cannot be guessed; InputError if the column
     has fewer than two values.
     """
-    levels = table.column(column).levels
+    levels = table.column[column].levels
     values = dict(levels.most_frequent())
     where, note = f"{table.source.name}: label column {quoted(column)}", None
     if len(values) < 2:

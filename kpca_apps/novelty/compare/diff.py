@@ -337,7 +337,7 @@ def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
     categorical = tuple(name for name in used if roles[name] in ("categorical", "boolean"))
     plan = infer_plan(cut[1], ColumnOptions(categorical=categorical))
     of_table = [
-        [ColumnSummary.of(sample.column(spec.name), spec) for spec in plan.used] for sample in cut
+        [ColumnSummary.of(sample.column[spec.name], spec) for spec in plan.used] for sample in cut
     ]
     return moved_columns(of_table[0], of_table[1])
 

@@ -79,7 +79,7 @@ class _NearGroup(NamedTuple):
     def described(self, rows: Encoded) -> RepeatedRows:
         used, table, places = rows.encoder.plan.used, rows.sample_table, self.places[:MAX_PLACES]
         specs = used if self.column < 0 else (used[self.column],)
-        texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
+        texts = {s.name: [table.column[s.name].text(int(row)) for row in places] for s in specs}
         differ = [name for name in texts if len(set(texts[name])) > 1][:MAX_PLACES]
         return RepeatedRows(
             rows=tuple((rows.sample_index[places] + 1).tolist()),
@@ -123,12 +123,12 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
     hashes, logs = np.zeros(n_rows, dtype=np.uint64), np.full(n_rows, np.log(n_rows))
     log_firsts = np.full(len(firsts), np.log(n_rows))
     for number, spec in enumerate(used):  # one column at a time, to save memory
-        cells = _Cells.of(sample.column(spec.name), spec, number)
+        cells = _Cells.of(sample.column[spec.name], spec, number)
         hashes += cells.hashes
         logs += cells.log_shares
         if candidates is not None:
             # Count a cell that is not in the sample as if it occurred there once.
-            keys = _keys(candidates.column(spec.name), spec)
+            keys = _keys(candidates.column[spec.name], spec)
             place = np.minimum(np.searchsorted(cells.keys, keys), len(cells.keys) - 1)
             counts = np.where(cells.keys[place] == keys, cells.counts[place], 1)
             log_firsts += np.log(counts / n_rows)
@@ -199,7 +199,7 @@ def _near_groups(
     common: list[tuple[str, int]] = []
     most = max(_COMMON_ROWS, int(_COMMON_SHARE * sample.frame.height))
     for number, spec in enumerate(rows.encoder.plan.used):
-        column = _Cells.of(sample.column(spec.name), spec, number)
+        column = _Cells.of(sample.column[spec.name], spec, number)
         rest = log_expected[kept] - column.log_shares[kept]
         groups = [
             _NearGroup(number, kept[places])

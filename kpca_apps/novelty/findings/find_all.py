@@ -191,7 +191,7 @@ def _names_of_rows(
     ids, files = (
         {}
         if name is None
-        else {row: table.column(name).text(place) for place, row in enumerate(named)}
+        else {row: table.column[name].text(place) for place, row in enumerate(named)}
         for name in columns
     )
     keys = row_keys(table, rows.encoder.plan.hidden)

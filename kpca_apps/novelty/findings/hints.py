@@ -484,14 +484,14 @@ def hint_rows(
     found = cached[1].hints(matrix, views.standardised(matrix), own, meant)
     lacking, adding = defaultdict[int, list[str]](list), defaultdict[int, list[str]](list)
     for spec in model.encoder.plan.used:
-        values, missing = (of := table.column(spec.name).read(spec.format)).values, of.missing
+        values, missing = (of := table.column[spec.name].read(spec.format)).values, of.missing
         if spec.n_missing / model.encoder.summaries[0].n_cells < RARELY_MISSING:
             for row in np.flatnonzero(missing).tolist():
                 lacking[row].append(spec.name)
         # Compare numbers with the sum of all others in the column, if the table is in memory.
         is_summed = isinstance(spec.format, NumberFormat) and not spec.format.clock
         if is_summed and rows.size_of_parts is None:
-            whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
+            whole = float(np.nansum(rows.sample_table.column[spec.name].read(spec.format).values))
             is_sum = np.abs(whole - 2 * values) <= SUM_ROUNDING * np.abs(values)
             for row in np.flatnonzero(is_sum & (values != 0)).tolist():
                 adding[row].append(spec.name)

@@ -287,7 +287,7 @@ def _compare(
     compared = np.unique(np.concatenate([*nearest.values(), np.arange(0)]))
     found = rows.sample_table.take(compared)
     names = _names(verdict, found, rows.sample_index[compared], id_column)
-    columns = [found.column(name) for name in found.frame.columns[:MAX_CELLS]]
+    columns = [found.column[name] for name in found.frame.columns[:MAX_CELLS]]
     described = tuple(
         UsualRow(
             name["row"],
@@ -339,7 +339,7 @@ def list_rows(
         is_whole = place < max(n_whole, MIN_LISTED)
         odd = {reason.column for reason in why}
         shown = {*table.frame.columns[:MAX_CELLS], *odd} if is_whole else set()
-        cells = ((n, table.column(n).text(place)) for n in table.frame.columns if n in shown)
+        cells = ((n, table.column[n].text(place)) for n in table.frame.columns if n in shown)
         listed.append(
             RankedRow(
                 **name,
@@ -373,7 +373,7 @@ def _names(
     verdict: Verdict, table: Table, positions: IntArray, id_column: str | None
 ) -> Iterator[dict[str, Any]]:
     """Yield rank, row, line and id of each row of `table`, at `positions` of the scored table."""
-    ids = None if id_column is None else table.column(id_column)
+    ids = None if id_column is None else table.column[id_column]
     for place, position in enumerate(positions.tolist()):
         yield {
             "rank": int(verdict.scored.ranks[position]),

@@ -130,12 +130,12 @@ def _common(
     """Find a column in which most rows share a value; return both, and how many do."""
     n, best, rarest = len(places), None, BY_CHANCE
     for name in others:
-        column = listed.column(name)
+        column = listed.column[name]
         texts = column.texts.gather(places).to_list()
         value, n_sharing = Counter(texts).most_common(1)[0]
         if value is None or n_sharing < MOST * n:
             continue
-        n_having = int((sample.column(name).texts == value).sum())
+        n_having = int((sample.column[name].texts == value).sum())
         share = (max(n_having - n_sharing, 0) + 1) / (max(sample.frame.height - n, 1) + 1)
         chance = len(others) * float(betainc(n_sharing, n - n_sharing + 1, share))
         if share <= FEW and chance < rarest:

@@ -91,7 +91,7 @@ def _column_plane(
         spec, distribution = specs[profile.name], profile.distribution
         levels = distribution.levels if isinstance(distribution, CategoryProfile) else ()
         here, elsewhere = (
-            _values(of.column(spec.name), spec, levels) for of in (lists.table, rows.sample_table)
+            _values(of.column[spec.name], spec, levels) for of in (lists.table, rows.sample_table)
         )
         values = np.concatenate([here, elsewhere[drawn]])
         is_date = isinstance(distribution, NumericProfile) and distribution.is_date

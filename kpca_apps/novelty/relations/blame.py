@@ -58,7 +58,7 @@ class UsualValues:
                     if np.isclose(np.round(values, k), values, rtol=ROUNDING, atol=0).mean()
                     >= NEARLY
                 )
-                notation = Notation.of(cells.table.column(name), cells.formats[name])
+                notation = Notation.of(cells.table.column[name], cells.formats[name])
                 found.append(cls(name, low, middle, high, next(decimals, -1), notation))
         return tuple(found)
 

@@ -43,7 +43,7 @@ class Cells:
         formats = {
             spec.name: spec.format
             if spec.used or spec.role in _LEFT_OUT
-            else _format(table.column(spec.name), comma)
+            else _format(table.column[spec.name], comma)
             for spec in plan.specs
         }
         for name, one in formats.items():
@@ -66,17 +66,17 @@ class Cells:
         """Return the numbers (n,) of a column, dates in seconds since 1970 UTC; NaN if missing."""
         if name in self.replaced:
             return self.replaced[name]
-        values = self.table.column(name).read(self.formats[name]).values
+        values = self.table.column[name].read(self.formats[name]).values
         return values[self.shuffled[name]] if name in self.shuffled else values
 
     def texts(self, name: str) -> pl.Series:
         """Return the cells of a column as stripped text, null if missing."""
-        texts = self.table.column(name).texts
+        texts = self.table.column[name].texts
         return texts.gather(self.shuffled[name]) if name in self.shuffled else texts
 
     def codes(self, name: str) -> IntArray:
         """Return codes (n,) from 0, equal for equal values of a column; -1 for missing values."""
-        column = self.table.column(name)
+        column = self.table.column[name]
         if self.is_number(name):
             readings = column.read(self.formats[name])
             known, rounded = ~np.isnan(readings.values), readings.rounded

@@ -278,7 +278,7 @@ class _Broken:
         )
 
     def _cell(self, place: int, name: str) -> str:
-        return self.cells.table.column(name).text(place).strip()
+        return self.cells.table.column[name].text(place).strip()
 
     def _corrected(self, place: int, name: str, columns: Mapping[str, RuleColumn]) -> str:
         """Write the value that a formula gives for a column, or an empty text."""

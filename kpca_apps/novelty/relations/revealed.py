@@ -36,7 +36,7 @@ def revealed_notes(
         whole = ColumnPlan(tuple(of_all))
         rules += [one.rule for one in find_rules(table, whole, seed=seed)]
     # Tables too small for rules are also searched for columns equal to a hidden column.
-    texts = {name: table.column(name).texts for name in table.columns}
+    texts = {name: table.column[name].texts for name in table.columns}
     rules += [
         Equal(columns=(name, other))
         for name in hidden

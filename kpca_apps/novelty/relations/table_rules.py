@@ -158,7 +158,7 @@ def listed_rows(
     named = id or (rules.id if rules.id in table.columns else None)
     file = table.source.file_column
     texts = {
-        name: [HIDDEN if name in rules.hidden else rows.column(name).text(i) for i in range(n)]
+        name: [HIDDEN if name in rules.hidden else rows.column[name].text(i) for i in range(n)]
         for name in {named, file, *(column.name for column in rules.columns)}
         if name is not None
     }

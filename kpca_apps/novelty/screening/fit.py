@@ -382,7 +382,7 @@ def plan_of_group(plan: ColumnPlan, by: Sequence[str], table: Table) -> ColumnPl
 def _spec_of_group(spec: ColumnSpec, table: Table) -> ColumnSpec:
     if not spec.used:
         return spec
-    column = table.column(spec.name)
+    column = table.column[spec.name]
     if spec.format is None:
         levels = spec.levels(column)
         n_distinct, n_read, n_unreadable = len(levels.texts), int(levels.counts.sum()), 0

@@ -21,7 +21,7 @@ def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
     specs = {spec.name: spec for spec in rows.encoder.plan.specs}
     return tuple(
         _column_profile(
-            table.column(name), specs.get(name) or ColumnSpec(name, "excluded", UNKNOWN), n_missing
+            table.column[name], specs.get(name) or ColumnSpec(name, "excluded", UNKNOWN), n_missing
         )
         for name, n_missing in zip(table.frame.columns, rows.faults.n_missing, strict=True)
     )
@@ -71,7 +71,7 @@ def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterato
                 "another column."
             )
         return
-    n_rows, n_ids = table.frame.height, len(table.column(requested).levels.texts)
+    n_rows, n_ids = table.frame.height, len(table.column[requested].levels.texts)
     if n_ids < n_rows:
         place = "row number" if table.lines is None else "line"
         yield (

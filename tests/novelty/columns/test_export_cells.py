@@ -233,7 +233,7 @@ def test_one_column_settles_the_order_of_all_dates_of_a_table(is_first: bool) ->
     )
     table = table_from_frame(frame)
     spec = infer_plan(table).specs[0]
-    read_values = table.column("a").read(spec.format).values
+    read_values = table.column["a"].read(spec.format).values
     assert read_values.tolist() == [(day - date(1970, 1, 1)).days * 86400.0 for day in early]
     assert "as in the other columns" in spec.notes[0]
 
@@ -421,7 +421,7 @@ def test_marks_of_other_columns_take_nothing_off_what_is_no_mark(
 ) -> None:
     cells = [write(k) for k in range(90, 210)]
     table = table_from_frame(pl.DataFrame(SHARED | {"own": cells}))
-    read_values = table.column("own").read(infer_plan(table).specs[-1].format).values
+    read_values = table.column["own"].read(infer_plan(table).specs[-1].format).values
     assert np.isnan(read_values[[not cell[-1].isdigit() for cell in cells]]).all()
 
 
@@ -440,7 +440,7 @@ def test_marks_of_other_columns_are_taken_off_whole_numbers_that_are_no_codes(
 ) -> None:
     cells = [write(k) for k in range(90, 210)]
     table = table_from_frame(pl.DataFrame(SHARED | {"own": cells}))
-    read_values = table.column("own").read(infer_plan(table).specs[-1].format).values
+    read_values = table.column["own"].read(infer_plan(table).specs[-1].format).values
     np.testing.assert_array_equal(read_values, [value(k) for k in range(90, 210)])
 
 

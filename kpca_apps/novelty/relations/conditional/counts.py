@@ -126,7 +126,7 @@ class LevelColumn:
             n_rows, none = table.frame.height, pl.Series([], dtype=pl.String)
             codes = np.full(n_rows, self.missing, dtype=np.int64)
             return Cells(codes, Levels(none, np.full(n_rows, -1, dtype=np.int32)))
-        levels = table.column(self.name).levels
+        levels = table.column[self.name].levels
         codes = np.full(len(levels.texts), self.n_codes, dtype=np.int64)
         keys = _keys(levels, self.spec)
         for at, (key, text) in enumerate(zip(keys, levels.texts, strict=True)):

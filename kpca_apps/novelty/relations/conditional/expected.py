@@ -78,4 +78,4 @@ def _logs(ratio: FloatArray) -> FloatArray:
 
 def values_of(table: Table, spec: ColumnSpec) -> FloatArray:
     """Return numbers (n,) of a column, dates in seconds since 1970 UTC; NaN if missing."""
-    return table.column(spec.name).read(spec.format).values
+    return table.column[spec.name].read(spec.format).values

@@ -138,7 +138,7 @@ class LevelRelations:
         columns = []
         for spec in plan.specs:
             if spec.role not in UNRELATED:
-                column = LevelColumn.of(table.column(spec.name), spec)
+                column = LevelColumn.of(table.column[spec.name], spec)
                 most = MOST_DISTINCT * int(column.counts[:-1].sum())
                 if np.count_nonzero(column.counts) > 1 and column.missing <= most:
                     columns.append(column)

@@ -120,7 +120,7 @@ class NumberRelations:
                     column=name,
                     kind=CONTRADICTED,
                     log_p=min(float(np.log(len(judged)) - of.surprise[row]), 0.0),
-                    seen=table.column(name).text(row).strip(),
+                    seen=table.column[name].text(row).strip(),
                     suggestion="",
                     expected=about,
                     support=int(of.ratios.support[row]),

@@ -89,7 +89,7 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
             most = _MOST_NUMBERS if cells.is_number(other) else _MOST_LEVELS
             if cells.is_number(other) and np.isfinite(np.unique(cells.values(other))).sum() > most:
                 continue
-            levels = cells.table.column(other).levels
+            levels = cells.table.column[other].levels
             if 1 < len(levels.texts) <= most:
                 yield other, levels.texts.to_list(), levels.codes.astype(np.int64)
 

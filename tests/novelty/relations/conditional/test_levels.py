@@ -82,7 +82,7 @@ def test_a_row_is_judged_by_all_others(rows: list[tuple[str, str]], m: float, d:
     frame = pl.DataFrame(rows, schema=["given", "value"], orient="row")
     table = table_from_frame(frame, "table")
     columns = [
-        LevelColumn.of(table.column(name), ColumnSpec(name, "categorical", ""))
+        LevelColumn.of(table.column[name], ColumnSpec(name, "categorical", ""))
         for name in frame.columns
     ]
     codes = [column.cells(table).codes for column in columns]
@@ -105,7 +105,7 @@ def test_a_row_is_judged_by_all_others(rows: list[tuple[str, str]], m: float, d:
 def test_the_prior_is_that_of_most_likelihood_of_left_out_rows() -> None:
     frame = changed(towns(200), 3, "town", "Elsewhere")[["zip", "town"]]
     table = table_from_frame(frame, "table")
-    columns = [LevelColumn.of(table.column(s.name), s) for s in infer_plan(table).specs]
+    columns = [LevelColumn.of(table.column[s.name], s) for s in infer_plan(table).specs]
     codes = [column.cells(table).codes for column in columns]
     (relation,) = (r for r in find_relations(columns, codes) if r.target == 1)
     rows = frame.rows()
@@ -442,6 +442,6 @@ def test_p_values_of_clean_rows_are_calibrated() -> None:
 def test_what_says_that_a_value_is_missing_is_a_missing_cell(values: list[str]) -> None:
     table = table_from_frame(pl.DataFrame({"x": [*values * 40, "Unknown", "unknown", None]}))
     spec = infer_plan(table).specs[0]
-    column = LevelColumn.of(table.column("x"), spec)
+    column = LevelColumn.of(table.column["x"], spec)
     assert (column.texts, column.counts.tolist()) == (tuple(values), [40, 40, 3])
     assert column.cells(table).codes.tolist() == [0, 1] * 40 + [column.missing] * 3

@@ -32,7 +32,7 @@ def orders(n: int, seed: int) -> pl.DataFrame:
 
 def test_a_new_level_is_as_rare_as_levels_that_occur_once() -> None:
     levels = ["a"] * 6 + ["b", "c"] + ["d"] * 2
-    column = table_from_frame(pl.DataFrame({"x": levels}), "t").column("x")
+    column = table_from_frame(pl.DataFrame({"x": levels}), "t").column["x"]
     learned = LevelColumn.of(column, ColumnSpec("x", "categorical", ""))
     frame = pl.DataFrame({"x": [*levels, "new", None]})
     cells = learned.cells(table_from_frame(frame, "t"))
@@ -47,7 +47,7 @@ def test_a_new_level_is_as_rare_as_levels_that_occur_once() -> None:
 def test_equal_new_levels_are_described_once_and_no_more_than_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    column = table_from_frame(pl.DataFrame({"x": ["London", "Paris"] * 200}), "t").column("x")
+    column = table_from_frame(pl.DataFrame({"x": ["London", "Paris"] * 200}), "t").column["x"]
     learned = LevelColumn.of(column, ColumnSpec("x", "categorical", ""))
     texts = ["Lodnon", "Paris", "Prais", "Lodnon", "Lodnon", "Prais", "London"]
     cells = learned.cells(table_from_frame(pl.DataFrame({"x": texts}), "t"))
