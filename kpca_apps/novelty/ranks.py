@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kpca_apps.novelty.row_values import blocks_of, release_pages, row_values
+from kpca_apps.novelty.columns.parts import blocks_of, release_pages, row_values
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 _BLOCK = 1 << 16  # rows sorted at once; fits in a cache

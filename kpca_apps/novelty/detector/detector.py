@@ -19,9 +19,9 @@ from kpca_apps.engine.tikhonov import TikhonovFilter, leave_landmark_out
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.detector.hoffmann import StandardisedColumns
 from kpca_apps.novelty.detector.neighbours import TYPICAL, TYPICAL_ROWS, NeighbourRows, Surroundings
-from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import Attribution, ColumnDrop
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
+from kpca_apps.novelty.detector.threshold import Rarity
 from kpca_apps.novelty.detector.views import (
     SCORED_BLOCK,
     ColumnRoles,

@@ -33,7 +33,6 @@ from kpca_apps.errors import OptionError
 from kpca_apps.novelty.detector.detector import Detector, NoveltyScores, Parameters, StoredRows
 from kpca_apps.novelty.detector.hoffmann import MOST_EIGENVALUES, MOST_VARIANCE, StandardisedColumns
 from kpca_apps.novelty.detector.neighbours import rows_without_strays
-from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.surprise.marked import (
@@ -42,7 +41,7 @@ from kpca_apps.novelty.detector.surprise.marked import (
     Marked,
     marked_rows,
 )
-from kpca_apps.novelty.detector.threshold import Rule, rate_threshold, top_count
+from kpca_apps.novelty.detector.threshold import Rarity, Rule, rate_threshold, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
     SCORED_BLOCK,

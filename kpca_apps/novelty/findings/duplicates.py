@@ -21,9 +21,9 @@ import numpy as np
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.accepted import mixed
+from kpca_apps.novelty.columns.parts import blocks_of, release_pages
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
-from kpca_apps.novelty.row_values import blocks_of, release_pages
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat

@@ -15,6 +15,7 @@ from kpca_apps.names import in_prose, listed
 from kpca_apps.novelty.accepted import Accepted, row_keys
 from kpca_apps.novelty.checks.drift import find_drift
 from kpca_apps.novelty.checks.odd_cells import FILLED
+from kpca_apps.novelty.columns.parts import release_pages
 from kpca_apps.novelty.compare.comparison import judge_by_labels
 from kpca_apps.novelty.findings.duplicates import find_duplicates
 from kpca_apps.novelty.findings.listed_rows import MAX_CELLS, Lists, list_table
@@ -36,7 +37,6 @@ from kpca_apps.novelty.result import (
     ScreeningRun,
     clearest,
 )
-from kpca_apps.novelty.row_values import release_pages
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict

@@ -18,7 +18,7 @@ from kpca_apps.novelty.accepted import row_keys
 from kpca_apps.novelty.checks.odd_cells import listed_cells
 from kpca_apps.novelty.columns.encoding import RARER, TableEncoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.parts import Sample
+from kpca_apps.novelty.columns.parts import Sample, release_pages
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.findings.hints import MAX_COMPARED, AloneCell, hint_rows
@@ -31,7 +31,6 @@ from kpca_apps.novelty.result import (
     Reason,
     UsualRow,
 )
-from kpca_apps.novelty.row_values import release_pages
 from kpca_apps.novelty.screening.encoded import Encoded, encode
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict, notations_of
 from kpca_apps.system.arrays import FloatArray, IntArray

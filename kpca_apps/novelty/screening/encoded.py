@@ -29,14 +29,15 @@ from kpca_apps.novelty.columns.parts import (
     Result,
     Sample,
     part_tasks,
+    release_pages,
     row_count,
+    row_values,
     take_rows,
 )
 from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnPlan
 from kpca_apps.novelty.evidence import NO_EVIDENCE
 from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.relations.relations import JudgedRows, Relations
-from kpca_apps.novelty.row_values import release_pages, row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, HashArray, IntArray
 from kpca_apps.system.files.windowed import SharedArray
 from kpca_apps.system.finished import FinishedPass

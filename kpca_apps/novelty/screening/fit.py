@@ -24,6 +24,8 @@ from kpca_apps.novelty.columns.parts import (
     Sample,
     draw_sample,
     find_groups,
+    release_pages,
+    row_values,
     some_rows,
     take_rows,
 )
@@ -36,7 +38,6 @@ from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.relations.revealed import revealed_notes
-from kpca_apps.novelty.row_values import release_pages, row_values
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
 from kpca_apps.novelty.screening.judge import group_text, scores_of
 from kpca_apps.novelty.screening.model import (

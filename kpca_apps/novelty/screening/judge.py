@@ -17,10 +17,17 @@ from kpca_apps.novelty.checks.number_rules import BEYOND, WITHOUT_TAIL
 from kpca_apps.novelty.checks.odd_cells import checked, table_of_evidence
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.parts import GroupKey, each_part, some_rows
+from kpca_apps.novelty.columns.parts import (
+    GroupKey,
+    blocks_of,
+    each_part,
+    release_pages,
+    row_values,
+    some_rows,
+)
 from kpca_apps.novelty.detector.detector import Detector, NoveltyScores
-from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.threshold import (
+    Rarity,
     Rule,
     conformal_p_values,
     discovery_limit,
@@ -38,7 +45,6 @@ from kpca_apps.novelty.result import (
     ScoreScale,
     ThresholdInfo,
 )
-from kpca_apps.novelty.row_values import blocks_of, release_pages, row_values
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder
 from kpca_apps.novelty.screening.model import (
     MAX_GROUPS,

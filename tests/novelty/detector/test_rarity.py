@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import ModelFileError
-from kpca_apps.novelty.detector.rarity import Rarity
+from kpca_apps.novelty.detector.threshold import Rarity
 from kpca_apps.novelty.explain import explain_row
 from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.fit import fit_table
