@@ -19,11 +19,7 @@ from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
 from kpca_apps.novelty.screening.fit import fit_planned, plan_fit, rows_learned_from
 from kpca_apps.novelty.screening.judge import judge
-from kpca_apps.novelty.screening.model import (
-    RULES,
-    NoveltyModel,
-    ScreeningOptions,
-)
+from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.tables.table import Table, extended, require_formats
 
 
@@ -187,12 +183,7 @@ def rows_to_score(
     if has_scores and table.source.fingerprint == model.source.fingerprint:
         learned = rows_learned_from(sample, model.options, model.clean).index
     rows = encode(
-        model.encoder,
-        sample,
-        execution,
-        n_jobs=options.jobs,
-        accepted=accepted,
-        learned=learned,
+        model.encoder, sample, execution, n_jobs=options.jobs, accepted=accepted, learned=learned
     )
     found = find_groups(table, model.options.columns.by, execution)
     return model, replace(rows, groups=found)

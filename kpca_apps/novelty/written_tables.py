@@ -165,11 +165,7 @@ def _scored_parts(
 
 
 def _written(
-    task: _ScoredPart,
-    kind: str,
-    style: CsvStyle,
-    folder: Path | None,
-    rarity_of: RarityOf | None,
+    task: _ScoredPart, kind: str, style: CsvStyle, folder: Path | None, rarity_of: RarityOf | None
 ) -> tuple[Written, Table]:
     table = task.part.read()
     rows, header = _without(table, task.hidden), task.part.number == 0

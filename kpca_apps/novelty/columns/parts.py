@@ -126,10 +126,7 @@ class Execution:
         give_back()
 
     def finished_pass(
-        self,
-        table: PartedTable,
-        kind: type[Result],
-        *depends_on: object,
+        self, table: PartedTable, kind: type[Result], *depends_on: object
     ) -> FinishedPass[Result] | None:
         """Return the cache of a pass over a table, keyed by all that its results depend on.
 

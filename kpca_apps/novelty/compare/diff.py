@@ -193,9 +193,7 @@ def _delimiter(scored: Path) -> str:
 
 
 def _identifier(
-    columns: Sequence[Mapping[str, Mapping[str, Any]]],
-    shared: Sequence[str],
-    n_rows: Sequence[int],
+    columns: Sequence[Mapping[str, Mapping[str, Any]]], shared: Sequence[str], n_rows: Sequence[int]
 ) -> str | None:
     """Return a column of role "id", or else "identifier", without repeats in either table."""
     for role in ("id", "identifier"):

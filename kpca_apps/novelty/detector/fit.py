@@ -35,12 +35,7 @@ from kpca_apps.novelty.detector.hoffmann import MOST_EIGENVALUES, MOST_VARIANCE,
 from kpca_apps.novelty.detector.neighbours import rows_without_strays
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
-from kpca_apps.novelty.detector.surprise.marked import (
-    NOTHING_KNOWN,
-    KnownRows,
-    Marked,
-    marked_rows,
-)
+from kpca_apps.novelty.detector.surprise.marked import NOTHING_KNOWN, KnownRows, Marked, marked_rows
 from kpca_apps.novelty.detector.threshold import Rarity, Rule, rate_threshold, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
@@ -344,11 +339,7 @@ class _Fitting:
             _, here, of_these = np.intersect1d(learned, positions, return_indices=True)
             of_rows[here] = of_landmarks[of_these]
             combined, scores = CombinedScore.fit(
-                X,
-                of_rows,
-                self.columns,
-                contaminated=contaminated,
-                known=self._known_of(learned),
+                X, of_rows, self.columns, contaminated=contaminated, known=self._known_of(learned)
             )
             place = self.known.large_groups.places(X)
             of_usual = learned[usual_rows(of_rows, place, contaminated=contaminated)]

@@ -92,11 +92,7 @@ class Attribution:
             return self.score(candidates, start + row)
 
         return replace(
-            self,
-            X=self.X[of],
-            standardised=self.standardised[of],
-            own=self.own[of],
-            score=score,
+            self, X=self.X[of], standardised=self.standardised[of], own=self.own[of], score=score
         )
 
     @property
@@ -220,11 +216,7 @@ class Attribution:
         return scores
 
     def _remaining(
-        self,
-        excess: FloatArray,
-        drops: FloatArray,
-        radii: FloatArray,
-        radius: FloatArray,
+        self, excess: FloatArray, drops: FloatArray, radii: FloatArray, radius: FloatArray
     ) -> FloatArray:
         """Return the share (u, t) of each row's oddness that remains after each of t trials.
 

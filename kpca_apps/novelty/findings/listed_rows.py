@@ -200,12 +200,7 @@ def list_table(verdict: Verdict, explain: int, id_column: str | None) -> Lists:
 
 
 def put_into_words(
-    verdict: Verdict,
-    table: Table,
-    positions: IntArray,
-    n_explained: int,
-    *,
-    in_short: bool = False,
+    verdict: Verdict, table: Table, positions: IntArray, n_explained: int, *, in_short: bool = False
 ) -> Words:
     """Explain why the rows of `table` at some positions are odd, and what may be wrong.
 

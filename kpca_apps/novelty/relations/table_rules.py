@@ -103,11 +103,7 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
     held = tuple(counted[of.rule] for of in rules.rules)
     silent = [phrase(of.rule, rules.by_name, rules.hidden) for of in held if not of.n_rows]
     of_files = redact_source(table.source, rules.hidden).notes
-    notes = (
-        *of_files,
-        *open_orders,
-        *(f"This rule applies to no row: {s}." for s in silent),
-    )
+    notes = (*of_files, *open_orders, *(f"This rule applies to no row: {s}." for s in silent))
     return replace(rules, table=table.source.short_name, n_rows=start, rules=held, notes=notes)
 
 

@@ -53,12 +53,7 @@ from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.novelty.relations.conditional.flags import Flags
 from kpca_apps.novelty.relations.conditional.numbers import NumberRelations
 from kpca_apps.novelty.relations.conditional.pairs import Paired
-from kpca_apps.novelty.relations.conditional.writing import (
-    ALIKE,
-    RARE_CELLS,
-    TIMES_RARER,
-    Writing,
-)
+from kpca_apps.novelty.relations.conditional.writing import ALIKE, RARE_CELLS, TIMES_RARER, Writing
 from kpca_apps.novelty.result import NEW
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table

@@ -17,13 +17,7 @@ import polars as pl
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.checking import Cells, check
-from kpca_apps.novelty.relations.finding import (
-    arithmetic,
-    conditions,
-    keys,
-    orders,
-    single,
-)
+from kpca_apps.novelty.relations.finding import arithmetic, conditions, keys, orders, single
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers
 from kpca_apps.novelty.relations.finding.evidence import NEARLY, beyond_chance
 from kpca_apps.novelty.relations.rule import AnyRule, HeldRule, Rule, RuleColumn
