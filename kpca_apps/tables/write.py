@@ -144,8 +144,7 @@ def scored_part(
     frame = pl.DataFrame(columns)
     if kind == "csv":
         return csv_bytes(frame, header=header, style=style)
-    rows: Written = as_arrow(frame)
-    return rows
+    return as_arrow(frame)
 
 
 def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLAIN) -> bytes:

@@ -75,7 +75,7 @@ class Execution:
         n_rows: int,
         *shared: object,
         kept: Kept | None = None,
-        finished: FinishedPass[Result] | None = None,
+        cached_by: tuple[PartedTable, type[Result], object] | None = None,
     ) -> Iterator[Result]:
         """Yield ``function(task, *shared)`` for each task in order, with progress.
 
@@ -91,14 +91,16 @@ class Execution:
             Number of rows of all tasks.
         *shared, kept
             See `Workers.map_partitions`.
-        finished : FinishedPass, optional
-            Cache of this pass.
+        cached_by : tuple, optional
+            The table, the type of the results, and picklable values on which the results depend.
+            With these, results are looked up in the cache and added to it.
 
         Yields
         ------
         object
             Results in the order of the tasks.
         """
+        finished = None if cached_by is None else self._finished_pass(*cached_by)
         taken, done = tee(tasks)
         found = set[int]()  # first rows of the parts that the cache holds
 
@@ -125,29 +127,14 @@ class Execution:
                 advance(task.n_rows)
         give_back()
 
-    def finished_pass(
-        self, table: PartedTable, kind: type[Result], *depends_on: object
+    def _finished_pass(
+        self, table: PartedTable, kind: type[Result], depends_on: object
     ) -> FinishedPass[Result] | None:
-        """Return the cache of a pass over a table, keyed by all that its results depend on.
-
-        Parameters
-        ----------
-        table : PartedTable
-            The table.
-        kind : type
-            Type of the results.
-        *depends_on
-            Picklable values on which the results depend.
-
-        Returns
-        -------
-        FinishedPass or None
-            None without a cache, and for passes over selected rows.
-        """
+        """Return the cache of a pass; None without a cache, and for passes over selected rows."""
         if self.finished is None or table.parts[0].whole is not None:
             return None
         versions = __version__, np.__version__, pl.__version__
-        key = f"{joblib_hash((versions, *depends_on))} {table.source.fingerprint}"
+        key = f"{joblib_hash((versions, depends_on))} {table.source.fingerprint}"
         return FinishedPass(self.finished, key, kind)
 
 
@@ -305,11 +292,13 @@ def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
     return keys, np.asarray(places, dtype=np.int64).reshape(-1)
 
 
-def part_tasks(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
-    """Yield a task for each part, with its section of a mask of rows (n,)."""
+def part_tasks(
+    table: PartedTable, marked: BoolArray | None = None, *, bare: bool = False
+) -> Iterator[PartTask]:
+    """Yield a task for each part, with its section of a mask of rows (n,); if `bare`, unread."""
     for part in table.parts:
         here = None if marked is None else np.asarray(marked[part.start : part.stop])
-        yield PartTask(part, here)
+        yield PartTask(part.bare() if bare else part, here)
 
 
 _ROWS_A_BLOCK = 1 << 18

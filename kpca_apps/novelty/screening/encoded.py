@@ -7,7 +7,7 @@ the Dask workers that made them: later passes read floats instead of text or Par
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import add
 from typing import Any, ClassVar, NamedTuple
 
@@ -40,7 +40,6 @@ from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.relations.relations import JudgedRows, Relations
 from kpca_apps.system.arrays import BoolArray, FloatArray, HashArray, IntArray
 from kpca_apps.system.files.windowed import SharedArray
-from kpca_apps.system.finished import FinishedPass
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, require_formats
@@ -145,12 +144,8 @@ class Encoded:
         """Return one number for each row (n,); for very many rows, memory-mapped."""
         if self.stored is None:
             return ArrayRows(self.sample, n_jobs=self.n_jobs).map(function, in_use)
-        finished = None
-        if isinstance(self.stored, Kept) and isinstance(self.table, PartedTable):
-            finished = self.execution.finished_pass(
-                self.table, FloatArray, self.encoder, function, in_use
-            )
-        parts = self._over_parts(function.purpose, _map_part, in_use, function, finished=finished)
+        cached_by = FloatArray, (self.encoder, function, in_use)
+        parts = self._over_parts(function.purpose, _map_part, in_use, function, cached_by=cached_by)
         values, start = row_values(self.n_rows, np.float64), 0
         for part in parts:
             values[start : start + len(part)] = part
@@ -199,17 +194,15 @@ class Encoded:
         function: Callable[..., Result],
         marked: BoolArray | None,
         *shared: object,
-        finished: FinishedPass[Result] | None = None,
+        cached_by: tuple[type[Result], object] | None = None,
     ) -> Iterator[Result]:
         assert isinstance(self.table, PartedTable)
-        stored = self.stored
-        if isinstance(stored, Kept):
-            tasks, n_rows = _bare(self.table, marked), self.n_rows
-            return self.execution.over(
-                what, function, tasks, n_rows, *shared, kept=stored, finished=finished
-            )
-        tasks = part_tasks(self.table, marked)
-        return self.execution.over(what, function, tasks, self.n_rows, stored, *shared)
+        over, stored, n_rows = self.execution.over, self.stored, self.n_rows
+        tasks = part_tasks(self.table, marked, bare=isinstance(stored, Kept))
+        if not isinstance(stored, Kept):
+            return over(what, function, tasks, n_rows, stored, *shared)
+        of = None if cached_by is None else (self.table, *cached_by)
+        return over(what, function, tasks, n_rows, *shared, kept=stored, cached_by=of)
 
 
 def encode(
@@ -334,11 +327,11 @@ def _encode_parts(
     stored: SharedArray | Kept
     if execution.workers.executor == "dask":
         stored = execution.workers.keep(_encode_part, tasks, *shared)
-        finished = execution.finished_pass(
-            table, _EncodedPart, encoder, rules, np.packbits(learned), np.packbits(is_fine)
-        )
+        depends_on = encoder, rules, np.packbits(learned), np.packbits(is_fine)
+        cached_by = table, _EncodedPart, depends_on
+        tasks = part_tasks(table, bare=True)
         parts = execution.over(
-            "Reading rows", _without_rows, _bare(table), n_rows, kept=stored, finished=finished
+            "Reading rows", _without_rows, tasks, n_rows, kept=stored, cached_by=cached_by
         )
     else:
         width = sum(coder.width for coder in encoder.coders)
@@ -354,11 +347,6 @@ def _encode_parts(
         faults = part.faults if faults is None else faults + part.faults
     assert faults is not None
     return stored, faults, hashes, surprise
-
-
-def _bare(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
-    """Yield a task for each part, without its data: the rows are already encoded."""
-    return (replace(task, part=task.part.bare()) for task in part_tasks(table, marked))
 
 
 class _EncodedPart(NamedTuple):

@@ -121,8 +121,7 @@ def log_density(values: FloatArray, seen: BoolArray, least: FloatArray) -> Float
 
 def _logs(X: FloatArray) -> FloatArray:
     """Logarithms of numbers; NaN if undefined."""
-    logs: FloatArray = np.log(X, out=np.full(X.shape, np.nan), where=X > 0)
-    return logs
+    return np.log(X, out=np.full(X.shape, np.nan), where=X > 0)
 
 
 def _residual(values: FloatArray, curve: FloatArray | None = None) -> FloatArray:

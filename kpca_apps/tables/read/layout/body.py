@@ -412,8 +412,7 @@ class Body:
 
 def _are_in(lines: IntArray, runs: IntArray) -> BoolArray:
     places = np.searchsorted(runs[:, 0], lines, "right")
-    found: BoolArray = np.append(-1, runs[:, 1])[places] >= lines
-    return found
+    return np.append(-1, runs[:, 1])[places] >= lines
 
 
 def _all_of(masks: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray | None:
