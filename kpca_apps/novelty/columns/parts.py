@@ -248,11 +248,16 @@ def _itself(table: Table) -> Table:
     return table
 
 
-def draw_sample(table: AnyTable, seed: int, execution: Execution) -> Sample:
+def draw_sample(
+    table: AnyTable, seed: int, execution: Execution, among: IntArray | None = None
+) -> Sample:
     """Draw the rows from which columns, scalings and landmarks are learned.
 
-    A table of up to 100,000 rows is its own sample.
+    A table of up to 100,000 rows is its own sample. Only rows `among` these positions are drawn.
     """
+    if among is not None:
+        few = len(among) <= SAMPLE_ROWS
+        table = take_rows(table, among, execution) if few else some_rows(table, among)
     table = in_parts(table)
     if isinstance(table, Table):
         return Sample.of(table)

@@ -88,6 +88,21 @@ def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
     return float(np.partition(calibration_scores, order - 1)[order - 1])
 
 
+def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
+    """Return the scale of p-values, with the scores at round p-values."""
+    n = len(calibration_scores)
+    rates = [0.1**power for power in range(1, 7)]
+    marks = [(rate_threshold(calibration_scores, rate), f"{rate:.1g}") for rate in rates]
+    return ScoreScale(
+        name="p-value",
+        statement=(
+            "p-value: the share of rows like the reference that would score so high; "
+            f"{n:,} of them show no share below {smallest_rate(n):.2g}."
+        ),
+        marks=tuple(ScoreMark(score, words) for score, words in marks if math.isfinite(score)),
+    )
+
+
 def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> FloatArray:
     """Share of normal rows expected to score at least as high, (1 + #{s_i >= s}) / (n + 1).
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kpca_apps.engine.rows import SAMPLE_ROWS, ArrayRows, RowSource
+from kpca_apps.engine.rows import ArrayRows, RowSource
 from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
 from kpca_apps.names import MISSING, listed, quoted, quoted_cell
 from kpca_apps.novelty.accepted import Accepted
@@ -26,8 +26,6 @@ from kpca_apps.novelty.columns.parts import (
     find_groups,
     release_pages,
     row_values,
-    some_rows,
-    take_rows,
 )
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.detector.detector import Detector, Parameters
@@ -164,8 +162,7 @@ def fit_planned(
     for place in own:
         positions = np.flatnonzero(codes == place)
         of_group = None if is_fine is None else is_fine[positions]
-        few = len(positions) <= SAMPLE_ROWS
-        group = take_rows(table, positions, execution) if few else some_rows(table, positions)
+        group = draw_sample(table, options.seed, execution, positions)
         piece = _fit_group(keys[place], group, plan, options, parameters, of_group, execution)
         if piece is not None:
             groups.append(piece)
@@ -187,7 +184,7 @@ def fit_planned(
 
 def _fit_group(
     key: GroupKey,
-    table: AnyTable,
+    sample: Sample,
     plan: ColumnPlan,
     options: ScreeningOptions,
     parameters: Parameters,
@@ -195,7 +192,6 @@ def _fit_group(
     execution: Execution,
 ) -> GroupModel | None:
     """Fit a model to the rows of one group; None if no column varies in it."""
-    sample = draw_sample(table, options.seed, execution)
     learned = rows_learned_from(sample, options, not parameters.contaminated)
     plan = plan_of_group(plan, options.columns.by, learned.table)
     if not plan.used:

@@ -31,13 +31,14 @@ from kpca_apps.novelty.detector.threshold import (
     Rule,
     conformal_p_values,
     discovery_limit,
+    p_value_scale,
     rate_threshold,
     smallest_rate,
 )
 from kpca_apps.novelty.evidence import strongest_by_row
 from kpca_apps.novelty.ranks import novelty_ranks
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import NEW, GroupInfo, RowScores, ScoreMark, ScoreScale, ThresholdInfo
+from kpca_apps.novelty.result import NEW, GroupInfo, RowScores, ThresholdInfo
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder
 from kpca_apps.novelty.screening.model import (
     MAX_GROUPS,
@@ -546,21 +547,6 @@ def _calibrated_on(n_calibration: int, calibration: str) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
-
-
-def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
-    """Return the scale of p-values, with the scores at round p-values."""
-    n = len(calibration_scores)
-    rates = [0.1**power for power in range(1, 7)]
-    marks = [(rate_threshold(calibration_scores, rate), f"{rate:.1g}") for rate in rates]
-    return ScoreScale(
-        name="p-value",
-        statement=(
-            "p-value: the share of rows like the reference that would score so high; "
-            f"{n:,} of them show no share below {smallest_rate(n):.2g}."
-        ),
-        marks=tuple(ScoreMark(score, words) for score, words in marks if math.isfinite(score)),
-    )
 
 
 # How groups are compared. Scores of the default detector are logarithms of combined p-values, so
