@@ -10,6 +10,7 @@ once, reported, and used for later tables. Impossible dates (31 February) are un
 
 from __future__ import annotations
 
+import hashlib
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -966,8 +967,11 @@ class Column:
             return date_text(float(_epoch_seconds(self.cells.slice(row, 1))[0]))
         return str(value)
 
-    def beside(self, format: ValueFormat) -> dict[str, int]:
-        """Count cells by mark (such as "%") or missing-value text; for dates, plain numbers."""
+    def beside(self, format: ValueFormat) -> tuple[dict[str, int], dict[str, int]]:
+        """Count cells by mark (such as "%") or missing-value text; for dates, plain numbers.
+
+        Also return the most frequent unreadable texts that occur twice or more, with their counts.
+        """
         tokens: tuple[str, ...] = ()
         if isinstance(format, NumberFormat):
             tokens, marks = format.tokens, format.marks
@@ -976,21 +980,27 @@ class Column:
             patterns = {f"a number ({format.digits})": _STAMPED if format.digits == STAMP else _SIX}
         else:
             patterns = {"a number (YYYYMMDD, or days of a spreadsheet)": DATE_NUMBER}
-        if not patterns and not tokens:
-            return {}
-        texts, counts = _alike(self.levels.texts), self.levels.counts
-        found = {name: texts.str.contains(pattern) for name, pattern in patterns.items()}
-        found |= {token: self.levels.texts == token for token in tokens}
-        return {name: n for name, hit in found.items() if (n := int(counts[hit.to_numpy()].sum()))}
-
-    def unread(self, format: ValueFormat) -> dict[str, int]:
-        """Return the most frequent unreadable texts that occur twice or more, with their counts."""
-        if self.read(format).unreadable.sum() < 2:
-            return {}
-        levels = self.levels
-        counts = np.where(levels.read(format).unreadable, levels.counts, 0)
+        has_unread = self.read(format).unreadable.sum() > 1
+        if not (patterns or tokens or has_unread):
+            return {}, {}
+        texts, counts, alike = self.levels.texts, self.levels.counts, _alike(self.levels.texts)
+        hits = {name: alike.str.contains(pattern) for name, pattern in patterns.items()}
+        hits |= {token: texts == token for token in tokens}
+        found = {name: n for name, hit in hits.items() if (n := int(counts[hit.to_numpy()].sum()))}
+        if not has_unread:
+            return found, {}
+        counts = np.where(self.levels.read(format).unreadable, counts, 0)
         first = [place for place in np.argsort(-counts, kind="stable") if counts[place] > 1]
-        return {levels.texts[int(k)]: int(counts[k]) for k in first[:MOST_TOKENS]}
+        return found, {texts[int(k)]: int(counts[k]) for k in first[:MOST_TOKENS]}
+
+    def content(self, format: ValueFormat | None) -> object:
+        """Return a hashable value, which columns with the same cells in the same order share."""
+        if format is None:
+            return "text", self.levels.codes.tobytes(), tuple(self.levels.texts)
+        readings = self.read(format)
+        # Adding 0 removes negative zeros.
+        values = hashlib.sha256((readings.values + 0.0).tobytes()).digest()
+        return type(format), values, tuple(self.texts.filter(pl.Series(readings.rounded)))
 
     def take(self, rows: IntArray) -> Column:
         """Return some of the cells."""

@@ -213,7 +213,7 @@ def test_a_marked_number_is_read_without_its_mark(mark: str, decimal: str, share
     readings = column.read(format)
     np.testing.assert_array_equal(readings.values, np.where(marked, sign * numbers, numbers))
     if pattern[-1] != ")":  # brackets do not count as a mark
-        assert {*column.beside(format).values()} == {marked.sum()}
+        assert {*column.beside(format)[0].values()} == {marked.sum()}
 
 
 TOKENS = ("<LOD", "n.d.", "BDL", ":", "..", "[c]", "(X)", "*****", "#REF!", "#DIV/0!")

@@ -19,7 +19,6 @@ then decides on decimal commas, the order of dates, and columns that repeat anot
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 from collections import Counter
@@ -234,7 +233,7 @@ def infer_plan(
     first: dict[object, str] = {}
     for place, (column, spec) in enumerate(zip(columns, specs, strict=True)):
         if spec.used:
-            earlier = first.setdefault(_content(column, spec), spec.name)
+            earlier = first.setdefault(column.content(spec.format), spec.name)
             if earlier != spec.name and spec.name not in declared:
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
@@ -281,16 +280,6 @@ def _in_order(column: Column, spec: ColumnSpec, day_first: bool) -> ColumnSpec:
     format = replace(format, day_first=day_first, decided_by="table")
     judged = _valued(column, column.read(format), spec.role, format, "dates")
     return replace(judged, hidden=spec.hidden)
-
-
-def _content(column: Column, spec: ColumnSpec) -> object:
-    if spec.format is None:
-        levels = column.levels
-        return "text", levels.codes.tobytes(), tuple(levels.texts)
-    readings = column.read(spec.format)
-    # Adding 0 removes negative zeros.
-    values = hashlib.sha256((readings.values + 0.0).tobytes()).digest()
-    return spec.role, values, tuple(column.texts.filter(pl.Series(readings.rounded)))
 
 
 def _spec(
@@ -527,9 +516,9 @@ def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
     if dtype != pl.String and (dtype.is_temporal() or isinstance(format, NumberFormat)):
         return ()
     tokens = format.tokens if isinstance(format, NumberFormat) else ()
-    unread = column.unread(format)
+    beside, unread = column.beside(format)
     shown, hidden = [], []
-    for name, n in (column.beside(format) | unread).items():
+    for name, n in (beside | unread).items():
         cells = f"{n:,} {'cell' if n == 1 else 'cells'} with "
         what = " (missing)" if name in tokens else " (not read)" if name in unread else ""
         shown.append(f"{cells}{quoted(name) if what else name}{what}")
