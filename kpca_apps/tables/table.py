@@ -48,7 +48,6 @@ from kpca_apps.tables.values import DECISIVE, LAST_SECOND, Column, ValueFormat
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16  # minimum and maximum number of rows of a part
 _CELLS = 1 << 21  # number of cells of a part
-_PART_BYTES = 1000  # bytes of memory that a part needs even before it is read
 _LARGEST_BATCH = 1 << 30  # in bytes: Arrow stores the size of a column in 31 bits
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DIGITS_64 = 18  # all whole numbers of this many digits fit into 64 bits
@@ -191,7 +190,6 @@ def parted_table(
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
     """Return a table whose parts have `size` rows each; each loader reads one part."""
-    require_memory(source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
         for number, load in enumerate(loads)
