@@ -45,19 +45,21 @@ def screen(
         # Read accepted rows in the formats of the training table.
         specs = planned.plan.specs
         accepted = find_judged(accept, table, specs, execution, most=MOST, hidden=hidden)
-        if reference is None:
-            model, rows = fit_planned(planned, execution, accepted)
-            judged = rows
-        else:
-            # Add accepted rows to the reference if they come from another table.
-            is_other = table.source.fingerprint != reference.source.fingerprint
-            if accepted is not None and accepted.is_fine.any() and is_other:
-                formats = {spec.name: spec.format for spec in planned.plan.used}
-                sample = draw_sample(table, options.seed, execution)
-                require_formats(sample.table, formats, "the reference")
-                learned = extended(reference, table, accepted.is_fine)
-                planned = plan_fit(learned, options, clean, execution)
-            model, rows = fit_planned(planned, execution)
+        # Add accepted rows to the reference if they come from another table.
+        if (
+            reference is not None
+            and accepted is not None
+            and accepted.is_fine.any()
+            and table.source.fingerprint != reference.source.fingerprint
+        ):
+            formats = {spec.name: spec.format for spec in planned.plan.used}
+            sample = draw_sample(table, options.seed, execution)
+            require_formats(sample.table, formats, "the reference")
+            learned = extended(reference, table, accepted.is_fine)
+            planned = plan_fit(learned, options, clean, execution)
+        model, rows = fit_planned(planned, execution, None if clean else accepted)
+        judged = rows
+        if reference is not None:
             model = replace(model, options=_options_of_reference(options, table, reference))
             model, judged = rows_to_score(model, table, options, execution, accepted)
         verdict = judge(model, judged, options)

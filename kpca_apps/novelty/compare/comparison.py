@@ -22,7 +22,6 @@ from kpca_apps.novelty.redact import Note, redact_comparison, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation, RunInfo
 from kpca_apps.novelty.screening.encoded import Encoded, encode
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.judge import scores_of
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
 from kpca_apps.novelty.screening.profiles import column_profiles
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -303,7 +302,7 @@ def _on_normal_half(
     start = time.perf_counter()
     model, fitted_on = fit_table(reference, options, clean=True)
     rows = encode(model.encoder, Sample.of(rest), n_jobs=options.jobs)
-    scores = scores_of(model.detector, rows)
+    scores = rows.scores(model.detector)
     seconds = time.perf_counter() - start
     remaining = replace(labels, is_outlier=labels.is_outlier[others], known=labels.known[others])
     evaluation = evaluate_scores(model, rows, remaining, scores, fitted_on, seconds=seconds)

@@ -207,7 +207,7 @@ def put_into_words(
     The first `n_explained` rows get all their reasons; the others, if `in_short`, their first one.
     """
     some = positions[:n_explained]
-    parts = [*judged_by(verdict, table.take(np.arange(n_explained)), some)]
+    parts = [*judged_by(verdict, table, some)]
     by_score = dict[int, tuple[Reason, ...]]()
     for piece, places, _, part in parts:
         found = explain_rows(piece.model.encoder, piece.model.detector, part, verdict.rows.n_jobs)

@@ -28,6 +28,7 @@ from kpca_apps.novelty.columns.parts import (
     PartTask,
     Result,
     Sample,
+    blocks_of,
     part_tasks,
     release_pages,
     row_count,
@@ -35,6 +36,7 @@ from kpca_apps.novelty.columns.parts import (
     take_rows,
 )
 from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnPlan
+from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.evidence import NO_EVIDENCE
 from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.relations.relations import JudgedRows, Relations
@@ -152,6 +154,15 @@ class Encoded:
             start += len(part)
             release_pages(values)
         return values
+
+    def scores(self, detector: Detector) -> FloatArray:
+        """Score all rows as if they were new, shape (n,)."""
+        scores = self.map(detector.row_scores())
+        if (combined := detector.combined) is not None:
+            for block in blocks_of(len(scores)):
+                scores[block] = combined.with_surprise(scores[block], self.surprise[block])
+            release_pages(scores, self.surprise)
+        return scores
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
         """Sum a function over the rows `in_use`, by default all."""

@@ -37,7 +37,7 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.relations.revealed import revealed_notes
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
-from kpca_apps.novelty.screening.judge import group_text, scores_of
+from kpca_apps.novelty.screening.judge import group_text
 from kpca_apps.novelty.screening.model import (
     DEFAULT_ALPHA,
     DEFAULT_SHARE,
@@ -273,7 +273,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
     """Score all rows by a detector fitted to a sample; sampled rows keep the scores of the fit."""
     calibrating = np.setdiff1d(rows.sample_index, rows.learned)
-    fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
+    fitted = fitted.among(rows.learned, rows.scores(fitted.detector), calibrating)
     release_pages(fitted.scores)
     return fitted.detector, fitted.scores
 

@@ -25,7 +25,7 @@ from kpca_apps.novelty.columns.parts import (
     row_values,
     some_rows,
 )
-from kpca_apps.novelty.detector.detector import Detector, NoveltyScores
+from kpca_apps.novelty.detector.detector import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
     Rarity,
     Rule,
@@ -230,7 +230,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
     """Score every row, shape (n,), by the model of its group and on the scale of that model."""
     if len(pieces) == 1 and pieces[0].model.is_whole:
         model = pieces[0].model
-        return model.training_scores if rows.is_own else scores_of(model.detector, rows)
+        return model.training_scores if rows.is_own else rows.scores(model.detector)
     scores: FloatArray = row_values(rows.n_rows, np.float64)
     for piece in pieces:
         model, positions = piece.model, piece.positions
@@ -258,16 +258,6 @@ def _mapped(
     if function.combined is None:
         return scores
     return function.combined.with_surprise(scores, encoder.judge(table).surprise)
-
-
-def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
-    """Score all rows as if they were new, shape (n,)."""
-    scores = rows.map(detector.row_scores())
-    if (combined := detector.combined) is not None:
-        for block in blocks_of(len(scores)):
-            scores[block] = combined.with_surprise(scores[block], rows.surprise[block])
-        release_pages(scores, rows.surprise)
-    return scores
 
 
 def _p_values(
