@@ -170,7 +170,7 @@ def find_accepted(
     columns = {
         other: own
         for other, own in written.items()
-        if other not in hidden or own.texts.null_count() < accept.frame.height
+        if other not in hidden or own.texts.null_count() < accept.n_rows
     }
     if not columns:
         raise InputError(
@@ -186,7 +186,7 @@ def find_accepted(
         format = None if shared.format is None else own.written_as(shared.format)[0]
         wanted[str(len(wanted))] = shared.read(own, format)
     match = partial(_matched, columns=compared, wanted=pl.DataFrame(wanted))
-    counts = np.zeros(accept.frame.height, dtype=np.int64)
+    counts = np.zeros(accept.n_rows, dtype=np.int64)
     marked = []
     work = execution or Execution()
     for is_accepted, of_part in each_part(table, "Looking for accepted rows", match, work):
@@ -270,7 +270,7 @@ def mixed(values: HashArray) -> HashArray:
 
 def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
     """Hash the cells of each row, independently of the order of columns and the package version."""
-    total = np.zeros(table.frame.height, dtype=np.uint64)
+    total = np.zeros(table.n_rows, dtype=np.uint64)
     for name in names:
         total += mixed(_cell_hashes(table.column[name]) ^ np.uint64(_text_hash(name)))
     return mixed(total)
@@ -402,7 +402,7 @@ def _records(table: Table) -> Iterator[dict[str, str | None]]:
         for name, field in names.items()
         if name in table.frame.columns
     }
-    for place in range(table.frame.height):
+    for place in range(table.n_rows):
         found = {field: cells[place] for field, cells in columns.items()}
         yield {"mark": "fine", "row": "1"} | {f: text for f, text in found.items() if text}
 

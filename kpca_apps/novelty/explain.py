@@ -128,6 +128,6 @@ def _positions(rows: Encoded, column: str | None, text: str, line: int | None = 
 
 def _is_meant(table: Table, column: str | None, text: str, line: int | None) -> BoolArray:
     if column is None:
-        return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
+        return np.zeros(table.n_rows, bool) if table.lines is None else table.lines == line
     cells = table.column[column]
     return np.array([cells.text(row).strip() == text for row in range(len(cells))], dtype=bool)

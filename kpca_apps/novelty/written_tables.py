@@ -192,7 +192,7 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
     shown = [name for name in dict.fromkeys(named) if name not in result.hidden_columns]
     start = 0
     for part in in_parts(table).tables():
-        stop = start + part.frame.height
+        stop = start + part.n_rows
         found = found_columns(result, slice(start, stop))
         added: dict[str, Any] = {"row": np.arange(start + 1, stop + 1)}
         added |= {name: values for name, values in found.items() if values is not None}

@@ -78,6 +78,11 @@ class Table:
         """Names of the columns."""
         return tuple(self.frame.columns)
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows; a sample has fewer than its source."""
+        return self.frame.height
+
     def tables(self) -> Iterator[Table]:
         """Yield this table, which is its only part."""
         yield self
@@ -200,7 +205,7 @@ def parted_table(
 def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
     """Split a table in memory into parts of `part_rows` rows, by default `part_size`."""
     size = part_rows or part_size(table.frame.width)
-    cuts = [slice(start, start + size) for start in range(0, table.frame.height, size)]
+    cuts = [slice(start, start + size) for start in range(0, table.n_rows, size)]
     loads = [
         partial(_held, table.frame[cut], None if table.lines is None else table.lines[cut])
         for cut in cuts

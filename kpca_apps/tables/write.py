@@ -138,7 +138,7 @@ def scored_part(
     names, _ = input_names(table.frame.columns, extra)
     columns = [column.alias(name) for column, name in zip(table.frame, names, strict=True)]
     for name, values in extra.items():
-        empty = [None] * table.frame.height
+        empty = [None] * table.n_rows
         added = pl.Series(name, empty, pl.Float64) if values is None else pl.Series(name, values)
         columns.append(added.fill_nan(None) if added.dtype.is_float() else added)
     frame = pl.DataFrame(columns)

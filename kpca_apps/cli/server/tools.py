@@ -25,7 +25,7 @@ from kpca_apps.novelty import explain
 from kpca_apps.novelty import run as screening
 from kpca_apps.novelty.accepted import KEY, OURS, row_keys
 from kpca_apps.novelty.columns.lookup import resolve_columns
-from kpca_apps.novelty.columns.parts import AnyTable, Execution, row_count, take_rows
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare import diff as runs
 from kpca_apps.novelty.relations.rule_file import check_target, read_rules, save_rules
@@ -387,7 +387,7 @@ class Tools:
     def _accept(
         self, table: AnyTable, rows: Sequence[int], hidden: Collection[str], target: Path
     ) -> None:
-        n_rows = row_count(table)
+        n_rows = table.n_rows
         if not 1 <= len(rows) <= MOST_ACCEPTED or not all(1 <= row <= n_rows for row in rows):
             raise InputError(
                 f"rows must be 1 to {MOST_ACCEPTED:,} numbers from 1 to {n_rows:,}, "

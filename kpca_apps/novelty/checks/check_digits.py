@@ -29,7 +29,7 @@ AS_FLOAT = r"^[0-9](?:[.,][0-9]+)?[eE]\+?[0-9]+$"
 
 def learn_codes(table: Table, spec: ColumnSpec) -> CodeRule | None:
     """Learn the scheme and the usual lengths of a column of codes; ``None`` for other columns."""
-    if table.frame.height < MIN_CODES:
+    if table.n_rows < MIN_CODES:
         return None
     texts = table.column[spec.name].levels.texts
     if not (scheme := check_digits_of(texts)):

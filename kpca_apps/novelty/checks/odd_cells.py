@@ -276,7 +276,7 @@ class CellFaults:
 
         `judged` is evidence from rules between columns. Cells of accepted rows (n,) are never odd.
         """
-        rows = np.arange(first_row + 1, first_row + table.frame.height + 1)
+        rows = np.arange(first_row + 1, first_row + table.n_rows + 1)
         places = rows if table.lines is None else table.lines
         # Line numbers are ambiguous if the rows come from several files.
         named = places if table.source.file_column is None else rows

@@ -280,7 +280,7 @@ class TableEncoder:
         Missing indicators are used only if the table may contain outliers (`contaminated`).
         """
         coders: list[ValueCoder | LevelCoder] = []
-        blocks = [np.empty((table.frame.height, 0))]
+        blocks = [np.empty((table.n_rows, 0))]
         columns = [(table.column[spec.name], spec) for spec in plan.used]
         for column, spec in columns:
             if spec.has_levels:

@@ -157,7 +157,7 @@ class Sample:
     @classmethod
     def of(cls, table: Table) -> Sample:
         """Return a sample with all rows of a table."""
-        return cls(table, np.arange(table.frame.height), table)
+        return cls(table, np.arange(table.n_rows), table)
 
 
 @dataclass(frozen=True)
@@ -176,14 +176,9 @@ class PartTask:
         return str(self.part)
 
 
-def row_count(table: AnyTable) -> int:
-    """Return a table's number of rows; a sample in memory has fewer than its source."""
-    return table.frame.height if isinstance(table, Table) else table.n_rows
-
-
 def in_parts(table: AnyTable) -> AnyTable:
     """Split a table in memory into parts if it has more than 100,000 rows."""
-    if isinstance(table, Table) and table.frame.height > SAMPLE_ROWS:
+    if isinstance(table, Table) and table.n_rows > SAMPLE_ROWS:
         return parted(table)
     return table
 
@@ -274,7 +269,7 @@ def find_groups(table: AnyTable, by: Sequence[str], execution: Execution) -> Gro
     if not by:
         return NO_GROUPS
     found: dict[GroupKey, int] = {}
-    codes, start = row_values(row_count(table), np.int64), 0
+    codes, start = row_values(table.n_rows, np.int64), 0
     for keys, places in each_part(table, "Finding groups", partial(_groups, by=by), execution):
         numbers = np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.int64)
         if len(found) > MOST_KEYS:

@@ -196,8 +196,8 @@ def infer_plan(
     """
     options = options or ColumnOptions()
     where, columns = table.source.name, [table.column[name] for name in table.columns]
-    if table.frame.height < _MIN_ROWS:
-        n = table.frame.height
+    if table.n_rows < _MIN_ROWS:
+        n = table.n_rows
         are = "row of data is" if n == 1 else "rows of data are"
         raise InputError(
             f"{where}: {n} {are} too few to screen; give a table with at least {_MIN_ROWS}."
@@ -242,7 +242,7 @@ def infer_plan(
         n_formed = [(column.texts.str.contains(r"[^\d\s-]|\d-").sum() or 0) for column in columns]
         specs = [
             replace(spec, role="text", why=ALONE)
-            if spec.role == "identifier" and 2 * n > table.frame.height
+            if spec.role == "identifier" and 2 * n > table.n_rows
             else spec
             for n, spec in zip(n_formed, specs, strict=True)
         ]

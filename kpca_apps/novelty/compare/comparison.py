@@ -153,7 +153,7 @@ def _compared(table: AnyTable, options: ScreeningOptions, execution: Execution) 
     evaluations = [evaluate_scores(model, rows, labels, scores, rows, seconds=seconds)]
     drawn = (
         f"The table has {whole.source.n_rows:,} rows; the methods were compared on "
-        f"{table.frame.height:,} drawn from them."
+        f"{table.n_rows:,} drawn from them."
     )
     warnings = [drawn] if table is not whole else []
     warnings += [*([labels.note] if labels.note else []), *model.warnings]
@@ -297,7 +297,7 @@ def _on_normal_half(
 ) -> Evaluation:
     drawn = np.random.default_rng(options.seed).permutation(normal)
     fit_rows = np.sort(drawn[: len(drawn) // 2])
-    others = np.setdiff1d(np.arange(table.frame.height), fit_rows)
+    others = np.setdiff1d(np.arange(table.n_rows), fit_rows)
     reference, rest = table.take(fit_rows), table.take(others)
     start = time.perf_counter()
     model, fitted_on = fit_table(reference, options, clean=True)

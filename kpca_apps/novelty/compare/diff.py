@@ -228,7 +228,7 @@ def _rows(
         kept = "is listed" if wanted is None else pl.col("key").is_in([*wanted])
         rows = frame.with_columns(as_written(frame["key"])).filter(kept)
         parts.append(rows.with_columns(map(as_written, rows.select(pl.selectors.string()))))
-        n_before += part.frame.height
+        n_before += part.n_rows
     return pl.concat(parts).sort("place").unique("key", keep="first", maintain_order=True)
 
 
@@ -330,7 +330,7 @@ def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
         )
         for one, run in zip(samples, runs, strict=True)
     ]
-    if not used or min(sample.frame.height for sample in cut) < 3:
+    if not used or min(sample.n_rows for sample in cut) < 3:
         return ()
     categorical = tuple(name for name in used if roles[name] in ("categorical", "boolean"))
     plan = infer_plan(cut[1], ColumnOptions(categorical=categorical))

@@ -119,7 +119,7 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
     candidates = rows.take(firsts) if len(firsts) else None
     # Per sample row: sum of its cells' hashes, and log of the number of rows expected to equal it
     # by chance. The same log for the first row of each group of equal rows (`log_firsts`).
-    n_rows = sample.frame.height
+    n_rows = sample.n_rows
     hashes, logs = np.zeros(n_rows, dtype=np.uint64), np.full(n_rows, np.log(n_rows))
     log_firsts = np.full(len(firsts), np.log(n_rows))
     for number, spec in enumerate(used):  # one column at a time, to save memory
@@ -197,7 +197,7 @@ def _near_groups(
     # Below, one row represents each group of equal rows.
     kept = np.sort(different[np.unique(hashes[different], return_index=True)[1]])
     common: list[tuple[str, int]] = []
-    most = max(_COMMON_ROWS, int(_COMMON_SHARE * sample.frame.height))
+    most = max(_COMMON_ROWS, int(_COMMON_SHARE * sample.n_rows))
     for number, spec in enumerate(rows.encoder.plan.used):
         column = _Cells.of(sample.column[spec.name], spec, number)
         rest = log_expected[kept] - column.log_shares[kept]

@@ -136,7 +136,7 @@ def _common(
         if value is None or n_sharing < MOST * n:
             continue
         n_having = int((sample.column[name].texts == value).sum())
-        share = (max(n_having - n_sharing, 0) + 1) / (max(sample.frame.height - n, 1) + 1)
+        share = (max(n_having - n_sharing, 0) + 1) / (max(sample.n_rows - n, 1) + 1)
         chance = len(others) * float(betainc(n_sharing, n - n_sharing + 1, share))
         if share <= FEW and chance < rarest:
             rarest, text = chance, column.text(int(places[texts.index(value)]))

@@ -52,7 +52,7 @@ class Cells:
         return cls(table, formats)
 
     def __len__(self) -> int:
-        return self.table.frame.height
+        return self.table.n_rows
 
     def take(self, names: Iterable[str]) -> Cells:
         """Return some of the columns."""

@@ -92,7 +92,7 @@ class Relations:
         notations = {name: of.notation for name, of in usual.items()}
         judged = self.levels.judge(table, own=own, notations=notations)
         surprise = judged.surprise.copy()
-        own = np.zeros(table.frame.height, dtype=bool) if own is None else own
+        own = np.zeros(table.n_rows, dtype=bool) if own is None else own
         cells = Cells(table, {column.name: column.format for column in self.columns})
         tested = [
             held

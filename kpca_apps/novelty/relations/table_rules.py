@@ -17,7 +17,6 @@ from kpca_apps.novelty.columns.parts import (
     Execution,
     draw_sample,
     each_part,
-    row_count,
     take_rows,
 )
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
@@ -61,7 +60,7 @@ def find_table_rules(
     id = options.id or naming_identifier(sample.table, sample.index, plan)
     columns = columns_of(found, Cells.of(sample.table, plan))
     name, notes = table.source.short_name, redact_source(table.source, options.hide).notes
-    rules = HeldRules(name, row_count(table), columns, found, id, notes, options.hide)
+    rules = HeldRules(name, table.n_rows, columns, found, id, notes, options.hide)
     if not isinstance(table, Table):
         rules = count_rows(rules, table, execution)
         held = (of for of in rules.rules if of.n_broken <= (1 - NEARLY) * of.n_rows)
@@ -133,7 +132,7 @@ def _columns_of(table: AnyTable, rules: Sequence[AnyRule], execution: Execution)
         return table
     names = list(dict.fromkeys(name for rule in rules for name in rule.columns))
     with about(table.source.name):
-        require_table(row_count(table), len(names))
+        require_table(table.n_rows, len(names))
     pieces = each_part(table, "Fetching columns", partial(_take_columns, names=names), execution)
     return Table(pl.concat(pieces), None, table.source)
 

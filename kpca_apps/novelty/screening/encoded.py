@@ -31,7 +31,6 @@ from kpca_apps.novelty.columns.parts import (
     blocks_of,
     part_tasks,
     release_pages,
-    row_count,
     row_values,
     take_rows,
 )
@@ -112,7 +111,7 @@ class Encoded:
     @property
     def n_rows(self) -> int:
         """Number n of rows."""
-        return row_count(self.table)
+        return self.table.n_rows
 
     @property
     def is_own(self) -> bool:
@@ -252,7 +251,7 @@ def encode(
     is_accepted = None if accepted is None else accepted.is_accepted
     rules: tuple[CellRule, ...] = ()
     if checked:
-        others, n_others = held.table, row_count(table)
+        others, n_others = held.table, table.n_rows
         # In the training table, the rows learned as normal define what is allowed; in other tables,
         # all rows but the accepted ones.
         if is_accepted is not None and not is_own and not is_accepted[held.index].all():
@@ -261,7 +260,7 @@ def encode(
         rules = cell_rules(others, encoder.plan, n_others, of_reference)
     stored: SharedArray | Kept | None = None
     # Mark the training rows of the encoder, so that each is judged without its own cells.
-    own = np.zeros(row_count(table), dtype=bool)
+    own = np.zeros(table.n_rows, dtype=bool)
     own[learned if is_own else []] = True
     if isinstance(table, Table):
         faults, hashes, surprise = _looked_through(table, encoder, rules, 0, own, is_accepted)

@@ -71,7 +71,7 @@ def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterato
                 "another column."
             )
         return
-    n_rows, n_ids = table.frame.height, len(table.column[requested].levels.texts)
+    n_rows, n_ids = table.n_rows, len(table.column[requested].levels.texts)
     if n_ids < n_rows:
         place = "row number" if table.lines is None else "line"
         yield (

@@ -123,7 +123,7 @@ class LevelColumn:
     def cells(self, table: Table) -> Cells:
         """Encode the cells of a table; all are missing if the table lacks the column."""
         if self.name not in table.columns:
-            n_rows, none = table.frame.height, pl.Series([], dtype=pl.String)
+            n_rows, none = table.n_rows, pl.Series([], dtype=pl.String)
             codes = np.full(n_rows, self.missing, dtype=np.int64)
             return Cells(codes, Levels(none, np.full(n_rows, -1, dtype=np.int32)))
         levels = table.column[self.name].levels

@@ -168,7 +168,7 @@ class LevelRelations:
 
         Ignore columns that the table lacks; write expected numbers in the `notations` of columns.
         """
-        own = np.zeros(table.frame.height, dtype=bool) if own is None else own
+        own = np.zeros(table.n_rows, dtype=bool) if own is None else own
         known = {place for place, of in enumerate(self.columns) if of.name in table.columns}
         usable = tuple(of for of in self.relations if known >= {of.given, of.target})
         if len(usable) < len(self.relations):
@@ -241,7 +241,7 @@ class _Rows:
         """Count which levels of a table occur together; judge each row by the other rows."""
         cells = [column.cells(table) for column in columns]
         relations = [*find_relations(columns, [of.codes for of in cells])]
-        return cls.of(columns, relations, cells, np.ones(table.frame.height, dtype=bool))
+        return cls.of(columns, relations, cells, np.ones(table.n_rows, dtype=bool))
 
     @classmethod
     def of(

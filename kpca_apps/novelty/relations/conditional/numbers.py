@@ -57,7 +57,7 @@ class NumberRelations:
 
         `recurring` numbers are judged as levels, not by the medians of a level.
         """
-        own = np.ones(table.frame.height, dtype=bool)
+        own = np.ones(table.n_rows, dtype=bool)
         sequences = [*find_sequences(table, numbers, columns, cells)]
         # A column that tells which sequence a row belongs to is an identifier, not a number.
         ids = {columns[of.given].name for of in sequences if of.given != ALL}

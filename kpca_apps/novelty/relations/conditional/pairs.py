@@ -84,7 +84,7 @@ def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
     """Find the columns of numbers that others predict."""
     # Numbers that rise or fall with the row number all correlate with each other.
     numbers = [spec for spec in numbers if spec.format is not None and not spec.runs_on]
-    n = table.frame.height
+    n = table.n_rows
     if not 2 <= len(numbers) <= MOST_NUMBERS or n < 2 * LEAST_ROWS:
         return
     values = np.stack([values_of(table, spec) for spec in numbers])

@@ -106,7 +106,7 @@ def find_sequences(
 
     The rows of a level, or all, are a sequence if another column rises or falls from row to row.
     """
-    numbers, n = [spec for spec in numbers if spec.format is not None], table.frame.height
+    numbers, n = [spec for spec in numbers if spec.format is not None], table.n_rows
     if not numbers:
         return
     values = {spec.name: values_of(table, spec) for spec in numbers}
