@@ -691,10 +691,8 @@ def _seconds(parts: dict[str, FloatArray], format: DateFormat) -> FloatArray:
     )
     possible = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
     months = np.where(possible, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
-    start, end = (
-        months.astype("datetime64[D]"),
-        (months + np.timedelta64(1, "M")).astype("datetime64[D]"),
-    )
+    start = months.astype("datetime64[D]")
+    end = (months + np.timedelta64(1, "M")).astype("datetime64[D]")
     possible &= day <= (end - start).astype(np.int64)
     possible &= on_clock & (hour < 24) & (minute < 60) & (second < 60)
     days = start.astype(np.int64) + day - 1
@@ -923,11 +921,8 @@ class Column:
             if format is None or is_date != isinstance(format, DateFormat):
                 values = np.full(len(values), np.nan)
         elif isinstance(format, DateFormat):
-            levels = self.levels
-            values, missing = (
-                levels.each(read_dates(levels.texts, format)[0], np.nan),
-                levels.codes < 0,
-            )
+            values = self.levels.each(read_dates(self.levels.texts, format)[0], np.nan)
+            missing = self.levels.codes < 0
         elif format and format.decimal == "." and not format.clock and CR_ALONE not in format.marks:
             values, missing, places, texts = self._plain
             if len(places):

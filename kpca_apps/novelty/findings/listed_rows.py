@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -138,11 +138,16 @@ def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
     """
     differing = [reason for reason in reasons if _differs(reason)]
     differing.sort(key=lambda reason: reason.seen == MISSING and not reason.together)
-    left = {reason.column for reason in differing}
-    sets = [tuple(name for name in reason.together if name in left) for reason in differing]
+    return _among(differing, {reason.column for reason in differing})
+
+
+def _among(reasons: Iterable[Reason], names: Collection[str]) -> tuple[Reason, ...]:
+    """Return the reasons of some columns, which are odd together with these columns only."""
+    kept = [reason for reason in reasons if reason.column in names]
+    sets = [tuple(name for name in reason.together if name in names) for reason in kept]
     return tuple(
         replace(reason, together=together if len(together) > 1 else ())
-        for reason, together in zip(differing, sets, strict=True)
+        for reason, together in zip(kept, sets, strict=True)
     )
 
 
@@ -535,7 +540,7 @@ class OddCells:
         # Columns that are only odd in combination stay together if `first` has all of them.
         together = {one.column: one.together for one in reasons if {*one.together} <= names}
         first = [replace(one, together=together.get(one.column, ())) for one in first]
-        rest = [_without(one, names) for one in reasons if one.column not in names]
+        rest = _among(reasons, by_score.keys() - names)
         expected = {cell.column: cell for cell in reversed(cells)}
         corrected = [
             self.suggesting(one, expected[one.column]) if one.column in expected else one
@@ -576,11 +581,6 @@ class OddCells:
             return text or None
         (value,) = _values([text], format)
         return None if np.isnan(value) else value
-
-
-def _without(reason: Reason, names: Collection[str]) -> Reason:
-    together = tuple(name for name in reason.together if name not in names)
-    return replace(reason, together=together if len(together) > 1 else ())
 
 
 def _values(texts: list[str], format: ValueFormat) -> list[float]:

@@ -29,7 +29,7 @@ from kpca_apps.novelty.columns.parts import (
 )
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.detector.detector import Detector, Parameters
-from kpca_apps.novelty.detector.fit import Fit, fit_detector, half_of
+from kpca_apps.novelty.detector.fit import fit_detector, half_of
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, find_large_group
 from kpca_apps.novelty.detector.surprise.marked import KnownRows, Marked, marked_rows
 from kpca_apps.novelty.detector.threshold import Rule
@@ -255,8 +255,10 @@ def _fit_detector(
                 "screen a table that also has numbers, dates or repeated categories."
             )
         raise InputError(f"{rows.source.name}: {why}") from error
-    if is_drawn:
-        return *_scoring_all(fitted, rows), notes
+    if is_drawn:  # score the other rows; drawn rows keep the scores of the fit
+        calibrating = np.setdiff1d(rows.sample_index, rows.learned)
+        fitted = fitted.among(rows.learned, rows.scores(fitted.detector), calibrating)
+        release_pages(fitted.scores)
     return fitted.detector, fitted.scores, notes
 
 
@@ -268,14 +270,6 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
     outside[rows.sample_index] = False
     positions = marked_rows(accepted.is_wrong & outside, accepted.is_fine & outside)
     return Marked(rows.encoded(positions), accepted.is_wrong[positions])
-
-
-def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
-    """Score all rows by a detector fitted to a sample; sampled rows keep the scores of the fit."""
-    calibrating = np.setdiff1d(rows.sample_index, rows.learned)
-    fitted = fitted.among(rows.learned, rows.scores(fitted.detector), calibrating)
-    release_pages(fitted.scores)
-    return fitted.detector, fitted.scores
 
 
 def _size_note(rows: Encoded, options: ScreeningOptions) -> str:

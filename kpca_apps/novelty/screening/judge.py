@@ -91,10 +91,8 @@ class Verdict:
     @cached_property
     def n_listed(self) -> int:
         """Number of rows flagged or with evidence against a cell; these have the first ranks."""
-        flagged, others = (
-            self.scored.is_flagged,
-            np.array([*self.rank_by_score], dtype=np.int64) - 1,
-        )
+        others = np.array([*self.rank_by_score], dtype=np.int64) - 1
+        flagged = self.scored.is_flagged
         return int(flagged.sum() + np.count_nonzero(~flagged[others]))
 
     def part_of_relations(self, row: int) -> float:
