@@ -106,7 +106,8 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
             return list(cursor.fetchall())
 
     def _of_table(self, query: str, table: TableName) -> Sequence[tuple[Any, ...]]:
-        return self._rows(query.format(_literal(sql_name(table))))
+        name = sql_name(table).replace("\\", "\\\\").replace("'", "''")
+        return self._rows(query.format(f"E'{name}'"))
 
 
 def _with_patience(uri: str) -> str:
@@ -119,11 +120,6 @@ def _with_patience(uri: str) -> str:
     ):
         return uri
     return f"{uri}{'&' if '?' in uri else '?'}connect_timeout={_PATIENCE}"
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "''")
-    return f"E'{escaped}'"
 
 
 def _cell(alias: str, kind: str) -> Cell:

@@ -165,7 +165,8 @@ def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
 
 def may_be_key(cells: Cells, name: str) -> bool:
     """Whether a column may be a key: text, days, or integers without many gaps."""
-    if not cells.is_number(name) or _is_named_code(name):
+    is_named = is_named_as_identifier(name) or not _CODES.isdisjoint(name_words(name))
+    if is_named or not cells.is_number(name):
         return True
     values = np.unique(cells.values(name))
     values = values[~np.isnan(values)]
@@ -173,10 +174,6 @@ def may_be_key(cells: Cells, name: str) -> bool:
         values = values / _DAY
     dense = len(values) <= _FEW_NUMBERS or len(values) >= _DENSE * (1 + np.ptp(values))
     return bool(dense and (values == np.round(values)).all())
-
-
-def _is_named_code(name: str) -> bool:
-    return is_named_as_identifier(name) or not _CODES.isdisjoint(name_words(name))
 
 
 def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
