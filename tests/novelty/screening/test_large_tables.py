@@ -39,7 +39,7 @@ DRAWN = 300
 @pytest.fixture
 def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower the sample size from 100,000 rows to 300."""
-    for module in ("novelty.screening.model", "novelty.screening.fit", "engine.rows"):
+    for module in ("novelty.screening.model", "engine.rows"):
         monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", DRAWN)
 
 

@@ -100,8 +100,7 @@ def test_marks_of_a_large_table_teach_as_much_as_those_of_a_small_one(
     for name in ("MOST_ROWS", "FEWEST_ROWS"):
         monkeypatch.setattr(f"kpca_apps.novelty.detector.fit.{name}", 400)
     np.testing.assert_allclose(by_marks(), of_small, atol=0.6)
-    for module in ("novelty.screening.model", "novelty.screening.fit", "novelty.columns.parts",
-                   "engine.rows"):  # fmt: skip
+    for module in ("novelty.screening.model", "novelty.columns.parts", "engine.rows"):
         monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", 600)
     for learn_from in ("sample", "all"):
         np.testing.assert_allclose(by_marks(learn_from=learn_from), of_small, atol=0.6)
