@@ -363,8 +363,7 @@ def _check_method(values: Any) -> None:
         )
     if values.method == "hoffmann" and values.calibration == "leave-one-out":
         raise OptionError(
-            "calibration",
-            "leave-one-out applies to --method blocks only: leave --calibration out",
+            "calibration", "leave-one-out applies to --method blocks only: leave --calibration out"
         )
 
 

@@ -173,10 +173,7 @@ class BlockPCA:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def errors(
-        self,
-        features: FloatArray,
-        fitted: BoolArray | None = None,
-        wanted: IntArray | slice = ALL,
+        self, features: FloatArray, fitted: BoolArray | None = None, wanted: IntArray | slice = ALL
     ) -> BlockErrors:
         """Return the errors of rows with features (p, n).
 

@@ -85,11 +85,7 @@ class KernelSubspace:
         )
 
     def reconstruction_error(
-        self,
-        X: Matrix,
-        *,
-        precision: Resolved = "float64",
-        n_jobs: int | None = None,
+        self, X: Matrix, *, precision: Resolved = "float64", n_jobs: int | None = None
     ) -> Matrix:
         """Return the squared feature-space distance of rows to the subspace, shape ``(n,)``.
 
