@@ -7,12 +7,16 @@ letters are not edited: inflections and names differ there.
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from kpca_apps.names import in_prose, quoted
@@ -54,7 +58,7 @@ def learn_words(table: Table, spec: ColumnSpec) -> WordRule | None:
     if max(map(len, words), default=0) < MIN_LETTERS:
         return None  # saves .25 s of loading a word list
     for language in LANGUAGES:
-        n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in words)
+        n_known = len(words & _frequencies(language, KNOWN).keys())
         if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(words) - 1)):
             n_texts = Counter(word for text in of_texts for word in text)
             few = max(1.0, MAX_TEXTS_SHARE * len(texts))
@@ -88,9 +92,9 @@ class WordRule:
 
     def _meant(self, word: str) -> str:
         """Return the correction of a word; empty if there is none, or several."""
-        word, frequencies = word.lower(), _frequencies(self.language)
+        word, frequencies = word.lower(), _frequencies(self.language, 0.0)
         # Texts in any language contain English words.
-        own = max(frequencies.get(word, 0.0), _frequencies("en").get(word, 0.0))
+        own = max(frequencies.get(word, 0.0), _frequencies("en", 0.0).get(word, 0.0))
         if not MIN_LETTERS <= len(word) <= MAX_LETTERS or word in self.own or own > RARE:
             return ""
         least = max(COMMON, TIMES_RARER * own)
@@ -104,11 +108,18 @@ def _words(text: str) -> list[str]:
     return [w for w in WORD.findall(text) if one_case or w[1:].islower()]
 
 
-def _frequencies(language: str) -> Mapping[str, float]:
-    """Return the frequency of each word of a language; the library caches its lists."""
-    import wordfreq
-
-    return wordfreq.get_frequency_dict(language)
+@cache
+def _frequencies(language: str, least: float) -> Mapping[str, float]:
+    """Return the frequency of each word of a language that is at least as frequent as `least`."""
+    # To import wordfreq and to build all of its dictionary takes three times as long.
+    lists = Path(str(getattr(find_spec("wordfreq"), "origin", ""))).with_name("data")
+    packed = gzip.decompress((lists / f"large_{language}.msgpack.gz").read_bytes())
+    frequencies = dict[str, float]()
+    # After a header, the list at each place has the words whose frequency is 10^(-place / 100).
+    for place, words in enumerate(msgspec.msgpack.decode(packed)[1:]):
+        if (frequency := 10 ** (-place / 100)) >= least:
+            frequencies |= dict.fromkeys(words, frequency)
+    return frequencies
 
 
 def _edits_inside(word: str) -> Iterator[str]:
