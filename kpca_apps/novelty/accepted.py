@@ -62,6 +62,9 @@ _BITS = 40  # number of mantissa bits that are compared, as other programs may r
 # Integers of this size or more are hashed as texts; so are codes of digits, as 0012 is not 12.
 _LONG = float(1 << _BITS)
 _CODE = r"^(?:-?[1-9][0-9]{12,}|0[0-9]+)$"
+_AS_NUMBER = (
+    pl.when(~pl.first().str.contains(_CODE)).then(pl.first()).cast(pl.Float64, strict=False)
+)
 _MISSING = 0x9E3779B97F4A7C15
 
 
@@ -290,12 +293,11 @@ def _cell_hashes(column: Column) -> HashArray:
             hashes[whole] = [_text_hash(str(int(value))) for value in numbers[whole].tolist()]
         return hashes
     levels = column.levels
-    text = pl.lit(levels.texts)
-    number = pl.when(~text.str.contains(_CODE)).then(text).cast(pl.Float64, strict=False)
-    values = pl.select(number).to_series()
-    hashes = _number_hashes(values.fill_null(np.nan).to_numpy())
-    is_text = np.flatnonzero(values.is_null().to_numpy())
-    hashes[is_text] = [_text_hash(levels.texts[place]) for place in is_text.tolist()]
+    values = levels.texts.to_frame().select(_AS_NUMBER).to_series()
+    hashes = _number_hashes(values.to_numpy())
+    if values.null_count():
+        is_text = values.is_null()
+        hashes[is_text.to_numpy()] = [*map(_text_hash, levels.texts.filter(is_text))]
     return levels.each(hashes, _MISSING)
 
 

@@ -1028,22 +1028,24 @@ def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:
     return None
 
 
+# Queries of one column. They are built once, as building takes as long as running on few cells.
+_NUMBER = pl.first().fill_nan(None)
+_WHOLE = _NUMBER.cast(pl.Int64, strict=False)
+_IS_WHOLE = (_WHOLE.cast(pl.Float64) == _NUMBER).fill_null(False)
+_AS_TEXT = pl.when(_IS_WHOLE).then(_WHOLE.cast(pl.String)).otherwise(_NUMBER.cast(pl.String))
+_STRIPPED = pl.first().str.strip_chars()
+_AS_STRIPPED = pl.when(~_STRIPPED.str.to_lowercase().is_in(list(MISSING_WORDS))).then(_STRIPPED)
+
+
 def _written(cells: pl.Series) -> pl.Series:
     """Convert cells to text; the float 3.0 becomes "3", as it would be in a text file."""
     if not cells.dtype.is_float():
         return cells if cells.dtype == pl.String else cells.cast(pl.String)
-    number = pl.lit(cells).fill_nan(None)
-    whole = number.cast(pl.Int64, strict=False)
-    is_whole = (whole.cast(cells.dtype) == number).fill_null(False)
-    either = pl.when(is_whole).then(whole.cast(pl.String)).otherwise(number.cast(pl.String))
-    return pl.select(either.alias(cells.name)).to_series()
+    return cells.to_frame().select(_AS_TEXT).to_series()
 
 
 def _stripped(cells: pl.Series) -> pl.Series:
-    text = pl.lit(cells).str.strip_chars()
-    word = text.str.to_lowercase().is_in(list(MISSING_WORDS))
-    # A single query, because the overhead of a query dominates for short columns.
-    return pl.select(pl.when(~word).then(text).alias(cells.name)).to_series()
+    return cells.to_frame().select(_AS_STRIPPED).to_series()
 
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
@@ -1064,8 +1066,10 @@ def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
     """Return distinct values in order of first occurrence, and each cell's code, -1 for null."""
     encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
     # Arrow's own conversion would load pandas, if it is installed.
-    places = pl.Series(encoded.indices).fill_null(-1).to_numpy()
-    return pl.Series(cells.name, encoded.dictionary), places
+    places = pl.Series(encoded.indices)
+    if places.null_count():  # the overhead of a query dominates for short columns
+        places = places.fill_null(-1)
+    return pl.Series(cells.name, encoded.dictionary), places.to_numpy()
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:

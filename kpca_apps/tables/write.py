@@ -150,14 +150,11 @@ def scored_part(
 def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLAIN) -> bytes:
     """Return rows as CSV with neutralised formulas; a header starts with a byte-order mark."""
     names, *_ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
-    safe = [
-        # an empty string would be written as a pair of quotes
-        (neutralise(cells).replace("", None) if cells.dtype == pl.String else cells).alias(name)
-        for cells, name in zip(frame.iter_columns(), names, strict=True)
-    ]
+    # An empty string would be written as a pair of quotes.
+    safe = frame.with_columns(_safe(pl.col(pl.String)).replace("", None))
     file = io.BytesIO(_MARK if header else b"")
     file.seek(0, io.SEEK_END)
-    pl.DataFrame(safe).write_csv(
+    safe.rename(dict(zip(frame.columns, names, strict=True))).write_csv(
         file, include_header=header, separator=style.delimiter, decimal_comma=style.decimal == ","
     )
     return file.getvalue()
@@ -165,10 +162,12 @@ def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLA
 
 def neutralise(texts: pl.Series) -> pl.Series:
     """Put an apostrophe before texts that a spreadsheet would run as formulas, unlike ``-5``."""
-    text = pl.lit(texts)
+    return texts.to_frame().select(_safe(pl.first())).to_series()
+
+
+def _safe(text: pl.Expr) -> pl.Expr:
     is_formula = text.str.contains(_FORMULA) & ~text.str.contains(_HARMLESS)
-    safe = pl.when(is_formula).then("'" + text).otherwise(text)
-    return pl.select(safe.alias(texts.name)).to_series()
+    return pl.when(is_formula).then(pl.lit("'") + text).otherwise(text).name.keep()
 
 
 def as_written(texts: pl.Series) -> pl.Series:

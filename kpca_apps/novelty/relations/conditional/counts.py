@@ -26,6 +26,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isnan
+from operator import itemgetter
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -95,14 +97,15 @@ class LevelColumn:
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column; words such as "unknown" count as missing."""
-        levels = spec.levels(column)
-        spellings = _keyed(levels, spec).with_columns(n=levels.counts)
-        known = spellings.filter(~pl.col("text").str.to_lowercase().is_in([*NOT_KNOWN]))
-        commonest = pl.col("text").get(pl.col("n").arg_max())
-        merged = known.group_by("word", "value", maintain_order=True).agg(commonest, pl.sum("n"))
-        counts = merged["n"].to_numpy()
-        counts = np.append(counts, len(column) - counts.sum())
-        return cls(column.name, spec, tuple(merged["text"]), counts)
+        levels, spellings = spec.levels(column), dict[float | str, list[tuple[int, str]]]()
+        given = zip(_keys(levels, spec), levels.counts.tolist(), levels.texts, strict=True)
+        for key, count, text in given:
+            if text.lower() not in NOT_KNOWN:
+                spellings.setdefault(key, []).append((count, text))
+        commonest = (max(of, key=itemgetter(0))[1] for of in spellings.values())
+        counts = [sum(count for count, _ in of) for of in spellings.values()]
+        counts.append(len(column) - sum(counts))
+        return cls(column.name, spec, tuple(commonest), np.array(counts, dtype=np.int64))
 
     def without(self, codes: IntArray) -> LevelColumn:
         """Return the column without some levels, given by code, as if they were unseen."""
@@ -187,19 +190,11 @@ class LevelColumn:
 
 def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
     """Return each level as the number that its text states, or as its text if it states none."""
-    keyed = _keyed(levels, spec)
-    pairs = zip(keyed["word"], keyed["value"], strict=True)
-    return [word if value is None else value for word, value in pairs]
-
-
-def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
-    """Return each level's text and its number ("value"); without a number, its text as "word"."""
-    numbers = np.full(len(levels.texts), np.nan)
-    if spec.format is not None:
-        numbers = levels.read(spec.format).values
-    text = pl.col("text").str.to_lowercase() if spec.is_truth else pl.col("text")
-    frame = pl.DataFrame({"text": levels.texts, "value": pl.Series(numbers, nan_to_null=True)})
-    return frame.with_columns(word=pl.when(pl.col("value").is_null()).then(text))
+    texts = map(str.lower, levels.texts) if spec.is_truth else levels.texts
+    if spec.format is None:
+        return [*texts]
+    values = levels.read(spec.format).values.tolist()
+    return [text if isnan(value) else value for text, value in zip(texts, values, strict=True)]
 
 
 class _Groups(NamedTuple):

@@ -61,6 +61,8 @@ def codes(cells: Cells) -> Iterator[Code]:
         known = texts.drop_nulls()
         if len(known) < _MIN_ROWS or known.n_unique() < _MIN_VALUES:
             continue
+        if cells.is_number(name) and not known.str.starts_with("0").any():
+            continue  # numbers are codes only with leading zeros
         forms = code_forms(known)
         form = str(forms.mode().sort()[0])
         others = known.filter(forms != form)
@@ -86,10 +88,9 @@ def _is_code(form: str, name: str, cells: Cells) -> bool:
     """Whether a form describes codes, not words, numbers or dates of one length."""
     if not 3 <= len(form) <= _LONGEST_FORM or "9" not in form:
         return False
-    if not cells.is_number(name):
-        return not form.strip("9") == "" or is_named_as_identifier(name)
-    texts = cells.texts(name).drop_nulls()
-    return form.strip("9") == "" and bool(texts.str.starts_with("0").any())
+    if form.strip("9") == "":
+        return cells.is_number(name) or is_named_as_identifier(name)
+    return not cells.is_number(name)
 
 
 def _outgrown(form: str, known: pl.Series, forms: pl.Series) -> bool:
