@@ -770,6 +770,7 @@ class Column:
         self._read: dict[object, Readings] = {}
         self._numbers: dict[object, NumberFormat | None] = {}
         self._dates: dict[bool | None, DateFormat | None] = {}
+        self.learned: dict[object, Any] = {}  # what checks learned from the cells
 
     def __len__(self) -> int:
         return self.cells.len()

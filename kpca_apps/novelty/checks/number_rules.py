@@ -78,10 +78,9 @@ def learn_numbers(
     """Learn which numbers or dates a column allows; `known` adds what a reference table shows."""
     if spec.format is None or spec.has_levels:
         return None
-    values = table.column[spec.name].read(spec.format).ordered
-    is_date = isinstance(spec.format, DateFormat)
-    rule = NumberRule.fit(values, n_rows / len(table.frame), is_date=is_date)
-    return rule if known is None else known.completed(rule, values)
+    column = table.column[spec.name]
+    rule = NumberRule.of(column, spec.format, n_rows / len(table.frame))
+    return rule if known is None else known.completed(rule, column.read(spec.format).ordered)
 
 
 @dataclass(frozen=True)
@@ -172,6 +171,15 @@ class NumberRule:
     whole: bool  # whether nearly all values are integers
     zero: bool  # whether the values are positive and far from 0, so that 0 is odd
     is_date: bool
+
+    @classmethod
+    def of(cls, column: Column, format: ValueFormat, times: float) -> NumberRule:
+        """Learn the rule from a column, or return the rule learned from it before."""
+        if (key := (cls, format, times)) not in column.learned:
+            values, is_date = column.read(format).ordered, isinstance(format, DateFormat)
+            column.learned[key] = cls.fit(values, times, is_date=is_date)
+        rule: NumberRule = column.learned[key]
+        return rule
 
     @classmethod
     def fit(cls, values: FloatArray, times: float, *, is_date: bool = False) -> NumberRule:
@@ -329,7 +337,7 @@ class KnownNumbers:
         """Learn from a column of numbers; ``None`` if they rise or fall with the row number."""
         if not isinstance(spec.format, NumberFormat) or spec.has_levels or spec.runs_on:
             return None
-        rule = NumberRule.fit(table.column[spec.name].read(spec.format).ordered, 1.0)
+        rule = NumberRule.of(table.column[spec.name], spec.format, 1.0)
         ends: list[tuple[Literal[1, -1], float, float]] = []
         turns: tuple[Literal[1], Literal[-1]] = (1, -1)
         for turn in turns:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -213,14 +214,13 @@ def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
 
     With `digits`, captures are compared by their number of digits, and returned as zeros.
     """
-    found = pl.col("text").str.extract(pattern).fill_null("")
+    found = pl.first().str.extract(pattern).fill_null("")
     if digits:
         found = found.str.replace_all(r"\d", "0")
-    cells = pl.LazyFrame({"text": levels.texts, "n": levels.counts})
-    counts = (
-        cells.group_by(found=found).agg(pl.sum("n")).sort("n", "found", descending=[True, False])
-    )
-    return str(counts.collect()["found"][0])
+    texts, totals = levels.texts.to_frame().select(found).to_series(), Counter[str]()
+    for text, count in zip(texts, levels.counts.tolist(), strict=True):
+        totals[text] += count
+    return min(totals, key=lambda text: (-totals[text], text))
 
 
 @dataclass(frozen=True)

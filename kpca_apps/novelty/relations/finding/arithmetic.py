@@ -172,8 +172,8 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
     """Yield groups of columns with signs: 3 or 4 columns, or adjacent columns and a total."""
     for size in (3, 4) if k <= _MOST_OF_FOUR else (3,):
-        for rest in product((1, -1), repeat=size - 1):
-            yield _groups(k, size), (1, *rest)
+        groups = _groups(k, size)
+        yield from ((groups, (1, *rest)) for rest in product((1, -1), repeat=size - 1))
     for n in range(4, k if k <= _MOST_OF_FOUR else 0):
         runs = (range(start, start + n) for start in range(k - n + 1))
         totals = [[*run, i] for run in runs for i in range(k) if i not in run]
@@ -184,10 +184,10 @@ def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterat
     """Find columns that are products or ratios of two other columns or their squares."""
     numbers = numbers.first(_MOST_MULTIPLIED)
     logs, errors = _logs(numbers)
-    rows = _fullest_rows(errors < _COARSE, rng)
+    rows, groups = _fullest_rows(errors < _COARSE, rng), _groups(len(numbers.names), 3)
     for exponents in _EXPONENTS:
         allowed = partial(_moved, errors[rows].T, exponents)
-        for group in _steady(logs[rows].T, _groups(len(numbers.names), 3), exponents, allowed):
+        for group in _steady(logs[rows].T, groups, exponents, allowed):
             found = []
             for place, first in enumerate(group):
                 if abs(exponents[place]) == 1:

@@ -61,8 +61,9 @@ def codes(cells: Cells) -> Iterator[Code]:
         known = texts.drop_nulls()
         if len(known) < _MIN_ROWS or known.n_unique() < _MIN_VALUES:
             continue
-        if cells.is_number(name) and not known.str.starts_with("0").any():
-            continue  # numbers are codes only with leading zeros
+        patterns = ("^0", "^[0-9]+$") * cells.is_number(name)  # codes of digits have leading zeros
+        if not all(known.str.contains(pattern).any() for pattern in patterns):
+            continue
         forms = code_forms(known)
         form = str(forms.mode().sort()[0])
         others = known.filter(forms != form)
