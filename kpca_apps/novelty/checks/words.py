@@ -116,9 +116,9 @@ def _frequencies(language: str, least: float) -> Mapping[str, float]:
     packed = gzip.decompress((lists / f"large_{language}.msgpack.gz").read_bytes())
     frequencies = dict[str, float]()
     # After a header, the list at each place has the words whose frequency is 10^(-place / 100).
-    for place, words in enumerate(msgspec.msgpack.decode(packed)[1:]):
+    for place, words in enumerate(msgspec.msgpack.decode(packed, type=list[msgspec.Raw])[1:]):
         if (frequency := 10 ** (-place / 100)) >= least:
-            frequencies |= dict.fromkeys(words, frequency)
+            frequencies |= dict.fromkeys(msgspec.msgpack.decode(words), frequency)
     return frequencies
 
 
