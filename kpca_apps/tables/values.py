@@ -155,6 +155,17 @@ _ORDERS, _SIX = {"DDMMYY": "%d%m%Y", "YYMMDD": "%Y%m%d", "MMDDYY": "%m%d%Y"}, "^
 # A date and time as digits, in which minutes or seconds may be absent.
 STAMP, _STAMPED = "YYYYMMDDhhmmss", "^(?:19|20)[0-9]{6}(?:[0-9]{2}){1,3}$"
 _YEAR_MONTH = "^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])$"
+# Queries of one column. They are built once, as building takes as long as running on few cells.
+_NUMBER = pl.first().fill_nan(None)
+_WHOLE = _NUMBER.cast(pl.Int64, strict=False)
+_IS_WHOLE = (_WHOLE.cast(pl.Float64) == _NUMBER).fill_null(False)
+_AS_TEXT = pl.when(_IS_WHOLE).then(_WHOLE.cast(pl.String)).otherwise(_NUMBER.cast(pl.String))
+_STRIPPED = pl.first().str.strip_chars()
+_AS_STRIPPED = pl.when(~_STRIPPED.str.to_lowercase().is_in(list(MISSING_WORDS))).then(_STRIPPED)
+_AS_ISO = pl.when(pl.first().str.contains(_ISO)).then(pl.first())
+_ISO_DAYS = _AS_ISO.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+_ISO_DAYS = _ISO_DAYS.cast(pl.Int32).cast(pl.Float64)
+
 LETTER, DIGIT = r"\p{L}", r"\p{Nd}"
 SHAPES = ((rf"{DIGIT}+", "9"), (rf"{LETTER}+", "A"), (r"\s+", " "))
 PIVOT = 69  # two-digit years 69-99 are in 1969-1999, and 00-68 in 2000-2068 (POSIX)
@@ -598,8 +609,7 @@ def _days_of_numbers(texts: pl.Series, digits: str) -> FloatArray:
 
 
 def _days(texts: pl.Series, pattern: str) -> FloatArray:
-    days = texts.str.to_date(pattern, strict=False).cast(pl.Int32).cast(pl.Float64)
-    return days.fill_null(np.nan).to_numpy()
+    return texts.str.to_date(pattern, strict=False).cast(pl.Int32).cast(pl.Float64).to_numpy()
 
 
 def date_text(seconds: float, has_time: bool = True) -> str:
@@ -626,8 +636,8 @@ def shapes_of(texts: pl.Series) -> pl.Series:
 
 
 def _iso_seconds(texts: pl.Series) -> FloatArray:
-    iso = pl.select(pl.when(texts.str.contains(_ISO)).then(texts)).to_series()
-    seconds = _days(iso.str.slice(0, 10), "%Y-%m-%d") * DAY
+    iso, days = texts.to_frame().select(text=_AS_ISO, days=_ISO_DAYS).iter_columns()
+    seconds = days.to_numpy() * DAY
     if iso.str.contains(":", literal=True).any():
         for start, unit in ((11, 3600), (14, 60), (17, 1)):
             part = iso.str.slice(start, 2).cast(pl.Float64, strict=False).fill_null(0)
@@ -1027,15 +1037,6 @@ def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
         return cells.cast(pl.Float64).to_numpy(), False
     return None
-
-
-# Queries of one column. They are built once, as building takes as long as running on few cells.
-_NUMBER = pl.first().fill_nan(None)
-_WHOLE = _NUMBER.cast(pl.Int64, strict=False)
-_IS_WHOLE = (_WHOLE.cast(pl.Float64) == _NUMBER).fill_null(False)
-_AS_TEXT = pl.when(_IS_WHOLE).then(_WHOLE.cast(pl.String)).otherwise(_NUMBER.cast(pl.String))
-_STRIPPED = pl.first().str.strip_chars()
-_AS_STRIPPED = pl.when(~_STRIPPED.str.to_lowercase().is_in(list(MISSING_WORDS))).then(_STRIPPED)
 
 
 def _written(cells: pl.Series) -> pl.Series:

@@ -27,7 +27,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
-from operator import itemgetter
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -97,15 +96,16 @@ class LevelColumn:
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column; words such as "unknown" count as missing."""
-        levels, spellings = spec.levels(column), dict[float | str, list[tuple[int, str]]]()
+        levels = spec.levels(column)
+        totals, spellings = dict[float | str, int](), dict[float | str, tuple[int, str]]()
         given = zip(_keys(levels, spec), levels.counts.tolist(), levels.texts, strict=True)
         for key, count, text in given:
             if text.lower() not in NOT_KNOWN:
-                spellings.setdefault(key, []).append((count, text))
-        commonest = (max(of, key=itemgetter(0))[1] for of in spellings.values())
-        counts = [sum(count for count, _ in of) for of in spellings.values()]
-        counts.append(len(column) - sum(counts))
-        return cls(column.name, spec, tuple(commonest), np.array(counts, dtype=np.int64))
+                totals[key] = totals.get(key, 0) + count
+                if count > spellings.get(key, (0, ""))[0]:
+                    spellings[key] = count, text
+        counts = np.array([*totals.values(), len(column) - sum(totals.values())], dtype=np.int64)
+        return cls(column.name, spec, tuple(text for _, text in spellings.values()), counts)
 
     def without(self, codes: IntArray) -> LevelColumn:
         """Return the column without some levels, given by code, as if they were unseen."""

@@ -153,8 +153,9 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
     sizes, units = np.nan_to_num(np.abs(values)), numbers.units
 
     def allowed(groups: IntArray) -> FloatArray:
-        off = 0.55 * units[groups].max(axis=1)[:, None] + _PRECISE * sizes[groups].max(axis=1)
-        return np.where(sizes[groups].any(axis=1), off, np.nan)  # rows of zeros prove nothing
+        largest = sizes[groups.T].max(axis=0)
+        off = 0.55 * units[groups].max(axis=1)[:, None] + _PRECISE * largest
+        return np.where(largest > 0, off, np.nan)  # rows of zeros prove nothing
 
     for groups, signs in _summed(len(numbers.names)):
         size = len(signs)
