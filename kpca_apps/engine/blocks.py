@@ -138,8 +138,7 @@ class BlockPCA:
     @cached_property
     def _block_position(self) -> IntArray:
         """Position of each feature's block among the non-empty blocks, (p,)."""
-        position: IntArray = np.unique(self.block, return_inverse=True)[1]
-        return position
+        return np.asarray(np.unique(self.block, return_inverse=True)[1])
 
     @cached_property
     def _block_indicator(self) -> sparse.csr_array:

@@ -37,17 +37,10 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-CANDIDATES = 10_000
-"""Number of stored points to select from."""
-
-POINTS_A_BLOCK = 4096
-"""Number of stored points computed at once."""
-
-JITTER = 1e-10
-"""Share of the mean diagonal added to the Gram matrix for stability."""
-
-SMALLEST_SINE = 1e-6
-"""Smaller singular values count as zero."""
+CANDIDATES = 10_000  # number of stored points to select from
+POINTS_A_BLOCK = 4096  # number of stored points computed at once
+JITTER = 1e-10  # share of the mean diagonal added to the Gram matrix for stability
+SMALLEST_SINE = 1e-6  # smaller singular values count as zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +154,7 @@ def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int |
         factor.extend(np.array([best]))
         column = factor.rows[len(factor.pivots) - 1]
         residual -= np.outer(column, residual[best] / column[best])
-    selected: Matrix = pool[factor.pivots]
-    return selected
+    return np.asarray(pool[factor.pivots])
 
 
 def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
@@ -195,8 +187,7 @@ def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Mat
         method="L-BFGS-B",
         options={"maxiter": max_iter, "ftol": 1e-12, "gtol": 1e-9},
     )
-    moved: Matrix = centre + spread * result.x.reshape(points.shape)
-    return moved
+    return np.asarray(centre + spread * result.x.reshape(points.shape))
 
 
 def _project_on_points(subspace: KernelSubspace, points: Matrix) -> ReducedSet:

@@ -31,9 +31,8 @@ from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
+# Row means of K, and eigenvalues and eigenvectors of the centred matrix.
 Pairs = tuple[Matrix, Matrix, Matrix]
-"""Row means of K, and eigenvalues and eigenvectors of the centred matrix."""
-
 _log = logging.getLogger(__name__)
 
 

@@ -629,8 +629,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _checked_rows(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
-        rows: Matrix = checked_rows(self, X, reset=False)
-        return rows
+        return np.asarray(checked_rows(self, X, reset=False))
 
     def _map_rows(self, X: ArrayLike, function: Callable[..., Matrix]) -> NDArray[np.floating[Any]]:
         """Apply a function of the subspace to rows; raise if the result is not finite."""

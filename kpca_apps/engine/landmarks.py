@@ -18,14 +18,10 @@ from kpca_apps.engine.precision import LARGEST_CHANGE, SAMPLE, agreeing_precisio
 from kpca_apps.engine.rows import SampleRows, map_row_blocks
 from kpca_apps.system.arrays import Index, Matrix
 
-LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")
-"""Methods to draw landmarks."""
-
+LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")  # methods to draw landmarks
+# Number of candidate rows for each method.
 CANDIDATES = {"kmeans": 20_000, "rpcholesky": 10_000, "residual": 20_000, "greedy": 10_000}
-"""Number of candidate rows for each method."""
-
-CANDIDATES_A_LANDMARK = 10
-"""Number of candidate rows per landmark for "residual"."""
+CANDIDATES_A_LANDMARK = 10  # number of candidate rows per landmark for "residual"
 
 
 def draw_landmarks(
@@ -108,8 +104,7 @@ def _nearest_centres(
     def nearest(rows: Matrix) -> NDArray[Any]:
         gaps = ((rows - middle) * unit).astype(np.float32) @ columns
         gaps -= half
-        has_rows: NDArray[Any] = gaps.argmax(axis=1)
-        return has_rows
+        return np.asarray(gaps.argmax(axis=1))
 
     return map_row_blocks(nearest, X, n_jobs=n_jobs)
 

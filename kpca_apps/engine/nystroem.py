@@ -33,8 +33,7 @@ from kpca_apps.engine.subspace import KernelSubspace, Resolved, component_signs
 from kpca_apps.system.arrays import Mask, Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-SHIFT_ROWS = 128
-"""Number of landmarks whose mean is the shift."""
+SHIFT_ROWS = 128  # number of landmarks whose mean is the shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +111,7 @@ class LandmarkBasis:
     def own_residuals(self) -> Matrix:
         """Residuals k(x, x) - |z|^2 of the landmarks ``(m,)``, caused by the jitter."""
         # With K = L L' - jI, z = L^-1 K e_i and k(x, x) - |z|^2 = j (1 - j |L^-1 e_i|^2).
-        own: Matrix = self.jitter * (1.0 - self.jitter * (self.transform**2).sum(axis=1))
-        return own
+        return np.asarray(self.jitter * (1.0 - self.jitter * (self.transform**2).sum(axis=1)))
 
     def residuals(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
         """Return a map of rows ``(b, d)`` to squared distances ``(b,)`` from the basis's span."""
@@ -121,8 +119,7 @@ class LandmarkBasis:
 
         def residuals(rows: Matrix) -> Matrix:
             z = features(rows)
-            missed: Matrix = self.kernel.diagonal(rows) - np.einsum("ij,ij->i", z, z)
-            return missed
+            return np.asarray(self.kernel.diagonal(rows) - np.einsum("ij,ij->i", z, z))
 
         return residuals
 
@@ -212,8 +209,7 @@ class CovarianceSums:
     @property
     def mean(self) -> Matrix:
         """Mean of z, shape ``(p,)``."""
-        mean: Matrix = self.shift + self.total / self.n
-        return mean
+        return np.asarray(self.shift + self.total / self.n)
 
     @property
     def covariance(self) -> Matrix:

@@ -22,20 +22,12 @@ from kpca_apps.errors import MemoryLimitError
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.memory import available_bytes
 
-LARGEST_EXACT = 5000
-"""Most rows for an exact fit of many components (seconds on one core)."""
-
-LARGEST_ITERATED = 100_000
-"""Most rows for an exact fit of few components (minutes on one core)."""
-
+LARGEST_EXACT = 5000  # most rows for an exact fit of many components (seconds on one core)
+LARGEST_ITERATED = 100_000  # most rows for an exact fit of few components (minutes on one core)
+# Most columns for which drawn rows are better landmarks than cluster centres. Number of eigenvalues
+# correct to a thousandth, of 3,000 normal rows with 500 landmarks, with centres and with rows drawn
+# by residual: 20 and 100 in 2 columns, 34 and 255 in 3, 21 and 56 in 5, but 10 and 0 in 10.
 FEW_COLUMNS = 5
-"""Most columns for which drawn rows are better landmarks than cluster centres.
-
-Number of eigenvalues correct to a thousandth, of 3,000 normal rows with 500 landmarks, with centres
-and with rows drawn by residual: 20 and 100 in 2 columns, 34 and 255 in 3, 21 and 56 in 5, but 10
-and 0 in 10.
-"""
-
 _ITEMS = {"float32": 4, "float64": 8}
 _ITEM = _ITEMS["float64"]
 

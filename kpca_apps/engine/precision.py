@@ -18,27 +18,15 @@ from kpca_apps.system.blas import one_blas_thread
 
 Precision = Literal["auto", "float32", "float64"]
 
-FLOAT64_ROWS = 2000
-"""Up to this number of rows, float64 is always used."""
-
+FLOAT64_ROWS = 2000  # up to this number of rows, float64 is always used
+# Largest accepted error of a float32 kernel value, as a share of the mean variance.
 LARGEST_ERROR = 1e-5
-"""Largest accepted error of a float32 kernel value, as a share of the mean variance."""
-
+# Share of the largest eigenvalue below which float32 has fewer than three correct digits.
 SMALLEST_SHARE = 1e-3
-"""Share of the largest eigenvalue below which float32 has fewer than three correct digits."""
-
-ROUNDING = 1000.0
-"""Smallest eigenvalue kept, in multiples of eps times the trace."""
-
-LARGEST_CHANGE = 1e-3
-"""Largest accepted relative change of a score by float32."""
-
-SAMPLE = 192
-"""Number of rows on which float32 is compared with float64."""
-
-MEAN_ROWS = 2500
-"""Number of rows whose mean approximates the mean of all rows."""
-
+ROUNDING = 1000.0  # smallest eigenvalue kept, in multiples of eps times the trace
+LARGEST_CHANGE = 1e-3  # largest accepted relative change of a score by float32
+SAMPLE = 192  # number of rows on which float32 is compared with float64
+MEAN_ROWS = 2500  # number of rows whose mean approximates the mean of all rows
 _FARTHEST, _LARGEST_SAMPLE = 16, 1024
 
 

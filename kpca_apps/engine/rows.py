@@ -23,15 +23,11 @@ from kpca_apps.system.memory import ROWS_IN_MEMORY
 
 Partial = TypeVar("Partial")
 
+# Number of rows per block, a multiple of 64 and of 24, so that float64 matrix products round all
+# rows of a block alike.
 BLOCK = 384
-"""Number of rows per block, a multiple of 64 and of 24, so that float64 matrix products round all
-rows of a block alike."""
-
-MAPPED, SUMMED = 1536, 4096
-"""Numbers of rows per task of `RowSource.map` and `RowSource.sum`."""
-
-SAMPLE_ROWS = ROWS_IN_MEMORY
-"""Number of rows held in memory."""
+MAPPED, SUMMED = 1536, 4096  # numbers of rows per task of `RowSource.map` and `RowSource.sum`
+SAMPLE_ROWS = ROWS_IN_MEMORY  # number of rows held in memory
 
 
 class Addable(Protocol):

@@ -16,16 +16,11 @@ def seeded_generator(random_state: Seed) -> np.random.Generator:
         return np.random.default_rng(0)
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if isinstance(random_state, np.random.RandomState):
-        # Import here, as scikit-learn is slow to import.
-        from sklearn.utils import check_random_state
-
-        state = check_random_state(random_state)
-    elif is_number(random_state, 0, LARGEST_SEED, whole=True):
-        state = np.random.RandomState(random_state)
-    else:
-        raise ValueError(
-            f"random_state is {shown(random_state)}; give a whole number from 0 to {LARGEST_SEED}."
-        )
-    seed = state.randint(np.iinfo(np.int32).max)
-    return np.random.default_rng(seed)
+    if not isinstance(random_state, np.random.RandomState):
+        if not is_number(random_state, 0, LARGEST_SEED, whole=True):
+            raise ValueError(
+                f"random_state is {shown(random_state)}; give a whole number from 0 to "
+                f"{LARGEST_SEED}."
+            )
+        random_state = np.random.RandomState(random_state)
+    return np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))

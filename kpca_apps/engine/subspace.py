@@ -15,17 +15,11 @@ from kpca_apps.engine.rows import BLOCK, map_row_blocks
 from kpca_apps.system.arrays import Matrix
 
 Prepared = TypeVar("Prepared")
-Resolved = Literal["float32", "float64"]
-"""Precision of kernel values and their products."""
-
-SQUARABLE = Meta(ge=-1e150, le=1e150)
-"""Bounds of numbers in a model file that are squared."""
-
+Resolved = Literal["float32", "float64"]  # precision of kernel values and their products
+SQUARABLE = Meta(ge=-1e150, le=1e150)  # bounds of numbers in a model file that are squared
+# Up to this number of points, errors use a triangular factor of the weights.
 TRIANGULAR_POINTS = 2_000
-"""Up to this number of points, errors use a triangular factor of the weights."""
-
-MANY_POINTS = 10_000
-"""Above this number of points, blocks have half as many rows."""
+MANY_POINTS = 10_000  # above this number of points, blocks have half as many rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +87,7 @@ class KernelSubspace:
         """
         # Errors are accurate to about 1e-13 of k(x, x), in float32 to 5e-5.
         error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
-        clipped: Matrix = np.maximum(error, 0.0, out=error)
-        return clipped
+        return np.asarray(np.maximum(error, 0.0, out=error))
 
     def errors(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
         """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``."""
@@ -183,8 +176,7 @@ class KernelSubspace:
 
     def expansion(self, T: Matrix) -> Matrix:
         """Return gamma ``(n, p)`` with P phi(x_i) = sum_j gamma_ij phi(z_j), from projections."""
-        coefficients: Matrix = (T * self.gain) @ self.weights.T + self.mean_weights
-        return coefficients
+        return np.asarray((T * self.gain) @ self.weights.T + self.mean_weights)
 
     def leading(self, n_components: int) -> KernelSubspace:
         """Return the subspace of the first ``n_components`` components."""

@@ -76,8 +76,7 @@ class TikhonovFilter:
 
         def squares(z: Matrix) -> Matrix:
             y = whitened(z - mean)
-            squares_out: Matrix = squared_lengths(y).astype(np.float64, copy=False)
-            return squares_out
+            return np.asarray(squared_lengths(y).astype(np.float64, copy=False))
 
         return squares
 
@@ -105,8 +104,7 @@ def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> 
     """
     a = mahalanobis / n
     c = n / (n - 1.0)
-    scores: Matrix = residual + n * rho * c * c * a / (1.0 - c * a)
-    return scores
+    return np.asarray(residual + n * rho * c * c * a / (1.0 - c * a))
 
 
 def leave_landmark_out(

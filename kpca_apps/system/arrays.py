@@ -11,12 +11,10 @@ FloatArray = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
-Index = NDArray[np.intp]
-"""Row numbers and other positions."""
+Index = NDArray[np.intp]  # row numbers and other positions
 BoolArray = NDArray[np.bool_]
 Mask = NDArray[np.bool_]
-Values = NDArray[Any]
-"""Numbers in float32 or float64."""
+Values = NDArray[Any]  # numbers in float32 or float64
 
 
 def scalar_of(kind: Any) -> Any:

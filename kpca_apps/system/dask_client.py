@@ -14,9 +14,7 @@ from kpca_apps.errors import ConfigError, RefusedError, install_extra
 from kpca_apps.system.files.temporary import private_path
 from kpca_apps.system.interrupts import interrupts_held
 
-ANSWER_SECONDS = 20.0
-"""Seconds that a scheduler has to answer."""
-
+ANSWER_SECONDS = 20.0  # seconds that a scheduler has to answer
 _GUARD = (
     "A script that starts workers is imported by each of them: put its work under if __name__ == "
     '"__main__".'

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 T = TypeVar("T")
+# Signals by which a user, a terminal or a batch system asks a program to end.
 ENDING = tuple(
     getattr(signal, name)
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
     if hasattr(signal, name)
 )
-"""Signals by which a user, a terminal or a batch system asks a program to end."""
 # Signals that child processes ignore, since their parent ends them with SIGTERM.
 OF_TERMINALS = frozenset(ENDING) - {signal.SIGTERM}
 _STEP = 0.1  # seconds between two checks for signals

@@ -23,10 +23,10 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 from kpca_apps.system.arrays import Matrix, Values
 
+# A kernel with its second argument fixed: rows ``(b, d)`` to kernel values ``(b, m)``.
 KernelRows = Callable[[Matrix], Values]
-"""A kernel with its second argument fixed: rows ``(b, d)`` to kernel values ``(b, m)``."""
+# Rows ``(b, d)`` and coefficients ``(b, m)`` to gradients ``(b, d)``.
 WeightedGradient = Callable[[Matrix, Matrix], Matrix]
-"""Rows ``(b, d)`` and coefficients ``(b, m)`` to gradients ``(b, d)``."""
 
 
 class Exponents(Protocol):
@@ -35,23 +35,16 @@ class Exponents(Protocol):
     def __call__(self, X: Matrix, out: Values | None = None, /) -> Values: ...
 
 
+# Below this, exp(x) is denormal and numpy's exp slows down by a factor of 40.
 LOWEST_EXPONENT = -700.0
-"""Below this, exp(x) is denormal and numpy's exp slows down by a factor of 40."""
-
 SINGLE = np.dtype(np.float32)
 
-LOWEST = {SINGLE: -87.0, np.dtype(np.float64): LOWEST_EXPONENT}
-"""Lowest exponent by type."""
-
+LOWEST = {SINGLE: -87.0, np.dtype(np.float64): LOWEST_EXPONENT}  # lowest exponent by type
+# Half squared length above which a distance computed from products has lost 3 of 16 digits
+# (float32: 5 of 7).
 FAR = {SINGLE: 80.0, np.dtype(np.float64): 1e3}
-"""Half squared length above which a distance computed from products has lost 3 of 16 digits
-(float32: 5 of 7)."""
-
-CENTRE_ROWS = 64
-"""Number of points whose median is the centre of distances."""
-
-_KINDS: dict[str, type[Kernel]] = {}
-"""Kernel classes by name, for model files."""
+CENTRE_ROWS = 64  # number of points whose median is the centre of distances
+_KINDS: dict[str, type[Kernel]] = {}  # kernel classes by name, for model files
 
 
 class Kernel(ABC):
@@ -256,8 +249,7 @@ class Sum(Cone):
         return rows
 
     def diagonal(self, X: Matrix) -> Matrix:
-        total: Matrix = np.sum([kernel.diagonal(X) for kernel in self.kernels], axis=0)
-        return total
+        return np.asarray(np.sum([kernel.diagonal(X) for kernel in self.kernels], axis=0))
 
     def describe(self) -> str:
         return " + ".join(kernel.describe() for kernel in self.kernels)
@@ -271,8 +263,7 @@ class Sum(Cone):
         return lambda X, C: np.sum([part(X, C) for part in parts], axis=0)
 
     def diagonal_gradient(self, X: Matrix) -> Matrix:
-        total: Matrix = np.sum([kernel.diagonal_gradient(X) for kernel in self.kernels], axis=0)
-        return total
+        return np.asarray(np.sum([kernel.diagonal_gradient(X) for kernel in self.kernels], axis=0))
 
 
 class Wrapped(Kernel):
@@ -398,8 +389,7 @@ class Recentred(LinearlyMapped):
             raise ValueError(
                 f"origin has {len(self.origin)} numbers, but the rows have {X.shape[1]} columns."
             )
-        moved: Matrix = X - np.array(self.origin)
-        return moved
+        return np.asarray(X - np.array(self.origin))
 
     def pull_back(self, G: Matrix, d: int) -> Matrix:
         return G
@@ -513,18 +503,12 @@ def power(values: Values, exponent: int, out: Values | None = None) -> Values:
 def products_with(Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
     """Return the map from X to the inner products x.z for fixed Z."""
     columns = np.ascontiguousarray(Z.T, dtype=dtype)
-
-    def rows(X: Matrix) -> Values:
-        values: Values = np.ascontiguousarray(X, dtype=dtype) @ columns
-        return values
-
-    return rows
+    return lambda X: np.asarray(np.ascontiguousarray(X, dtype=dtype) @ columns)
 
 
 def squared_lengths(X: Values) -> Values:
     """Return |x|^2 for each row."""
-    lengths: Values = np.einsum("ij,ij->i", X, X)
-    return lengths
+    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def unit_rows(X: Matrix) -> Matrix:
@@ -533,5 +517,4 @@ def unit_rows(X: Matrix) -> Matrix:
     largest = np.abs(X).max(axis=1, keepdims=True, initial=0.0)
     near_one = X / np.where(largest > 0.0, largest, 1.0)
     lengths = np.sqrt(squared_lengths(near_one))[:, None]
-    unit: Matrix = near_one / np.where(lengths > 0.0, lengths, 1.0)
-    return unit
+    return np.asarray(near_one / np.where(lengths > 0.0, lengths, 1.0))

@@ -21,17 +21,15 @@ from kpca_apps.engine.kernels import (
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.rows import SampleRows
 
-COMPARED_ROWS = 500
-"""Number of rows drawn to estimate a kernel width."""
-
+COMPARED_ROWS = 500  # number of rows drawn to estimate a kernel width
 KernelName = Literal["rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "precomputed"]
 KERNEL_NAMES = frozenset(get_args(KernelName))
 KernelLike = KernelName | Kernel | Callable[..., Any]
+# Distances whose median is 1 / gamma.
 METRICS: dict[str, Literal["sqeuclidean", "cityblock"]] = {
     "rbf": "sqeuclidean",
     "laplacian": "cityblock",
 }
-"""Distances whose median is 1 / gamma."""
 
 
 def resolved_kernel(
@@ -56,7 +54,7 @@ def resolved_kernel(
     if sigma is not None:
         return RBF.from_sigma(sigma)
     if gamma is None and kernel in METRICS:
-        gamma = 1.0 / _median_distance(X, rng, METRICS[kernel])
+        gamma = 1.0 / median_distance(X, rng, METRICS[kernel])
     gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
     kernels: dict[str, Callable[[], Kernel]] = {
         "rbf": lambda: RBF(gamma),
@@ -69,18 +67,16 @@ def resolved_kernel(
     return kernels[kernel]()
 
 
-def median_squared_distance(X: SampleRows, rng: np.random.Generator) -> float:
-    """Return the median of the non-zero squared distances between drawn rows.
-
-    Its reciprocal is the usual default of gamma. The result is 1 if all rows are equal.
-    """
-    return _median_distance(X, rng, "sqeuclidean")
-
-
-def _median_distance(
-    X: SampleRows, rng: np.random.Generator, metric: Literal["sqeuclidean", "cityblock"]
+def median_distance(
+    X: SampleRows,
+    rng: np.random.Generator,
+    metric: Literal["sqeuclidean", "cityblock"] = "sqeuclidean",
 ) -> float:
-    """Return the median non-zero distance; raise ValueError if values over- or underflow."""
+    """Return the median of the non-zero (squared) distances between drawn rows.
+
+    Its reciprocal is the usual default of gamma. The result is 1 if all rows are equal. Raises
+    ValueError if values over- or underflow.
+    """
     drawn = X[uniform_landmarks(len(X), COMPARED_ROWS, rng)]
     distances = pdist(drawn, metric)
     # Denormal distances count as zero, as they would make gamma infinite.

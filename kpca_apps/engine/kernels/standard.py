@@ -72,8 +72,7 @@ class DistanceKernel(Kernel):
 
         def rows(X: Matrix, C: Matrix) -> Matrix:
             sums = (C * slopes(X)) @ stacked
-            gradients: Matrix = 2.0 * (sums[:, -1:] * (X - centre) - sums[:, :-1])
-            return gradients
+            return np.asarray(2.0 * (sums[:, -1:] * (X - centre) - sums[:, :-1]))
 
         return rows
 
@@ -237,8 +236,7 @@ class Polynomial(ProductKernel):
 
     def _slope(self, products: Matrix) -> Matrix:
         base = self.gamma * products + self.coef0
-        slope: Matrix = self.degree * self.gamma * base ** (self.degree - 1)
-        return slope
+        return np.asarray(self.degree * self.gamma * base ** (self.degree - 1))
 
     def describe(self) -> str:
         return f"({self.gamma:.6g} x.y + {self.coef0:.6g})^{self.degree}"
@@ -318,8 +316,7 @@ class Sigmoid(ProductKernel):
         return np.tanh(products, out=products)
 
     def _slope(self, products: Matrix) -> Matrix:
-        slope: Matrix = self.gamma * (1.0 - self._values(products) ** 2)
-        return slope
+        return np.asarray(self.gamma * (1.0 - self._values(products) ** 2))
 
     def describe(self) -> str:
         return f"tanh({self.gamma:.6g} x.y + {self.coef0:.6g})"

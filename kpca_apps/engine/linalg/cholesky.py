@@ -9,11 +9,8 @@ from kpca_apps.engine.kernels import Kernel
 from kpca_apps.system.arrays import Index, Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-BLOCK = 32
-"""Number of pivots proposed per round."""
-
-ROUNDING = 1e-10
-"""Share of the initial trace below which the residual is rounding."""
+BLOCK = 32  # number of pivots proposed per round
+ROUNDING = 1e-10  # share of the initial trace below which the residual is rounding
 
 
 def random_pivots(

@@ -16,23 +16,14 @@ from kpca_apps.system.arrays import Mask, Matrix, Values
 Operator = Callable[[Values], Values]
 Solver = Literal["auto", "lapack", "krylov"]
 
+# Largest residual of an eigenpair, relative to the largest eigenvalue.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-8}
-"""Largest residual of an eigenpair, relative to the largest eigenvalue."""
-
-OWN_TOLERANCE = 1e-2
-"""Largest residual of an eigenpair, relative to its own eigenvalue."""
-
-SMALL = 1500
-"""Up to this number of rows, LAPACK is fastest."""
-
+OWN_TOLERANCE = 1e-2  # largest residual of an eigenpair, relative to its own eigenvalue
+SMALL = 1500  # up to this number of rows, LAPACK is fastest
+# Largest number of vectors to multiply, as a share of n, before LAPACK is faster.
 MOST_PRODUCTS = 0.6
-"""Largest number of vectors to multiply, as a share of n, before LAPACK is faster."""
-
-MOST_SOME = 0.4
-"""Above this share of the eigenpairs, LAPACK computes all of them as fast."""
-
-ROWS_A_BLOCK = 4096
-"""Number of rows converted to float64 at a time."""
+MOST_SOME = 0.4  # above this share of the eigenpairs, LAPACK computes all of them as fast
+ROWS_A_BLOCK = 4096  # number of rows converted to float64 at a time
 
 
 def choose_solver(n: int, q: int, solver: Solver = "auto") -> Literal["lapack", "krylov"]:
@@ -60,8 +51,7 @@ def krylov_basis_limit(n: int, q: int) -> int:
 def significant(values: Matrix, smallest: float, *, by_modulus: bool) -> Mask:
     """Return which eigenvalues exceed ``smallest``, in modulus if ``by_modulus``."""
     # Unlike the test "eigenval > 0" of Aguilera and Antonanzas (2019), drop rounding errors.
-    keep: Mask = (np.abs(values) if by_modulus else values) > smallest
-    return keep
+    return np.asarray((np.abs(values) if by_modulus else values) > smallest)
 
 
 def lapack_pairs(K: Values, q: int, *, center: bool, by_modulus: bool) -> tuple[Matrix, Matrix]:
@@ -106,8 +96,7 @@ def block_krylov(
         """Return the largest residual allowed for each eigenvalue."""
         size = np.abs(values)
         least = smallest_eigenvalue(float(size[0]), trace, n, precision)
-        bounds: Matrix = np.minimum(tolerance * size[0], OWN_TOLERANCE * np.maximum(size, least))
-        return bounds
+        return np.asarray(np.minimum(tolerance * size[0], OWN_TOLERANCE * np.maximum(size, least)))
 
     basis, images = (np.empty((n, limit), dtype=dtype, order="F") for _ in range(2))
     ritz = np.zeros((limit, limit))
@@ -168,8 +157,7 @@ def _orthonormalise(block: Values, basis: Values) -> Values:
 
 def _estimate_residuals(rest: Values, last_rows: Matrix) -> Matrix:
     triangle = qr(rest, mode="r", check_finite=False)[0][: rest.shape[1]]
-    residuals: Matrix = np.linalg.norm(triangle @ last_rows, axis=0)
-    return residuals
+    return np.asarray(np.linalg.norm(triangle @ last_rows, axis=0))
 
 
 def _restart(

@@ -24,9 +24,8 @@ from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.system.arrays import Matrix, Values
 from kpca_apps.system.blas import one_blas_thread
 
+# Up to FEW_ROWS rows, only the upper triangle is computed, in STRIPS strips of rows.
 FEW_ROWS, STRIPS = 2_000, 8
-"""Up to FEW_ROWS rows, only the upper triangle is computed, in STRIPS strips of rows."""
-
 LEAST_STRIP = 48
 
 

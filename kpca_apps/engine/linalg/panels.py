@@ -12,17 +12,10 @@ from kpca_apps.engine.linalg.gram import overflow
 from kpca_apps.engine.rows import in_order
 from kpca_apps.system.arrays import Matrix, Values
 
-PANEL = 256
-"""Number of rows per panel; a tile and its product fit into a core's cache."""
-
-TILE = 1024
-"""Number of columns per tile."""
-
-SAMPLE = 256
-"""Number of rows that a sketch samples."""
-
-ELSEWHERE = 0.01
-"""Weight of the input vectors in a sketch."""
+PANEL = 256  # number of rows per panel; a tile and its product fit into a core's cache
+TILE = 1024  # number of columns per tile
+SAMPLE = 256  # number of rows that a sketch samples
+ELSEWHERE = 0.01  # weight of the input vectors in a sketch
 
 
 class GramPanels:

@@ -11,8 +11,7 @@ from scipy.linalg import get_blas_funcs, qr_multiply
 from kpca_apps.system.arrays import Index, Matrix, Values
 from kpca_apps.system.blas import one_blas_thread
 
-WIDTH = 128
-"""Number of columns of a factor multiplied at once."""
+WIDTH = 128  # number of columns of a factor multiplied at once
 
 
 def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
@@ -22,8 +21,7 @@ def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
     (multiply,) = get_blas_funcs(("trmm",), (factor,))
 
     def product(k: Values) -> Values:
-        out: Values = multiply(1.0, factor, k.T, trans_a=1, overwrite_b=k.flags.writeable).T
-        return out
+        return np.asarray(multiply(1.0, factor, k.T, trans_a=1, overwrite_b=k.flags.writeable).T)
 
     return product
 

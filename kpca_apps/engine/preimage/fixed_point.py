@@ -37,23 +37,12 @@ from kpca_apps.system.blas import one_blas_thread
 
 Part = TypeVar("Part")
 
-TOLERANCE = 1e-6
-"""Step length, in kernel widths, at which an iteration has converged."""
-
-VANISHING = 1e-12
-"""Denominators below this share of their terms' absolute sum are rounding errors."""
-
-FAR_EXPONENT = -300.0
-"""A row is far from all points if its largest exponent is below this."""
-
-RESTARTS = 3
-"""Number of stored points tried as starts after a failed iteration."""
-
-BLOCK = 1152
-"""Number of rows per block, a multiple of `STEP`."""
-
-STEP = 24
-"""Number of rows iterated at a time; fixed, as rounding depends on it."""
+TOLERANCE = 1e-6  # step length, in kernel widths, at which an iteration has converged
+VANISHING = 1e-12  # denominators below this share of their terms' absolute sum are rounding errors
+FAR_EXPONENT = -300.0  # a row is far from all points if its largest exponent is below this
+RESTARTS = 3  # number of stored points tried as starts after a failed iteration
+BLOCK = 1152  # number of rows per block, a multiple of `STEP`
+STEP = 24  # number of rows iterated at a time; fixed, as rounding depends on it
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +142,7 @@ def projection_norms(subspace: KernelSubspace, T: Matrix) -> Matrix:
     along = T * subspace.gain
     # A product with the offset would round differently depending on the number of rows.
     explained = np.einsum("ij,ij->i", along, along + 2.0 * subspace.offset)
-    norms: Matrix = subspace.mean_norm + explained
-    return norms
+    return np.asarray(subspace.mean_norm + explained)
 
 
 def map_blocks(

@@ -28,14 +28,10 @@ from kpca_apps.system.arrays import Index, Matrix
 
 Objective = Callable[[Matrix, Index], Matrix]
 
-TOLERANCE = 1e-6
-"""Step length, relative to the spread of the stored points, that ends a descent."""
-
+TOLERANCE = 1e-6  # step length, relative to the spread of the stored points, that ends a descent
+# Share of the decrease predicted by the gradient that a step must achieve (Armijo).
 SUFFICIENT = 1e-4
-"""Share of the decrease predicted by the gradient that a step must achieve (Armijo)."""
-
-HALVINGS = 40
-"""Largest number of times that a step is halved."""
+HALVINGS = 40  # largest number of times that a step is halved
 
 
 def gradient_descent(
@@ -67,8 +63,7 @@ def gradient_descent(
 
         def objective(z: Matrix, index: Index) -> Matrix:
             inner = np.einsum("ij,ij->i", kernel_rows(z), g[index])
-            value: Matrix = subspace.kernel.diagonal(z) - 2.0 * inner + norms[index]
-            return value
+            return np.asarray(subspace.kernel.diagonal(z) - 2.0 * inner + norms[index])
 
         def slope(z: Matrix, index: Index) -> Matrix:
             return subspace.kernel.diagonal_gradient(z) - 2.0 * gradient(z, g[index])

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, solve
 
 from kpca_apps.engine.kernels import RBF, Kernel
-from kpca_apps.engine.kernels.by_name import median_squared_distance
+from kpca_apps.engine.kernels.by_name import median_distance
 from kpca_apps.engine.linalg.gram import about_origin, gram_matrix
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
@@ -55,7 +55,7 @@ def learn_preimage(
     points, kernel = subspace.points, about_origin(subspace.kernel)
     origin = np.zeros(points.shape[1])
     if not kernel.takes_any_vector:
-        kernel = RBF(1.0 / median_squared_distance(projections, np.random.default_rng(0)))
+        kernel = RBF(1.0 / median_distance(projections, np.random.default_rng(0)))
         origin = points.mean(axis=0)
     gram = gram_matrix(kernel, projections, n_jobs=n_jobs)
     gram[np.diag_indices_from(gram)] += alpha

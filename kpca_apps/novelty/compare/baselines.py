@@ -16,7 +16,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
-from kpca_apps.engine.kernels.by_name import median_squared_distance
+from kpca_apps.engine.kernels.by_name import median_distance
 from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.hoffmann import NAME
@@ -64,7 +64,7 @@ def _hoffmann(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
 
 
 def _one_class_svm(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
-    gamma = 1.0 / median_squared_distance(fit, np.random.default_rng(seed))
+    gamma = 1.0 / median_distance(fit, np.random.default_rng(seed))
     svm = OneClassSVM(kernel="rbf", gamma=gamma, nu=0.1).fit(fit)
     return -np.asarray(svm.decision_function(scored))
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from kpca_apps.engine.kernels import Kernel, MeanRBF
-from kpca_apps.engine.kernels.by_name import median_squared_distance
+from kpca_apps.engine.kernels.by_name import median_distance
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.rows import (
@@ -176,7 +176,7 @@ class ViewScales:
             variances[variances == 0] = 1.0
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
         seen = views.transform(used[uniform_landmarks(len(used), WIDTH_ROWS, rng)])
-        squared = [median_squared_distance(view, rng) for view in np.split(seen, n_views, axis=1)]
+        squared = [median_distance(view, rng) for view in np.split(seen, n_views, axis=1)]
         return replace(views, widths=np.sqrt(squared))
 
     @property

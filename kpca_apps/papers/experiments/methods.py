@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial, Sigmoid
-from kpca_apps.engine.kernels.by_name import median_squared_distance
+from kpca_apps.engine.kernels.by_name import median_distance
 from kpca_apps.engine.linalg.eigen import block_krylov, block_width
 from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.preimage.ridge import learn_preimage
@@ -89,7 +89,7 @@ def _exact() -> KernelSubspace:
 
 
 def _median_kernel(X: Matrix) -> RBF:
-    return RBF(1.0 / median_squared_distance(X, Rng(0)))
+    return RBF(1.0 / median_distance(X, Rng(0)))
 
 
 def _error(subspace: KernelSubspace | Matrix) -> float:

@@ -51,8 +51,8 @@ _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)
 _LARGEST_INTEGER = 2**53
 _LONGEST_HEADER = 10_000  # maximum number of bytes of an array's header; numpy has the same limit
+# Deepest nesting of objects of an abstract class, such as kernels; a deeper file is an attack.
 _DEEPEST = 16
-"""Deepest nesting of objects of an abstract class, such as kernels; a deeper file is an attack."""
 
 
 def _as_plain(value: Any) -> Any:

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 _SPOOL = "kpca-rows"
+# Folder for copies of tables that workers on other machines read, local or in a store. None stands
+# for the local temporary folder.
 COPIES_IN: ContextVar[AnyPath | None] = ContextVar("copies_in", default=None)
-"""Folder for copies of tables that workers on other machines read, local or in a store. None stands
-for the local temporary folder.
-"""
 # Disk space, in bytes, left free for other programs.
 _RESERVE = 1 << 28
 

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from kpca_apps.engine.kernels.by_name import median_squared_distance
+from kpca_apps.engine.kernels.by_name import median_distance
 from tests.engine.examples import normal_rows
 
 
 def median(X, seed=0):
-    return median_squared_distance(X, np.random.default_rng(seed))
+    return median_distance(X, np.random.default_rng(seed))
 
 
 def test_is_the_median_of_all_pairs_of_a_small_table():
