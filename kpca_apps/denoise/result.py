@@ -175,6 +175,27 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class MeasuredFile:
+    """The noise of an image file's first page, or the reason why it could not be measured.
+
+    The level is in the units of the image; other fields are as in `DenoiseInfo`.
+    """
+
+    name: str
+    reason: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    noise: str = ""
+    sigma: float = 0.0
+    channel_sigma: tuple[float, ...] = ()
+    data_range: float = 0.0
+    correlated: bool = False
+    established: bool = True
+    impulses: bool = False
+    evidence: Evidence = field(default_factory=Evidence)
+
+
+@dataclass(frozen=True)
 class ImageOutcome:
     """Outcome of one image."""
 

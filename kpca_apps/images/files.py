@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError, about, opening
-from kpca_apps.images.bands import ROWS, Bands
 from kpca_apps.images.kinds import FORMATS as KINDS
 from kpca_apps.images.kinds import HEAD, head_of, image_kind, refusal, written_kind
-from kpca_apps.images.large import LargeFile
+from kpca_apps.images.large import ROWS, Bands, LargeFile
 from kpca_apps.images.photographs.lossless import UNBOUNDED
 from kpca_apps.images.tiff import EXTRA
 from kpca_apps.images.types import (

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from tifffile import TIFF
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.bands import Bands
 from kpca_apps.images.inks import invert_light, join_inks, split_inks
-from kpca_apps.images.large import Content
+from kpca_apps.images.large import Bands, Content
 from kpca_apps.images.photographs.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.images.photographs.lossless import UNBOUNDED, stated_size
 from kpca_apps.images.pyramids import smaller_copy, times_smaller

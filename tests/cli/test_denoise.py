@@ -14,10 +14,9 @@ from skimage import data
 from kpca_apps.cli.denoise import options as denoise_options
 from kpca_apps.cli.denoise.fit import _channel_lines, _law_lines, _noise_lines
 from kpca_apps.cli.denoise.run import IMAGES
-from kpca_apps.denoise.batch.examine.measuring import MeasuredFile
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
 from kpca_apps.denoise.options import NOISES
-from kpca_apps.denoise.result import Evidence, NoiseLaw
+from kpca_apps.denoise.result import Evidence, MeasuredFile, NoiseLaw
 from kpca_apps.images.files import FORMATS
 from tests.cli.conftest import Run, assert_refused
 from tests.cli.conftest import result as result_of

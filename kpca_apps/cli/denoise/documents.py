@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kpca_apps.denoise.batch.examine.measuring import MeasuredFile
 from kpca_apps.denoise.batch.profile import KIND, KindNoise
 from kpca_apps.denoise.dictionary.choosing import LevelChoice
+from kpca_apps.denoise.result import MeasuredFile
 from kpca_apps.report.document import Document, Part
 
 PLANNED_IMAGES = Document(

@@ -21,9 +21,10 @@ from kpca_apps.cli.denoise.documents import (
 from kpca_apps.cli.denoise.options import FitOptions, RunOptions, in_flags
 from kpca_apps.cli.results import near
 from kpca_apps.denoise.batch.dictionary import are_all_alike, choice_sentence, read_examples
-from kpca_apps.denoise.batch.examine.measuring import KnownNoise, MeasuredFile, measure_file, pooled
+from kpca_apps.denoise.batch.examine.measuring import KnownNoise, measure_file, pooled
 from kpca_apps.denoise.batch.inputs import find_images, named_reason
 from kpca_apps.denoise.batch.profile import check_target
+from kpca_apps.denoise.result import MeasuredFile
 from kpca_apps.errors import ConfigError, InputError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.report.denoising.text import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -29,6 +29,7 @@ from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.denoiser import doubt_level
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.warming import KEPT_NOWHERE, is_kept, warm_up
+from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import InputError, MemoryLimitError, RefusedError, StoppedError
 from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line, safe_stem
@@ -50,9 +51,6 @@ from kpca_apps.system.stores.addresses import AnyPath, located
 from kpca_apps.system.stores.buckets import here
 from kpca_apps.system.stores.output import output_folder
 from kpca_apps.system.workers import Workers, on_dask
-
-if TYPE_CHECKING:
-    from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 
 IMAGES, REPORT, PREVIEW = "images", "report", "preview"
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from kpca_apps.cli.console import Console, column_lines, wrapped
 from kpca_apps.names import cut_apart, listed, one_line, quoted
-from kpca_apps.novelty.result import clearest
+from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.result import (
+    Evaluation,
+    FoundRule,
+    MovedColumn,
+    RankedRow,
+    ScreeningDiff,
+    ScreeningResult,
+    clearest,
+)
 from kpca_apps.novelty.screening.judge import rate_statement
+from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.report.novelty.text import (
     AREAS,
     REST,
@@ -20,20 +30,6 @@ from kpca_apps.report.novelty.text import (
     verdict,
 )
 from kpca_apps.report.text import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kpca_apps.novelty.columns.plan import ColumnSpec
-    from kpca_apps.novelty.result import (
-        Evaluation,
-        FoundRule,
-        MovedColumn,
-        RankedRow,
-        ScreeningDiff,
-        ScreeningResult,
-    )
-    from kpca_apps.novelty.screening.model import NoveltyModel
 
 TOP = 5
 MAX_WARNINGS = 5

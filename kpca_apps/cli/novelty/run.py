@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import typer
 from joblib import cpu_count
@@ -30,7 +29,8 @@ from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.redact import redact_source, visible_notes
-from kpca_apps.novelty.screening.model import ScreeningOptions
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
 from kpca_apps.options import OF_FILES, READING, LayoutName, NoveltyOptions, check_limits
 from kpca_apps.system.files.output import ResultFolder
 from kpca_apps.system.finished import work_folder
@@ -42,10 +42,6 @@ from kpca_apps.tables.databases.writing import check_new_table, write_rows
 from kpca_apps.tables.opening import expand, open_table, read_table
 from kpca_apps.tables.read.uri import refuse_password, scheme_of
 from kpca_apps.tables.table import PartedTable, Table
-
-if TYPE_CHECKING:
-    from kpca_apps.novelty.result import ScreeningResult
-    from kpca_apps.novelty.screening.model import NoveltyModel
 
 MODEL_FILE = "model.kpca"
 TO_SEND = "to-send"

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.images.bands import Bands
 from kpca_apps.images.laboratory.in_place import READ_TYPES
 from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, make_image, physical_sizes
+from kpca_apps.images.large import Bands
 from kpca_apps.images.types import (
     MAX_IN_BANDS,
     Format,

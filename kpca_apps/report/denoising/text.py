@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from kpca_apps.denoise.result import (
     Comparison,
     DenoisingResult,
     DictionaryView,
-    Evidence,
     ImageOutcome,
+    MeasuredFile,
     NoiseLaw,
     Trial,
     TrialResult,
@@ -27,6 +27,7 @@ from kpca_apps.report.text import (
     plural,
 )
 
+HasNoise = ImageOutcome | TrialResult | MeasuredFile  # an image whose kind of noise is known
 _METHODS = {
     "noisy": "noisy",
     "denoised": "kernel PCA",
@@ -165,22 +166,6 @@ def noise_range(images: Sequence[ImageOutcome]) -> str:
     if shares := [100 * (image.sigma or 0.0) for image in known if image.is_relative]:
         ranges.append([f"{_range(shares, 2)} % of the intensity"])
     return f"{was} {''.join(join_parts(ranges))}"
-
-
-class HasNoise(Protocol):
-    """An image whose kind of noise is known."""
-
-    @property
-    def noise(self) -> str:
-        """Kind of noise."""
-
-    @property
-    def sigma(self) -> float | None:
-        """Level of the noise."""
-
-    @property
-    def evidence(self) -> Evidence:
-        """Reasons why the noise model was chosen, and the measured noise laws, if any."""
 
 
 def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -24,6 +24,7 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
     clearest,
 )
+from kpca_apps.report.drawing import Drawing
 from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawings
 from kpca_apps.report.novelty.strips import strip_of
 from kpca_apps.report.novelty.text import (
@@ -46,9 +47,6 @@ from kpca_apps.report.novelty.text import (
 from kpca_apps.report.novelty.work import BUDGET, by_field, marks_of, values_of, work_of
 from kpca_apps.report.page import MAX_SENTENCE, block, make_page, make_part, setting_text
 from kpca_apps.report.text import count, cut, in_prose, number, plural
-
-if TYPE_CHECKING:
-    from kpca_apps.report.drawing import Drawing
 
 MAX_ALIKE = 3  # maximum number of similar rows named for a row
 N_PLACES = 4  # maximum number of other rows named for an odd cell

@@ -4,12 +4,12 @@ from dataclasses import replace
 import pytest
 
 from kpca_apps.cli.denoise.fit import _noise_lines
-from kpca_apps.denoise.batch.examine.measuring import MeasuredFile
 from kpca_apps.denoise.result import (
     Comparison,
     DenoisingResult,
     Evidence,
     ImageOutcome,
+    MeasuredFile,
     Quality,
     Residual,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,33 +20,12 @@ from kpca_apps.denoise.estimate.law import typical_law
 from kpca_apps.denoise.image import colours_of
 from kpca_apps.denoise.masks import both
 from kpca_apps.denoise.mosaic import measure_mosaic
-from kpca_apps.denoise.result import Evidence
+from kpca_apps.denoise.result import MeasuredFile
 from kpca_apps.errors import KpcaError
 from kpca_apps.images.files import check_object, read_image
 from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 from kpca_apps.system.workers import Workers
-
-
-@dataclass(frozen=True)
-class MeasuredFile:
-    """The noise of an image file's first page, or the reason why it could not be measured.
-
-    The level is in the units of the image; other fields are as in `DenoiseInfo`.
-    """
-
-    name: str
-    reason: str = ""
-    shape: tuple[int, ...] = ()
-    dtype: str = ""
-    noise: str = ""
-    sigma: float = 0.0
-    channel_sigma: tuple[float, ...] = ()
-    data_range: float = 0.0
-    correlated: bool = False
-    established: bool = True
-    impulses: bool = False
-    evidence: Evidence = field(default_factory=Evidence)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from kpca_apps.denoise.options import Window
 from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.regions import AROUND, window_around
 from kpca_apps.errors import InputError
-from kpca_apps.images.bands import Bands, rows_of_band
+from kpca_apps.images.large import Bands, rows_of_band
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.tiff import TILE_HEIGHT
 from kpca_apps.images.types import ImageFile, Page

@@ -21,9 +21,9 @@ from kpca_apps.denoise.image import as_stored, colours_of, loses_light
 from kpca_apps.denoise.masks import Mask, as_mask, both, numbers_in
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError, about
-from kpca_apps.images.bands import Bands
 from kpca_apps.images.dng import write_dng
 from kpca_apps.images.files import read_image
+from kpca_apps.images.large import Bands
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso

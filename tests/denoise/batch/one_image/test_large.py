@@ -33,7 +33,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat pages of more than 60,000 pixels as large, and read them in small bands."""
     for name in ("images.types.MAX_PIXELS", "denoise.batch.one_image.large.SQUARE"):
         monkeypatch.setattr(f"kpca_apps.{name}", 128 if "SQUARE" in name else 60_000)
-    monkeypatch.setattr("kpca_apps.images.bands.ROWS", 64)
+    monkeypatch.setattr("kpca_apps.images.large.ROWS", 64)
     monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.ROWS", 56)
     monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.COLUMNS", 84)
 
