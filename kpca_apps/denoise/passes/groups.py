@@ -376,10 +376,10 @@ def truncate_groups(
 
     `variance` (c, pages, h, w) is the mean noise variance over the patch at each position. `window`
     (pages, h, 8) holds the weights of a patch's pixels, with zeros from its width on. `bandwidth`
-    is that of the engine's `denoise_group`; truncation adapts to a group's noise up to `most` times
-    the variance. `sums` holds the sums of `spread` for each plane, from the page and row `start`
-    on. `ratios` receives the residual variance of each group in the first plane over the given
-    variance: about 1 for noise alone of the given variance, larger with detail.
+    is c / (2 N v), as in `kpca_apps.engine.groups.operator`; truncation adapts to a group's noise
+    up to `most` times the variance. `sums` holds the sums of `spread` for each plane, from the page
+    and row `start` on. `ratios` receives the residual variance of each group in the first plane
+    over the given variance: about 1 for noise alone of the given variance, larger with detail.
     """
     places, counts = found
     shape = window.shape[0], window.shape[1], width

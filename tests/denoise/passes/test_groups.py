@@ -11,7 +11,8 @@ from kpca_apps.denoise.denoiser import denoise_kpca
 from kpca_apps.denoise.passes import groups, one_pass
 from kpca_apps.denoise.passes.groups import RADIUS, find_groups, gather_centred, spread
 from kpca_apps.denoise.passes.one_pass import MARGINS
-from kpca_apps.engine.groups import compiled, operator
+from kpca_apps.engine.groups import compiled
+from tests.engine.groups.reference import denoise_group
 from tests.quick import quick
 
 Image = NDArray[np.float32]
@@ -142,9 +143,7 @@ class ByOperator:
         for at, group in enumerate(self.groups(found)):
             level = float(variance[(0, *group.T)].mean())
             patches = self.cut(planes, group, window, width)
-            estimate = operator.denoise_group(
-                patches, level, bandwidth=bandwidth, excess=float(most)
-            )
+            estimate = denoise_group(patches, level, bandwidth=bandwidth, excess=float(most))
             ratios[at] = estimate.residual / level
             self.bandwidths.append(bandwidth)
             self.spread(estimate, group, window, width, start, sums)
@@ -155,7 +154,7 @@ class ByOperator:
     ) -> None:  # fmt: skip
         for group in self.groups(found):
             patches, pilot = (self.cut(pages, group, window, width) for pages in (planes, points))
-            estimate = operator.denoise_group(patches, float(variance[0]), pilot=pilot)
+            estimate = denoise_group(patches, float(variance[0]), pilot=pilot)
             self.bandwidths.append(None)
             self.spread(estimate, group, window, width, start, sums)
 

@@ -5,8 +5,9 @@ import pytest
 from numpy.typing import NDArray
 
 from kpca_apps.engine.groups.compiled import linear_smooth, truncate_rows
-from kpca_apps.engine.groups.operator import RIDGE_FACTOR, WIDEST, count_components, denoise_group
+from kpca_apps.engine.groups.operator import RIDGE_FACTOR, WIDEST, count_components
 from kpca_apps.engine.linalg.small_matrices import padded_size
+from tests.engine.groups.reference import denoise_group
 
 # Each test here compiles one function; tests/denoise/passes tests the functions together.
 pytestmark = pytest.mark.release
