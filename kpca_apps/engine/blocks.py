@@ -28,7 +28,6 @@ Cook (1977), Detection of influential observation in linear regression, Technome
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
@@ -38,6 +37,7 @@ from msgspec import Meta
 from scipy import sparse
 
 from kpca_apps.engine.nystroem import CovarianceSums
+from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.blas import one_blas_thread
@@ -209,28 +209,11 @@ class BlockPCA:
             return output
 
         if fitted is None:
-            output = _map_blocks(compute, features, block=BLOCK)
+            output = map_row_blocks(compute, features, block=BLOCK, axis=-1)
         else:
-            output = _map_blocks(compute, features, fitted.astype(float), block=FITTED_BLOCK)
+            marks = fitted.astype(float)
+            output = map_row_blocks(compute, features, marks, block=FITTED_BLOCK, axis=-1)
         return BlockErrors(output[:n_wanted], output[n_wanted], output[n_wanted + 1 :])
-
-
-def _map_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: int) -> FloatArray:
-    """Apply a function to column blocks of arrays (..., n); the last block is padded."""
-    n = arrays[0].shape[-1]
-    results = []
-    with one_blas_thread():
-        for start in range(0, max(n, 1), block):
-            parts = [array[..., start : start + block] for array in arrays]
-            missing = block - parts[0].shape[-1]
-            if missing:
-                last = [(0, missing)]
-                parts = [
-                    np.pad(part, [(0, 0)] * (part.ndim - 1) + last, "edge" if n else "constant")
-                    for part in parts
-                ]
-            results.append(function(*parts)[:, : n - start])
-    return results[0] if len(results) == 1 else np.concatenate(results, axis=1)
 
 
 def least_ridge(s: FloatArray, most: float) -> float:

@@ -149,38 +149,40 @@ def map_row_blocks(
     *arrays: NDArray[Any],
     block: int = BLOCK,
     padded: bool = True,
+    axis: int = 0,
     n_jobs: int | None = None,
 ) -> NDArray[Any]:
     """Apply a row-wise function to blocks of rows; return the results, ``(n, ...)``.
 
     The last block is ``padded``, so that a row's result does not depend on the other rows.
-    ``n_jobs`` is as in joblib.
+    ``axis`` of the arrays and of the results, 0 or -1, is that of the rows. ``n_jobs`` is as in
+    joblib.
     """
-    n = len(arrays[0])
+    n = arrays[0].shape[axis]
+
+    def rows(start: int, stop: int) -> Any:
+        return (..., slice(start, stop)) if axis else slice(start, stop)
 
     def apply_block(start: int) -> NDArray[Any]:
-        parts = [array[start : start + block] for array in arrays]
-        missing = block - len(parts[0]) if padded else 0
-        if missing:
-            last = [
-                part[-1:] if len(part) else np.zeros((1, *part.shape[1:]), part.dtype)
-                for part in parts
-            ]
-            parts = [
-                np.concatenate([part, np.repeat(row, missing, axis=0)])
-                for part, row in zip(parts, last, strict=True)
-            ]
+        parts = [array[rows(start, start + block)] for array in arrays]
+        if missing := block - parts[0].shape[axis] if padded else 0:
+            for place, part in enumerate(parts):
+                widths = np.zeros((part.ndim, 2), int)
+                widths[axis, 1] = missing
+                parts[place] = np.pad(part, widths, "edge" if n else "constant")
         return function(*map(np.ascontiguousarray, parts))
 
     with one_blas_thread():
         first = apply_block(0)
         if n <= block:
-            return first[:n]
-        result = np.empty((n, *first.shape[1:]), dtype=first.dtype)
-        result[:block] = first
+            return np.asarray(first[rows(0, n)])
+        shape = [*first.shape]
+        shape[axis] = n
+        result = np.empty(shape, dtype=first.dtype)
+        result[rows(0, block)] = first
 
         def work(start: int) -> None:
-            result[start : start + block] = apply_block(start)[: n - start]
+            result[rows(start, start + block)] = apply_block(start)[rows(0, n - start)]
 
         for _ in in_order(work, range(block, n, block), n_jobs):
             pass

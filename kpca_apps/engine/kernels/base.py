@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from numbers import Real
-from typing import Any, Protocol, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -27,13 +27,6 @@ from kpca_apps.system.arrays import Matrix, Values
 KernelRows = Callable[[Matrix], Values]
 # Rows ``(b, d)`` and coefficients ``(b, m)`` to gradients ``(b, d)``.
 WeightedGradient = Callable[[Matrix, Matrix], Matrix]
-
-
-class Exponents(Protocol):
-    """Map rows ``(b, d)`` to values ``(b, m)``, in ``out`` if given."""
-
-    def __call__(self, X: Matrix, out: Values | None = None, /) -> Values: ...
-
 
 # Below this, exp(x) is denormal and numpy's exp slows down by a factor of 40.
 LOWEST_EXPONENT = -700.0
@@ -423,10 +416,10 @@ def _terms(kernel: Kernel) -> tuple[Kernel, ...]:
 
 def rbf_exponents(
     Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64
-) -> Exponents:
+) -> KernelRows:
     """Return the map from X to -gamma |x - z|^2 for fixed Z, clipped below at ``lowest``."""
     exponents = view_exponents(Z, gamma, lowest, dtype)
-    return lambda X, out=None: exponents(X)(0, out)
+    return lambda X: exponents(X)(0, None)
 
 
 def view_exponents(

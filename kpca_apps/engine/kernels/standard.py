@@ -402,8 +402,7 @@ class MeanRBF(DistanceKernel):
         views = self._views(Z)
         if len(views) == 1:
             return super().weighted_gradient(Z)
-        view_exponents_of = MeanRBF(self.gamma, self.powers)
-        parts = [view_exponents_of.weighted_gradient(Z[:, v]) for v in views]
+        parts = [MeanRBF(self.gamma, self.powers).weighted_gradient(Z[:, v]) for v in views]
         return lambda X, C: np.hstack(
             [part(X[:, v], C) / self.n_views for v, part in zip(views, parts, strict=True)]
         )

@@ -33,12 +33,11 @@ from kpca_apps.report.text import count, in_prose
 MOST_NAMED = 40  # maximum number of images whose names fit beside their lines
 LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
 MARKS = {
-    "noisy": ("o", "muted", "none"),
-    "denoised": ("o", "blue", "blue"),
-    "nl_means": ("^", "orange", "orange"),
-    "wavelet": ("s", "purple", "purple"),
+    "noisy": ("o", "muted"),
+    "denoised": ("o", "blue"),
+    "nl_means": ("^", "orange"),
+    "wavelet": ("s", "purple"),
 }
-OTHER = ("D", "green", "green")
 MOST_LAWS = 12  # maximum number of images whose noise laws are drawn
 CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
 HEADROOM = 2.0  # maximum of the variance axis, as a multiple of the noise law's largest variance
@@ -136,9 +135,7 @@ def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
         _plot_law(axes, law, PALETTE[colour], marker, top)
         # Label the line of a single law; of several laws, label the points.
         axes.lines[-1 if channel else 0].set_label(channel or f"variance = {law_text(law)}")
-    axes.set_ylim(0, top)
-    axes.set_xlabel("brightness, in the units of the image")
-    axes.set_ylabel("variance")
+    axes.set(ylim=(0, top), xlabel="brightness, in the units of the image", ylabel="variance")
     plain_ticks(axes.xaxis, axes.yaxis)
     _legend(axes, len(laws))
     follows = "grows along" if any(law.rises for law in laws) else "is the same everywhere, along"
@@ -193,18 +190,10 @@ def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | N
     n_lines = len(values["noisy"])
     size = 5.0 if n_lines <= MOST_NAMED else 2.6
     for name, numbers in values.items():
-        marker, edge, face = MARKS.get(name, OTHER)
-        axes.plot(
-            numbers,
-            np.arange(n_lines),
-            linestyle="none",
-            marker=marker,
-            markersize=size if marker == "o" else size - 0.6,
-            markeredgecolor=PALETTE[edge],
-            markerfacecolor=face if face == "none" else PALETTE[face],
-            label=names.get(name) or method_name(name),
-            clip_on=False,
-        )
+        marker, colour = MARKS.get(name, ("D", "green"))
+        ink, ms = PALETTE[colour], size if marker == "o" else size - 0.6
+        (line,) = axes.plot(numbers, np.arange(n_lines), marker, ms=ms, mec=ink, clip_on=False)
+        line.set(mfc="none" if name == "noisy" else ink, label=names.get(name) or method_name(name))
     _legend(axes, len(values))
 
 

@@ -160,8 +160,7 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
             textcoords="offset points",
             color=PALETTE["accent"],
         )
-    axes.set_xlabel("threshold: novelty score (no unit)")
-    axes.set_ylabel("rows flagged (log scale)")
+    axes.set(xlabel="threshold: novelty score (no unit)", ylabel="rows flagged (log scale)")
     plain_ticks(axes.xaxis, axes.yaxis)
     return Drawing(
         "threshold",
@@ -307,8 +306,7 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     points = np.column_stack([contours.points_x, contours.points_y])
     axes.plot(*points[usual].T, "o", ms=2.6, mew=0, color=PALETTE["ink"])
     axes.plot(*points[flagged].T, "^", ms=5, color=PALETTE["accent"])
-    axes.set_xlabel(drawable(contours.x_name))
-    axes.set_ylabel(drawable(contours.y_name))
+    axes.set(xlabel=drawable(contours.x_name), ylabel=drawable(contours.y_name))
     axes.locator_params(nbins=5)
     plain_ticks(axes.xaxis, axes.yaxis)
     caption = (
@@ -325,8 +323,7 @@ def roc(evaluation: Evaluation, suffix: str) -> Drawing:
     figure, (axes,) = new_axes(4.9, 4.1)
     axes.plot([0, 1], [0, 1], color=PALETTE["rule"], lw=1)
     _plot_methods(axes, evaluation.methods, "false_positive_rate", "true_positive_rate", "auroc")
-    axes.set_xlabel("share of other rows flagged")
-    axes.set_ylabel("share of outliers found")
+    axes.set(xlabel="share of other rows flagged", ylabel="share of outliers found")
     caption = (
         f"ROC curves for {plural(evaluation.n_positive, 'known outlier')} among "
         f"{plural(evaluation.n_rows, 'row')}. Nearer the upper left corner is better; the number "

@@ -65,8 +65,7 @@ def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
         axes.annotate("", centre + arrow, centre, arrowprops=look_of_arrow)
     if len(content.arrows):
         axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xlabel(drawable(content.x_label))
-    axes.set_ylabel(drawable(content.y_label))
+    axes.set(xlabel=drawable(content.x_label), ylabel=drawable(content.y_label))
     axes.locator_params(nbins=5)
     plain_ticks(axes.xaxis, axes.yaxis)
     return Drawing(name, content.title, drawn(len(content.points), MAX_POINTS).strip(), figure)
@@ -80,24 +79,15 @@ def _curves(content: Curves, name: str, size: Size) -> Drawing:
     for place, (label, (x, y)) in enumerate(content.series.items()):
         look = place % len(COLOURS)
         known = np.isfinite(y)
-        few = int(known.sum()) <= MOST_MARKS
-        axes.plot(
-            x[known],
-            y[known],
-            ls=LINES[look],
-            lw=1.3,
-            color=PALETTE[COLOURS[look]],
-            label=drawable(label),
-            marker=MARKS[look] if few else "",
-            ms=3.2,
-            mew=0.8 if MARKS[look] == "x" else 0,
-        )
+        (line,) = axes.plot(x[known], y[known], lw=1.3, ms=3.2, label=drawable(label))
+        line.set(color=PALETTE[COLOURS[look]], ls=LINES[look])
+        if known.sum() <= MOST_MARKS:
+            line.set(marker=MARKS[look], mew=0.8 if MARKS[look] == "x" else 0)
     if content.log_x:
         _logarithmic(axes, np.unique(np.concatenate([x for x, _ in content.series.values()])))
     if content.log_y:
         axes.set_yscale("log")
-    axes.set_xlabel(drawable(content.x_label))
-    axes.set_ylabel(drawable(content.y_label))
+    axes.set(xlabel=drawable(content.x_label), ylabel=drawable(content.y_label))
     if not content.log_x and not content.log_y:
         axes.locator_params(nbins=6)
     plain_ticks(axes.xaxis, axes.yaxis)
@@ -159,9 +149,7 @@ def _contours(content: Contours, name: str, size: Size) -> Drawing:
             level = np.array([content.threshold])
             look = {"lw": 1.8, "edgecolor": PALETTE["accent"]}
             _draw(axes, content.x, content.y, values, level, **look)
-        axes.set_xlim(content.x[0], content.x[-1])
-        axes.set_ylim(content.y[0], content.y[-1])
-        axes.set_aspect("equal")
+        axes.set(xlim=content.x[[0, -1]], ylim=content.y[[0, -1]], aspect="equal")
         if len(panels) > 1:
             axes.set_title(drawable(caption), fontsize=8, color=PALETTE["ink"])
     caption = "Lines of constant value"
