@@ -23,7 +23,7 @@ from kpca_apps.system.limits import require_addresses
 from kpca_apps.tables.read.uri import refuse_password
 
 MAX_CONFIG_BYTES = 1_000_000
-SOME_FAILED = 5  # exit code
+SOME_FAILED, ROWS_FLAGGED = 5, 6  # exit codes
 
 _CONFIG = "kpca_apps.config"
 # Typer may contain a copy of click, so take the base of usage errors from typer itself.
@@ -211,14 +211,15 @@ COMMON = [one.name for one in fields(Options)]  # type: ignore[arg-type]  # last
 
 def command(
     app: typer.Typer, *, only: str = "", without: str = ""
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Register a function as a command, with the options of its parameter ``options``.
 
+    The function returns the exit code, None for 0.
     The command has the options named in `only`, or all except those in `without`; other fields are
     None. A parameter of the function with the same name as a field replaces that option.
     """
 
-    def register(function: Callable[..., None]) -> Callable[..., None]:
+    def register(function: Callable[..., int | None]) -> Callable[..., int | None]:
         hints = get_type_hints(function, include_extras=True)
         parameters = {
             name: one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name])
@@ -244,10 +245,10 @@ def command(
                 annotation=hint if len(numbers) < 2 else float | None,  # Typer refuses int | float
             )
 
-        def run(**values: Any) -> None:
+        def run(**values: Any) -> int | None:
             require_addresses()
             options = kind(**{one.name: values.get(one.name) for one in every})
-            function(**{name: values[name] for name in own}, options=options)
+            return function(**{name: values[name] for name in own}, options=options)
 
         # Typer reads the parameters of a command from the signature and the annotations.
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
@@ -258,7 +259,7 @@ def command(
     return register
 
 
-def paragraphs(function: Callable[..., None]) -> str:
+def paragraphs(function: Callable[..., object]) -> str:
     """Return the docstring of a function, a line per paragraph, for the terminal to wrap."""
     parts = inspect.cleandoc(function.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(part.split()) for part in parts)

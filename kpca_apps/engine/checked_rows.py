@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
@@ -15,15 +16,9 @@ from kpca_apps.errors import InputError, MemoryLimitError
 from kpca_apps.options import is_number
 from kpca_apps.system.memory import available_bytes
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Method = TypeVar("Method", bound=Callable[..., Any])
-
-    def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
-        """Validate parameters before a method runs (typed stub of scikit-learn's decorator)."""
-else:
-    from sklearn.base import _fit_context as fit_context  # noqa: F401
+Method = TypeVar("Method", bound=Callable[..., Any])
+# Validates parameters before a method runs: scikit-learn's decorator, with its type.
+fit_context: Callable[..., Callable[[Method], Method]] = _fit_context
 
 
 class Number(Interval):

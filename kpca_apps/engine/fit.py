@@ -126,13 +126,8 @@ def _fit_exact_rows(
     rng: np.random.Generator,
     plan: ExactPlan,
 ) -> SubspaceFit:
-    subspace = fit_exact(
-        kernel,
-        np.array(source.sample[:]),  # a copy, as the fit stores its rows
-        rng=rng,
-        options=options,
-        plan=plan,
-    )
+    rows = np.array(source.sample[:])  # a copy, as the fit stores its rows
+    subspace = fit_exact(kernel, rows, rng=rng, options=options, plan=plan)
     length = float(subspace.kernel.diagonal(subspace.points).mean())
     ridge = _absolute_ridge(options, length, subspace.mean_norm)
     if ridge is not None:

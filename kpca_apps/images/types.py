@@ -171,8 +171,7 @@ class Format(NamedTuple):
 
 def rewrite(file: Any, pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
     """Write pages into a copy of their source file."""
-    if like.rewrite is None:
-        raise ValueError(f"an image of kind {like.format} cannot be written into a copy of itself")
+    assert like.rewrite is not None
     like.rewrite(file, pages)
 
 

@@ -24,7 +24,7 @@ def run(
         ),
     ],
     options: RunOptions,
-) -> None:
+) -> int:
     """Denoise images into a folder, with a report.
 
     Results keep type, size, format, colour profile, orientation and transparency. Run the same
@@ -42,7 +42,8 @@ def run(
     elif options.preview:
         run_trial(batch)
     elif run_whole(batch):
-        raise typer.Exit(SOME_FAILED)
+        return SOME_FAILED
+    return 0
 
 
 @command(app)
@@ -85,7 +86,7 @@ def noise(
             metavar="FILE",
         ),
     ] = None,
-) -> None:
+) -> int:
     """Measure the noise of images, without denoising them.
 
     Prints the level in the units of the image, as kpca denoise run would use it. A level marked "?"
@@ -104,5 +105,4 @@ def noise(
     """
     from kpca_apps.cli.denoise.fit import print_noise
 
-    if print_noise(images, save, options):
-        raise typer.Exit(SOME_FAILED)
+    return SOME_FAILED if print_noise(images, save, options) else 0

@@ -275,8 +275,7 @@ def _try_strengths(batch: Batch, place: AnyPath) -> None:
         warm(batch, (1, 1))
         clock.lap("starting")
         with console.stage("Trying three strengths"):
-            if not isinstance(denoiser, GroupDenoiser):
-                raise TypeError("a dictionary has no strengths to try")
+            assert isinstance(denoiser, GroupDenoiser)  # a dictionary has no strengths to try
             denoiser = denoiser.changed(batch.per_image.get(first.name, {}))
             result = try_strengths(image, denoiser)
     clock.lap("denoising")

@@ -11,14 +11,13 @@ import typer
 
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.options import SOME_FAILED, command, group, whole_number
+from kpca_apps.cli.options import ROWS_FLAGGED, SOME_FAILED, command, group, whole_number
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.errors import ConfigError, UnlikeFilesError
 from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
 
 RULES_BROKEN = SOME_FAILED
-ROWS_FLAGGED = 6
 
 app = group("novelty", "Find the outliers of a table, with reasons.")
 
@@ -47,7 +46,7 @@ def screen(
         str | None,
         typer.Option("--reference", help="Table of rows known to be normal.", metavar="FILE"),
     ] = None,
-) -> None:
+) -> int:
     """Rank the rows of a table, oddest first, with reasons.
 
     Without --reference the table itself may hold outliers, and you choose how many rows to flag
@@ -73,10 +72,7 @@ def screen(
     if options.each:
         from kpca_apps.cli.novelty.each import screen_each
 
-        failed, flagged = screen_each(context, table, options, chosen, reference)
-        if failed or flagged:
-            raise typer.Exit(SOME_FAILED if failed else ROWS_FLAGGED)
-        return
+        return screen_each(context, table, options, chosen, reference)
     refuse_shared_input(reference, options.accept, *table)
     folder = open_folder(options, "novelty", table, reference)
     with running(options) as run:
@@ -92,7 +88,7 @@ def screen(
         run.clock.lap("reading")
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
-            return
+            return 0
         from kpca_apps.novelty.run import screen as screen_rows
 
         with run.working("Screening", rows, clean):
@@ -101,8 +97,7 @@ def screen(
             )
         run.clock.lap("screening")
         finish(run, context, folder, rows, result, model, save=True)
-    if options.fail_on_flagged and result.n_flagged:
-        raise typer.Exit(ROWS_FLAGGED)
+    return ROWS_FLAGGED if options.fail_on_flagged and result.n_flagged else 0
 
 
 @command(
@@ -167,7 +162,7 @@ def fit(
 )
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
-) -> None:
+) -> int:
     """Score the rows of a table with a saved model.
 
     Each row is judged independently of the others. Rows are flagged by the model's threshold unless
@@ -191,8 +186,7 @@ def score(
             )
         run.clock.lap("scoring")
         finish(run, context, folder, rows, result, loaded, save=False)
-    if options.fail_on_flagged and result.n_flagged:
-        raise typer.Exit(ROWS_FLAGGED)
+    return ROWS_FLAGGED if options.fail_on_flagged and result.n_flagged else 0
 
 
 @command(
@@ -235,15 +229,10 @@ def explain(
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table, layout=loaded.options.layout)
-        chosen = adjusted(run, loaded, rows)
+        chosen, judged = adjusted(run, loaded, rows), run.read_judged()
         with run.working("Explaining", rows):
             found, result = explain_row(
-                loaded,
-                rows,
-                sought,
-                accept=run.read_judged(),
-                options=chosen,
-                execution=run.execution,
+                loaded, rows, sought, accept=judged, options=chosen, execution=run.execution
             )
     if options.json:
         run.console.data_json(EXPLAINED_ROW, asdict(found))
@@ -342,7 +331,7 @@ def rules(
             metavar="KIND",
         ),
     ] = None,
-) -> None:
+) -> int:
     """Find rules between columns, or check a table against them.
 
     A rule holds in nearly all rows: start <= end, total = net + tax, one city for each ZIP. Each is
@@ -358,8 +347,8 @@ def rules(
     target = Target.of(options, out, format, known=rules)
     if rules is None:
         find(table, options, target)
-    elif run_check(rules, table, options, target):
-        raise typer.Exit(RULES_BROKEN)
+        return 0
+    return RULES_BROKEN if run_check(rules, table, options, target) else 0
 
 
 @command(app, only="out force json quiet config")

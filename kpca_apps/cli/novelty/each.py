@@ -20,6 +20,7 @@ from kpca_apps.cli.novelty.run import (
     running,
     write_screening,
 )
+from kpca_apps.cli.options import ROWS_FLAGGED, SOME_FAILED
 from kpca_apps.cli.results import REPORT_FILE, near, write_result
 from kpca_apps.errors import ConfigError, KpcaError, storage_error
 from kpca_apps.names import one_line, safe_stem
@@ -60,11 +61,8 @@ def screen_each(
     options: NoveltyOptions,
     chosen: ScreeningOptions,
     reference: str | None,
-) -> tuple[bool, bool]:
-    """Screen tables one after another, and write an index.
-
-    Returns whether a table failed, and whether flagged rows make the command fail.
-    """
+) -> int:
+    """Screen tables one after another, and write an index; return the exit code."""
     if options.marks is not None:
         raise ConfigError("--marks belongs to the report of one table: leave out --marks or --each")
     if options.dry_run and options.json:
@@ -76,7 +74,7 @@ def screen_each(
         work = _Work(context, chosen, run.read_reference(reference), run.read_judged())
         run.clock.lap("reading")
         if options.dry_run:
-            return _print_plans(run, work, paths), False
+            return SOME_FAILED if _print_plans(run, work, paths) else 0
         with folder as building:
             made = [
                 _one(run, work, path, OutputFolder(building / name), folder.path / name)
@@ -96,8 +94,10 @@ def screen_each(
             pages = [(INDEX, render_index(index))]
             write_result(building, index, pages, {}, run.clock, data=INDEX_DATA)
     _say(run, index, near(folder.path))
+    if index.failed:
+        return SOME_FAILED
     is_flagged = any(table.n_flagged for table in index.screened)
-    return bool(index.failed), options.fail_on_flagged and is_flagged
+    return ROWS_FLAGGED if options.fail_on_flagged and is_flagged else 0
 
 
 def _folders(paths: Sequence[str]) -> list[str]:

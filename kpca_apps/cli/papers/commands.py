@@ -36,7 +36,7 @@ def run(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of an experiment, or all.")],
     options: PapersOptions,
-) -> None:
+) -> int:
     """Run an experiment, or all, and write a page.
 
     Each claim of a paper is listed with our value, the tolerance and the outcome. Experiments whose
@@ -47,15 +47,14 @@ def run(
     """
     from kpca_apps.cli.papers.run import run_experiments
 
-    if run_experiments(context, name, options):
-        raise typer.Exit(SOME_FAILED)
+    return SOME_FAILED if run_experiments(context, name, options) else 0
 
 
 @command(app, only="quiet")
 def fetch(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the data files.")],
     options: PapersOptions,
-) -> None:
+) -> int:
     """Download the data of the papers, for kpca papers run --data.
 
     Five megabytes from public copies on GitHub. Each file is checked by its SHA-256; files that are
@@ -63,5 +62,4 @@ def fetch(
     """
     from kpca_apps.cli.papers.fetch import fetch_files
 
-    if fetch_files(Console(options.quiet), folder):
-        raise typer.Exit(SOME_FAILED)
+    return SOME_FAILED if fetch_files(Console(options.quiet), folder) else 0

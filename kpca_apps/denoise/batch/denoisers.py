@@ -187,10 +187,13 @@ class GroupDenoiser(Denoiser):
                 f"noise is {self.options.noise!r}, but a page of this size can only be denoised "
                 f"for {', '.join(STACK_NOISES)} noise; cut the image"
             )
+        self._refuse_parts("so large a page; cut the image")
+        return self
+
+    def _refuse_parts(self, what: str) -> None:
         for name in ("mask", "region"):
             if getattr(self, name) is not None:
-                raise ConfigError(f"{name} cannot be used for so large a page; cut the image")
-        return self
+                raise ConfigError(f"{name} cannot be used for {what}")
 
     def knowing(
         self, some: NDArray[Any], data: Mask | None = None
@@ -234,12 +237,7 @@ class GroupDenoiser(Denoiser):
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
         """Denoise the mosaic of a raw file."""
-        for name in ("mask", "region"):
-            if getattr(self, name) is not None:
-                raise ConfigError(
-                    f"{name} cannot be used for a raw file, which is developed as a whole; leave "
-                    "it out"
-                )
+        self._refuse_parts("a raw file, which is developed as a whole; leave it out")
         noise = None if self.options.noise == "auto" else self.options.noise
         given = {"noise": noise, "sigma": self.sigma, "data_range": self.data_range}
         for name in (name for name, value in given.items() if value is not None):

@@ -177,12 +177,14 @@ def remove_partial(folder: Path) -> None:
         folders[:] = [name for name in folders if not _PARTIAL.fullmatch(name)]
 
 
-def sync_tree(folder: Path) -> None:
-    """Flush a folder, and all files and folders in it, to disk."""
-    for parent, _, names in os.walk(folder):
+def sync_tree(path: Path) -> None:
+    """Flush a file, or a folder with all files and folders in it, to disk."""
+    if path.is_file():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    for parent, _, names in os.walk(path):
         for name in names:
-            with Path(parent, name).open("rb") as file:
-                os.fsync(file.fileno())
+            sync_tree(Path(parent, name))
         sync_folder(Path(parent))
 
 

@@ -118,12 +118,8 @@ def _errors(
 ) -> Matrix:
     """Return the mean squared errors at one bandwidth, shape ``(levels, counts)``."""
     # Start the eigenvalue iteration in the same way for all bandwidths.
-    subspace = fit_exact(
-        RBF(1.0 / c),
-        fitted,
-        rng=np.random.default_rng(0),
-        options=FitOptions(max(counts), n_jobs=n_jobs),
-    )
+    rng, options = np.random.default_rng(0), FitOptions(max(counts), n_jobs=n_jobs)
+    subspace = fit_exact(RBF(1.0 / c), fitted, rng=rng, options=options)
     errors = np.empty((len(trials), len(counts)))
     for row, (_, noisy, target, _) in zip(errors, trials, strict=True):
         T = subspace.project(noisy, n_jobs=n_jobs)

@@ -233,14 +233,9 @@ class _Iteration:
         norms = projection_norms(self.subspace, self.T)
         residual = 1.0 - 2.0 * inner + norms
         farther = residual > 1.0 - 2.0 * self.first + norms + 1e-9
-        pre_images = PreImages(
-            self.z,
-            self.iterations,
-            self.converged,
-            np.zeros(n, dtype=bool),
-            np.maximum(residual, 0.0),
-        )
-        return pre_images, self.vanished | farther
+        restarted, residual = np.zeros(n, dtype=bool), np.maximum(residual, 0.0)
+        found = PreImages(self.z, self.iterations, self.converged, restarted, residual)
+        return found, self.vanished | farther
 
     def _weights(self, index: Index) -> tuple[Index, Matrix, Matrix]:
         """Return a padded batch of rows, their weights g and bounds of sum |g|."""

@@ -63,16 +63,11 @@ def read_czi(data: Content, label: str) -> ImageFile:
 
     def page(number: int) -> NDArray[Any]:
         scene, rest = divmod(number, math.prod(counts))
-        plane = dict(zip(_ALONG, map(int, np.unravel_index(rest, counts)), strict=True))
-        where = list(places)[scene]
+        at = map(int, np.unravel_index(rest, counts))
+        plane = {axis: starts[axis] + index for axis, index in zip(_ALONG, at, strict=True)}
+        where, area = [*places.items()][scene]
         with damage_refused(label), czi.open_czi(str(source.path)) as file:
-            pixels = np.asarray(
-                file.read(
-                    plane={axis: starts[axis] + at for axis, at in plane.items()},
-                    scene=where,
-                    roi=tuple(places[where]),
-                )
-            )
+            pixels = np.asarray(file.read(plane=plane, scene=where, roi=tuple(area)))
             if pixels.shape[:2] != (pages[scene].height, pages[scene].width):
                 raise ValueError("its pixels do not fit its header")
             colours = pixels[..., ::-1] if channels == 3 else pixels[..., 0]

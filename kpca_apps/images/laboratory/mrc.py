@@ -10,7 +10,7 @@ import io
 import struct
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +68,7 @@ def read_mrc(data: Content, label: str) -> ImageFile:
 
 
 def _write(
-    file: IO[bytes],
-    pages: Iterable[NDArray[Any]],
-    *,
-    content: Content,
-    planes: list[Plane],
-    order: str,
+    file: Any, pages: Iterable[NDArray[Any]], content: Content, planes: list[Plane], order: str
 ) -> None:
     """Write the pages, and update the statistics in the header."""
     low, high, total, square, count = np.inf, -np.inf, 0.0, 0.0, 0

@@ -373,10 +373,7 @@ def _transform(owner: Mapping[str, Any], kind: str, n_axes: int) -> NDArray[np.f
 
 
 def _lines(
-    above: Mapping[str, Any],
-    below: Mapping[str, Any],
-    whole: tuple[int, ...],
-    sides: tuple[int, ...],
+    above: Mapping[str, Any], below: Mapping[str, Any], whole: Sequence[int], sides: Sequence[int]
 ) -> tuple[Line, ...]:
     """Return where the pixels of a copy lie in the larger copy, along each axis.
 

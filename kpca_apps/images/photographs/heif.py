@@ -227,14 +227,8 @@ def write_avif(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
         numthreads=1,
         **options,
     )
-    with_added = with_metadata(
-        bytes(encoded),
-        icc=metadata.icc,
-        exif=metadata.exif,
-        xmp=carried.get(_XMP),
-        orientation=metadata.orientation,
-    )
-    file.write(with_added)
+    more = {"icc": metadata.icc, "exif": metadata.exif, "xmp": carried.get(_XMP)}
+    file.write(with_metadata(bytes(encoded), **more, orientation=metadata.orientation))
 
 
 def read_heic(data: bytes, label: str) -> ImageFile:

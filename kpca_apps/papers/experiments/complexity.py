@@ -10,6 +10,7 @@ import time
 import timeit
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -40,8 +41,14 @@ def run_complexity(data: PaperData) -> Outcome:
     """Time fits and projections of several sizes, and estimate the exponents of their costs."""
     X = np.random.default_rng(0).normal(size=(max(PROJECTED), 10))
     jobs = {
-        "all components, LAPACK": (_lapack(X), ROWS_OF_LAPACK),
-        "10 components, Krylov, no Gram matrix": (_krylov(X), ROWS),
+        "all components, LAPACK": (
+            lambda n: _fit(X[:n], options=FitOptions(solver="lapack")),
+            ROWS_OF_LAPACK,
+        ),
+        "10 components, Krylov, no Gram matrix": (
+            lambda n: _fit(X[:n], plan=ExactPlan(n, 10, "krylov", "float64", False, n_bytes=0)),
+            ROWS,
+        ),
         "10 components, 100 landmarks": (_landmarks(X), ROWS),
     }
     seconds = {name: series_of(_seconds, *job) for name, job in jobs.items()}
@@ -59,17 +66,8 @@ def run_complexity(data: PaperData) -> Outcome:
     return Outcome((*_judge_fits(seconds, memory), *_judge_projections(projections)), figures)
 
 
-def _lapack(X: Matrix) -> Job:
-    options = FitOptions(solver="lapack")
-    return lambda n: fit_exact(RBF(GAMMA), X[:n], rng=np.random.default_rng(0), options=options)
-
-
-def _krylov(X: Matrix) -> Job:
-    def fit(n: int) -> object:
-        plan = ExactPlan(n, 10, "krylov", "float64", stored=False, n_bytes=0)
-        return fit_exact(RBF(GAMMA), X[:n], rng=np.random.default_rng(0), plan=plan)
-
-    return fit
+def _fit(X: Matrix, **how: Any) -> object:
+    return fit_exact(RBF(GAMMA), X, rng=np.random.default_rng(0), **how)
 
 
 def _landmarks(X: Matrix) -> Job:

@@ -374,14 +374,9 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
             region = heard_while(lambda: fs.resolve_s3_region(bucket))
         except OSError:
             region = None  # the library will look up the region
+    options |= {"connect_timeout": CONNECT, "request_timeout": REQUEST}
     retry = fs.AwsStandardS3RetryStrategy(max_attempts=TRIES)
-    return fs.S3FileSystem(
-        region=region,
-        connect_timeout=CONNECT,
-        request_timeout=REQUEST,
-        retry_strategy=retry,
-        **options,
-    )
+    return fs.S3FileSystem(region=region, retry_strategy=retry, **options)
 
 
 def _gs(_bucket: str, _account: str) -> Any:

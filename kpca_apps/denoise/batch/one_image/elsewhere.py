@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, suppress
@@ -201,11 +200,7 @@ def received(returned: Returned, run: Run) -> Done:
     partial = partial_path(target, secrets.token_hex(4), returned.number)
     with writing_to(target):
         _put(returned.result, partial)
-        if partial.is_dir():
-            sync_tree(partial)
-        else:
-            with partial.open("rb") as file:
-                os.fsync(file.fileno())
+        sync_tree(partial)
     return replace(returned.done, partial=partial)
 
 

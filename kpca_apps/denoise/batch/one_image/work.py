@@ -261,12 +261,10 @@ def _write(partial: Path, write: Callable[[Any], None]) -> None:
     """Call `write` with the folder `partial`, or with the opened file, and flush either to disk."""
     if partial.is_dir():
         write(partial)
-        sync_tree(partial)
-        return
-    with partial.open("wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
+    else:
+        with partial.open("wb") as file:
+            write(file)
+    sync_tree(partial)
 
 
 def _resume(task: Task, earlier: Done, run: Run) -> Done:
