@@ -99,8 +99,14 @@ def multiply(
 @inlined
 def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
     """Write Z'Z to the first columns of `out`, where Z is the first `depth` rows of `rows`."""
-    wide = rows.shape[1]
-    multiply(rows, (NONE, wide, ONE), rows, depth, out, (NONE, len(out)), (NONE, wide), NO)
+    # Compute the upper triangle in blocks, and mirror it.
+    wide, high = rows.shape[1], len(out)
+    for i in range(0, high, PAIR):
+        below = i, min(i + PAIR, high)
+        multiply(rows, (NONE, wide, ONE), rows, depth, out, below, (i, wide), NO)
+    for i in range(PAIR, high):
+        for j in range(i // PAIR * PAIR):
+            out[i, j] = out[j, i]
 
 
 @compiled
