@@ -231,7 +231,8 @@ def measure_laws(
     the mean) or rounded values (rounding adds white noise). `black` is added to values so that 0 is
     no light. All planes are fitted with the same blur, almost 0 if the noise is known to be white.
     """
-    found = [_classes(np.asarray(plane, np.float32)) for plane in planes]
+    few = PATCHES // len(planes)
+    found = [_classes(np.asarray(plane, np.float32), few) for plane in planes]
     known = [one for one in found if one]
     counted = step > 0 and bool(known) and all(one.are_counts(step, black) for one in known)
     rounded = 0.0 if counted else step
@@ -280,10 +281,9 @@ class _Fit:
         table = _likelihoods(classes, np.ones(len(self.place)), noise, grid, BELIEVED)
         self.table, self.grid = table, grid
         lights, place = np.exp(grid), self.place[:, None]
-        laws = np.array([
-            self._summed(table, grid, self._cut_off(lights * (dark + (1 - dark) * place)))
-            for dark in DARK_SHARES
-        ])  # fmt: skip
+        variances = [lights * (dark + (1 - dark) * place) for dark in DARK_SHARES]
+        laws = self._summed(table, grid, self._cut_off(np.concatenate(variances, axis=1)))
+        laws = laws.reshape(len(DARK_SHARES), STEPS)
         self.evidence = float(logsumexp(laws))
         self.flat = float(logsumexp(laws[-1])) - self.evidence
         share, level = np.unravel_index(int(laws.argmax()), laws.shape)
@@ -372,11 +372,11 @@ class _Fit:
         )
 
 
-def _classes(pixels: NDArray[np.float32]) -> _Classes | None:
-    """Sort patches into levels of brightness and classes of coarse structure."""
+def _classes(pixels: NDArray[np.float32], enough: int) -> _Classes | None:
+    """Sort about `enough` patches into levels of brightness and classes of coarse structure."""
     if pixels.size < FEWEST_PIXELS or min(pixels.shape) < WIDTH:
         return None
-    stride = max(1, int(np.sqrt(pixels.size / PATCHES)))
+    stride = max(1, int(np.sqrt(pixels.size / enough)))
     # Constant areas have lost their noise.
     patches = patches_of(pixels, stride)[counts_of(areas_of_one_value(pixels), stride) == 0]
     if len(patches) < FEWEST:
