@@ -52,19 +52,23 @@ AGREED, STRONGEST, REPEATED = 1.5, 5.0, 0.3
 STRIP, BEYOND = 128, WINDOW // 2 + 2
 
 
-def without_defects(planes: Plane, step: float = 0.0) -> tuple[Plane, Defects]:
-    """Remove and count the defects of planes (c, h, w); `step` is the spacing of integer values."""
-    corrected, found = planes.copy(), list[Defects]()
-    for plane in corrected:
+def remove_defects(planes: Plane, step: float = 0.0) -> Defects:
+    """Remove and count the defects of planes (c, h, w) in place.
+
+    `step` is the spacing of integer values.
+    """
+    found = list[Defects]()
+    for plane in planes:
         columns, rows = dead_rows(plane.T, step), dead_rows(plane, step)
         plane[...] = fill_from_neighbours(plane, columns | rows[:, np.newaxis])
         stripes = row_offsets(plane.T), row_offsets(plane)
-        plane -= stripes[0] + stripes[1][:, np.newaxis]
+        plane -= stripes[0]
+        plane -= stripes[1][:, np.newaxis]
         lone = lone_pixels(plane, step)
         plane[...] = fill_from_neighbours(plane, lone)
         kinds = (lone, columns, rows, *stripes)
         found.append(Defects(*(int(np.count_nonzero(one)) for one in kinds)))
-    return corrected, Defects(*map(max, zip(*found, strict=True)))
+    return Defects(*map(max, zip(*found, strict=True)))
 
 
 def lone_pixels(plane: Plane, step: float = 0.0) -> Flags:

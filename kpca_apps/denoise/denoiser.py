@@ -11,7 +11,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kpca_apps.denoise.defects import without_defects
+from kpca_apps.denoise.defects import remove_defects
 from kpca_apps.denoise.estimate.info import NO_DEFECTS
 from kpca_apps.denoise.estimate.info import DenoiseInfo as DenoiseInfo
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
@@ -378,15 +378,15 @@ def _clean_picture(
     picture: Picture, measured: Picture, options: Options, known: Given
 ) -> tuple[NDArray[np.float32], DenoiseInfo]:
     """Denoise the planes of a picture; measure the noise first unless its level is given."""
-    given, unit, is_part = picture.planes(), picture.unit, measured is not picture
+    given, unit, is_part = picture, picture.unit, measured is not picture
     defects, sigma = NO_DEFECTS, known.sigma
     # Impulse noise consists of lone pixels, which its own model removes.
     if options.noise != "impulse" and picture.n_pages == 1:
-        planes, defects = without_defects(given, picture.step)
-        if defects:
-            part = without_defects(measured.planes(), picture.step)[0] if is_part else planes
-            picture = replace(picture, corrected=planes)
-            measured = replace(measured, corrected=part) if is_part else picture
+        picture = replace(picture, corrected=picture.planes())
+        defects = remove_defects(picture.planes(), picture.step)
+        measured = replace(measured, corrected=measured.planes()) if is_part else picture
+        if is_part and defects:
+            remove_defects(measured.planes(), picture.step)
     # Denoising for a measurement does not count as progress.
     with share_of_work(0.0, 0.0):
         inspected = inspect(measured, options, sigma, known.laws, is_whole=measured is picture)
@@ -399,10 +399,11 @@ def _clean_picture(
         levels = level if isinstance(level, tuple) else (level,) * len(planes)
         noise = Measured(level, levels, black=inspected.black)
         idle = not any(levels) and not NOISE_MODELS[name].beside
-    cleaned, levels = given, noise.levels
-    if not noise.established or idle:
-        defects = NO_DEFECTS
-    elif options.strength > 0.0:
+    levels = noise.levels
+    if not noise.established or idle or options.strength == 0.0:
+        cleaned = given.planes()
+        defects = defects if noise.established and not idle else NO_DEFECTS
+    else:
         black = np.float32(noise.black)
         if picture.data is not None:
             planes = picture.continued()
@@ -410,8 +411,12 @@ def _clean_picture(
         # If the noise level varies over the image, set `shared`, which skips the second pass. That
         # pass would restore noise wherever the measured level is too low.
         options = replace(options, shared=inspected.place is not None)
-        cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
-        cleaned = cleaned * place - black
+        # Reuse the memory of the planes, which are not needed any more.
+        planes += black
+        planes /= place
+        cleaned, levels = MODELS[name].denoise(planes, noise.known, options)
+        cleaned *= place
+        cleaned -= black
     channels = levels if is_relative else tuple(level / unit for level in levels)
     found = float(np.sqrt(np.mean(np.square(channels))))
     place_range = None

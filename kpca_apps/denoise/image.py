@@ -18,6 +18,7 @@ from kpca_apps.options import is_number
 SCALE = 255.0  # largest value in planes: the range of an image is scaled to 0..255
 # The used range ends at these quantiles, so that a star or a hot spot (below 1 %) cannot widen it.
 USED = (0.015, 0.985)
+SEEN = 65_536  # about as many pixels are read to find the used range
 NARROWEST = 1e-290  # least range: in narrower ranges float64 loses digits, or inverses overflow
 # A plane on the scale 0..255 counts as constant if its range is below EVEN. Noise up to 1e-3 is
 # ignored anyway, and squares of much smaller values than EVEN underflow in single precision.
@@ -112,26 +113,33 @@ class Picture:
     # colours before holes were filled.
     data: Mask | None = None
     given: NDArray[Any] | None = None
-    # The planes with defects filled, if there were any.
+    # The planes with defects filled, if defects were sought.
     corrected: NDArray[np.float32] | None = None
 
     def planes(self) -> NDArray[np.float32]:
-        """Return the colours on the scale 0..255: (values - lowest) * unit."""
+        """Return the colours on the scale 0..255: (values - lowest) * unit.
+
+        Planes with defects filled are returned themselves, not as a copy.
+        """
         if self.corrected is not None:
-            return self.corrected.copy()
-        return np.stack([self.plane(channel) for channel in self.colours])
+            return self.corrected
+        planes = np.empty(self.colours.shape, np.float32)
+        for plane, channel in zip(planes, self.colours, strict=True):
+            plane[...] = self.plane(channel)
+        return planes
 
     def plane(self, channel: NDArray[Any]) -> NDArray[np.float32]:
         """Return one of the colours on the scale 0..255."""
         scaled = np.empty(channel.shape, np.float32)
-        np.multiply(channel - np.float64(self.lowest), self.unit, out=scaled, casting="unsafe")
+        above = channel - np.float64(self.lowest) if self.lowest else channel
+        np.multiply(above, self.unit, out=scaled, dtype=np.float64, casting="unsafe")
         if np.ptp(scaled) < EVEN:
             scaled[...] = scaled.flat[0]
         return scaled
 
     def continued(self) -> NDArray[np.float32]:
         """Return the planes with holes filled by a smooth continuation of the data around."""
-        planes = self.planes()
+        planes = self.planes().copy()
         if self.data is not None:
             pages = self.pages_of(planes)
             for page, data in zip(np.moveaxis(pages, 1, 0), self.pages_of(self.data), strict=True):
@@ -180,7 +188,8 @@ class Picture:
         dtype = self.colours.dtype
         channels = len(planes) + (self.alpha is not None)
         kind = np.float32 if np.result_type(dtype, np.float32) == np.float32 else np.float64
-        out = np.empty((channels, *planes.shape[1:]), kind)
+        # Lay out the result in memory like the image, so that `Axes.back` need not copy it.
+        out = np.empty_like(self.colours, kind, shape=(channels, *planes.shape[1:]))
         for channel, clean, value in zip(out, planes, self.colours, strict=False):
             before, plane = self.plane(value), clean
             if strength < 1.0:
@@ -323,5 +332,5 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
 
 def used_range(plane: NDArray[np.float32], most: tuple[float, float] = USED) -> float:
     """Return the range of most values of a plane."""
-    low, high = np.quantile(plane, most)
+    low, high = np.quantile(plane.ravel()[:: max(1, plane.size // SEEN)], most)
     return float(high - low)

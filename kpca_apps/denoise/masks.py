@@ -136,6 +136,8 @@ def padding_in(planes: NDArray[Any]) -> Mask:
         values, counts = np.unique(border, axis=1, return_counts=True)
         for value in values[:, np.argsort(-counts, kind="stable")[:MOST_PADDINGS]].T:
             alike = (page == value[:, np.newaxis, np.newaxis]).all(axis=0)
+            if np.count_nonzero(alike) < min(alike.shape):
+                continue
             # Continue areas beyond the border.
             solid = minimum_filter(np.pad(alike, SOLID, mode="edge"), SOLID)
             if not solid.any():
