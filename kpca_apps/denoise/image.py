@@ -117,10 +117,7 @@ class Picture:
     corrected: NDArray[np.float32] | None = None
 
     def planes(self) -> NDArray[np.float32]:
-        """Return the colours on the scale 0..255: (values - lowest) * unit.
-
-        Planes with defects filled are returned themselves, not as a copy.
-        """
+        """Return the colours on the scale 0..255, or `corrected` itself."""
         if self.corrected is not None:
             return self.corrected
         planes = np.empty(self.colours.shape, np.float32)
