@@ -229,7 +229,7 @@ class Workers(AbstractContextManager["Workers"]):
             packed: Any = dask_pickle.dumps((task, number, part))
             if len(packed) >= most:
                 # The scheduler frees scattered data after use, but keeps a task's arguments longer.
-                with _reached(), _readable(OSError, CancelledError):
+                with _reached(CancelledError):
                     packed = self._client.scatter(packed, hash=False)
             return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
         packed = dumps((task, number, part, *sent))
@@ -247,7 +247,7 @@ class Workers(AbstractContextManager["Workers"]):
     def _send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
         if self._client is not None:
             scatter = partial(self._client.scatter, broadcast=True, hash=False)
-            with _reached(), _readable(OSError, CancelledError):
+            with _reached(CancelledError):
                 return tuple(map(scatter, shared))
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
@@ -272,7 +272,7 @@ class Workers(AbstractContextManager["Workers"]):
     def width(self) -> int:
         """Number of parts processed at the same time."""
         if self._client is not None:
-            with _reached():
+            with _reached(Exception):
                 return max(int(sum(self._client.nthreads().values())), 1)
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
 
@@ -318,27 +318,23 @@ def _unpacking() -> Callable[..., Any]:
 
 
 @contextmanager
-def _readable(*others: type[BaseException]) -> Iterator[None]:
-    """Raise RefusedError if workers cannot unpickle a task; do not change other errors."""
+def _reached(*others: type[BaseException]) -> Iterator[None]:
+    """Say that a cluster is not reached, or cannot unpickle a task; leave `others` as they are."""
     try:
         yield
-    except Exception as error:
-        if isinstance(error, (KpcaError, *others)):
-            raise
-        raise RefusedError(
-            f"The workers cannot read what they are sent ({error!r:.150}): each of them needs "
-            "kpca-apps and the modules of this program, in the versions used here."
-        ) from error
-
-
-@contextmanager
-def _reached() -> Iterator[None]:
-    try:
-        yield
+    except KpcaError:
+        raise
     except OSError as error:
         raise StoppedError(
             "The cluster cannot be reached or has no workers: start some (dask worker), and run "
             "the same command again."
+        ) from error
+    except others:
+        raise
+    except Exception as error:
+        raise RefusedError(
+            f"The workers cannot read what they are sent ({error!r:.150}): each of them needs "
+            "kpca-apps and the modules of this program, in the versions used here."
         ) from error
 
 
@@ -487,7 +483,7 @@ class _Flight(Generic[Part, Result]):
         if self.suspects:
             return self._alone(*self.suspects.popleft())
         try:
-            with _reached(), _readable(*self.losses, OSError):
+            with _reached(*self.losses):
                 first = self.waiting[0] if self.ordered else self._first_done()
                 result: Result = first[2].result()
         except UnreachableError as error:
@@ -540,7 +536,7 @@ class _Flight(Generic[Part, Result]):
             if attempt > 0:
                 future = self._submit(number, part)
             try:
-                with _reached(), _readable(*self.losses, OSError):
+                with _reached(*self.losses):
                     result: Result = future.result()
                 return result
             except UnreachableError as error:
