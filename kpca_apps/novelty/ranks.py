@@ -1,4 +1,4 @@
-"""Rank the rows of a table by score, in memory that grows only with the rows of equal scores.
+"""Sort or rank the rows of a table by score, in memory that grows only with rows of equal scores.
 
 Blocks of rows are sorted one by one. The sorted blocks are then merged a range of scores at a time:
 ranges are cut so that each holds about as many rows as a few blocks.
@@ -6,10 +6,14 @@ ranges are cut so that each holds about as many rows as a few blocks.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+from typing import Any
 
-from kpca_apps.novelty.columns.parts import blocks_of, release_pages, row_values
+import numpy as np
+from numpy.typing import NDArray
+
 from kpca_apps.system.arrays import FloatArray, IntArray
+from kpca_apps.system.files.windowed import SCATTERED, blocks_of, release_pages, row_values
 
 _BLOCK = 1 << 16  # rows sorted at once; fits in a cache
 _EVERY = 1 << 10  # every 1,024th score of a sorted block is a candidate for the end of a range
@@ -22,40 +26,68 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     Scores that tie after the shift to a common threshold are ordered by their `raw` scores, other
     ties by position.
     """
-    n, blocks = len(scores), [*blocks_of(len(scores), _BLOCK)]
+    n = len(scores)
     keys = (scores,) if raw is scores else (raw, scores)  # sorted by the last key first
     ordered = [row_values(n, np.float64) for _ in keys]
     order, ranks = row_values(n, np.int32), row_values(n, np.int64)
-    if not n:
-        return ranks
-    for block in blocks:
+    for block in blocks_of(*keys, *ordered, order, size=_BLOCK):
         falling = [-key[block] for key in keys]
         own = _order_of_block(falling)
         order[block] = own
         for values, key in zip(ordered, falling, strict=True):
             values[block] = key[own]
-        release_pages(*keys, *ordered, order)
-    ends = [ordered[-1][block] for block in blocks]
-    cuts = np.sort(np.concatenate([of[_EVERY - 1 :: _EVERY] for of in ends]))
-    cuts = np.unique(cuts[_RANGE // _EVERY :: _RANGE // _EVERY])
-    stops = np.array([[*of.searchsorted(cuts, "right"), len(of)] for of in ends])
-    starts = np.array([block.start for block in blocks])
     merged, first = ordered[-1].view(np.int64), 1  # ranks replace the scores that are merged
-    for low, high in zip(np.pad(stops, ((0, 0), (1, 0))).T, stops.T, strict=False):
-        spans = [slice(*span) for span in zip(starts + low, starts + high, strict=True)]
-        runs = [np.concatenate([key[span] for span in spans]) for key in ordered]
+    for spans in _ranges(ordered[-1]):
+        runs = [_gathered(key, spans) for key in ordered]
         places = np.empty(len(runs[0]), dtype=np.int64)
         # A stable `argsort` merges sorted runs fast. Only several keys need the slower `lexsort`.
         merged_order = np.lexsort(runs) if len(keys) > 1 else runs[0].argsort(kind="stable")
         places[merged_order] = np.arange(first, first + len(places))
-        for span, own in zip(spans, np.split(places, np.cumsum(high - low)[:-1]), strict=True):
-            merged[span] = own
         first += len(places)
-        release_pages(*ordered)
-    for block in blocks:
+        pieces = np.split(places, np.diff(spans).cumsum()[:-1])
+        for some in blocks_of(spans, merged, size=SCATTERED):
+            for (start, stop), own in zip(spans[some].tolist(), pieces[some], strict=True):
+                merged[start:stop] = own
+    for block in blocks_of(ranks, order, *ordered, size=_BLOCK):
         ranks[block][order[block]] = merged[block]
-        release_pages(ranks, order, *ordered)
     return ranks
+
+
+def sorted_values(values: NDArray[Any]) -> NDArray[Any]:
+    """Sort the values of rows (n,); for very many rows, the result is memory-mapped."""
+    ordered, merged = (row_values(len(values), values.dtype) for _ in range(2))
+    for block in blocks_of(values, ordered, size=_BLOCK):
+        ordered[block] = np.sort(values[block])
+    first = 0
+    for spans in _ranges(ordered):
+        run = np.sort(_gathered(ordered, spans))
+        merged[first : first + len(run)] = run
+        first += len(run)
+        release_pages(merged)
+    return merged
+
+
+def _gathered(values: NDArray[Any], spans: IntArray) -> NDArray[Any]:
+    """Return the values of some spans in one array."""
+    each = (span for some in blocks_of(spans, values, size=SCATTERED) for span in spans[some])
+    return np.concatenate([values[start:stop].copy() for start, stop in each])
+
+
+def _ranges(ordered: NDArray[Any]) -> Iterator[IntArray]:
+    """Yield, for one range of values after the other, its spans (b, 2) in the sorted blocks."""
+    if not len(ordered):
+        return
+    drawn = [ordered[of][_EVERY - 1 :: _EVERY].copy() for of in blocks_of(ordered, size=_BLOCK)]
+    cuts = np.unique(np.sort(np.concatenate(drawn))[_RANGE // _EVERY :: _RANGE // _EVERY])
+    stops = np.array(
+        [
+            [*ordered[of].searchsorted(cuts, "right"), of.stop - of.start]
+            for of in blocks_of(ordered, size=_BLOCK)
+        ]
+    )
+    starts = np.arange(0, len(ordered), _BLOCK)
+    for low, high in zip(np.pad(stops, ((0, 0), (1, 0))).T, stops.T, strict=False):
+        yield np.column_stack([starts + low, starts + high])
 
 
 def _order_of_block(keys: list[FloatArray]) -> IntArray:

@@ -11,7 +11,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.novelty.ranks import sorted_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.files.windowed import blocks_of, rows_where, values_at
 from kpca_apps.tables.source_info import SourceInfo as SourceInfo  # re-exported for the reports
 
 Setting = str | float | int | bool | None
@@ -409,41 +411,49 @@ class ScoreDistribution:
     @classmethod
     def of(cls, scores: FloatArray, n_flagged: int) -> ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
-        n, ordered = len(scores), np.sort(scores)
+        n, ordered = len(scores), sorted_values(scores)
+        median = 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
         # Also keep the first rank that would not be flagged if half or twice as many rows were.
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
-        kept = ordered[n - places]
+        kept = values_at(ordered, n - places)
+        n_alike_or_below = [
+            ordered.searchsorted(kept[some], side="right")
+            for some in blocks_of(kept, ordered, size=8)  # each search maps many pages
+        ]
         low, high = float(ordered[0]), float(ordered[-1])
         logarithmic = False
         if high - low <= 1e-12 * max(abs(high), 1e-300):  # equal scores still need a bin width
             room = 0.5 * abs(high) or 0.5
             edges = np.linspace(low - room, high + room, BINS + 1)
         else:
-            logarithmic = bool(low > 0 and high > WIDE * np.median(ordered))
+            logarithmic = bool(low > 0 and high > WIDE * median)
             scale, back = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
             if 0 < n_flagged < n:
                 # The lowest score among flagged rows marks the threshold.
-                least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
+                least, middle = scale(ordered[n - n_flagged]), scale(median)
                 # End the bins near the threshold only if it lies above the median score.
                 if least - middle > 1e-9 * (scale(high) - middle):
                     high = min(high, float(back(least + REACH * (least - middle))))
             edges = back(np.linspace(scale(low), scale(high), BINS + 1))
         # Rounding of the edges must not exclude a score.
         edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
+        below = np.append(
+            ordered.searchsorted(edges[:-1]), ordered.searchsorted(edges[-1], "right")
+        )
         return cls(
             n_rows=n,
             n_flagged=n_flagged,
             edges=edges,
-            counts=np.histogram(ordered, edges)[0],
-            n_beyond=int((ordered > edges[-1]).sum()),
+            counts=np.diff(below),
+            n_beyond=n - int(below[-1]),
             logarithmic=logarithmic,
             flagged_scores=np.sort(ordered[n - ticks.astype(np.int64)]),
             ranks=places,
             scores=kept,
-            n_above=n - np.searchsorted(ordered, kept, side="right"),
+            n_above=n - np.concatenate(n_alike_or_below),
         )
 
 
@@ -687,7 +697,8 @@ class ScreeningResult:
         """Distribution of the scores of rows that may be flagged."""
         scores, is_accepted = self.rows.scores, self.rows.is_accepted
         scores = scores if is_accepted is None else scores[~is_accepted]
-        return ScoreDistribution.of(scores, int((scores > self.threshold.value).sum()))
+        is_above = rows_where(scores, lambda part: part > self.threshold.value)
+        return ScoreDistribution.of(scores, len(is_above))
 
     @property
     def n_rows(self) -> int:

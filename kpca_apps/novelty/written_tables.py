@@ -16,17 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.columns.parts import (
-    AnyTable,
-    Execution,
-    in_parts,
-    joined_rows,
-    release_pages,
-    take_rows,
-)
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, in_parts, joined_rows, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, RarityOf, ScreeningResult
 from kpca_apps.system.files.output import atomic_write
+from kpca_apps.system.files.windowed import release_pages
 from kpca_apps.tables.frames import frame_without
 from kpca_apps.tables.read.excel import MAX_CELL
 from kpca_apps.tables.read.layout.lines import ONE_COLUMN

@@ -1,4 +1,4 @@
-"""Rows of a table in memory or in parts: passes, samples, selections, groups, values by row.
+"""Rows of a table in memory or in parts: passes, samples, selections, groups.
 
 A worker reads the parts that it processes. Boundaries of parts and the order of results are fixed,
 so results do not depend on the number of workers.
@@ -16,16 +16,15 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 from joblib import hash as joblib_hash
-from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps import __version__
 from kpca_apps.engine.rows import SAMPLE_ROWS, sample_positions
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import listed
 from kpca_apps.system.arrays import BoolArray, IntArray
-from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.files.windowed import row_values
 from kpca_apps.system.finished import FinishedParts, FinishedPass
-from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages, give_back
+from kpca_apps.system.memory import give_back
 from kpca_apps.system.workers import Kept, Workers
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, TablePart, parted
@@ -299,24 +298,3 @@ def part_tasks(
     for part in table.parts:
         here = None if marked is None else np.asarray(marked[part.start : part.stop])
         yield PartTask(part.bare() if bare else part, here)
-
-
-_ROWS_A_BLOCK = 1 << 18
-
-
-def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return a writable array of zeros; above 100,000 rows it is mapped from a temporary file."""
-    return np.zeros(n_rows, dtype) if n_rows <= ROWS_IN_MEMORY else spilled(n_rows, dtype)
-
-
-def blocks_of(n: int, size: int = _ROWS_A_BLOCK) -> Iterator[slice]:
-    """Yield slices of `size` positions that cover an array."""
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
-
-
-def release_pages(*arrays: NDArray[Any] | None) -> None:
-    """Release the memory pages of arrays mapped from files; reading loads them again."""
-    for array in arrays:
-        # Copies have the same class, but no file.
-        if (mapped := getattr(array, "_mmap", None)) is not None:
-            drop_pages(mapped)

@@ -16,10 +16,10 @@ from typing import Annotated, Self
 import numpy as np
 from msgspec import Meta
 
-from kpca_apps.novelty.columns.parts import blocks_of, row_values
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
 from kpca_apps.system.arrays import FloatArray
+from kpca_apps.system.files.windowed import blocks_of, row_values
 
 # Part of a false discovery rate for rows listed because of single cells; the rest is for rows
 # listed by score. A small part, chosen by hand, is enough because such cells lie far out. The union
@@ -114,7 +114,7 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
     """
     n, ordered = len(calibration_scores), np.sort(calibration_scores)
     p_values: FloatArray = row_values(len(scores), np.float64)
-    for block in blocks_of(len(scores)):
+    for block in blocks_of(scores, p_values):
         below = np.searchsorted(ordered, scores[block], side="left")
         p_values[block] = (1.0 + n - below) / (n + 1.0)
     return p_values
@@ -139,10 +139,13 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
     rows that differ by rounding only, or are beyond the reach of a bounded kernel, are flagged
     together. If all rows would be flagged, only those above the tie are.
     """
-    place = len(scores) - count
-    last = eight_digits(np.partition(scores, place)[place])
+    top = np.empty(0)
+    for block in blocks_of(scores):
+        top = np.concatenate([top, scores[block]])
+        top = np.partition(top, -min(count, len(top)))[-count:]
+    last = eight_digits(top.min(keepdims=True))
     highest = tied = -math.inf
-    for block in blocks_of(len(scores)):
+    for block in blocks_of(scores):
         part = scores[block]
         digits = eight_digits(part)
         highest = max(highest, float(part[digits < last].max(initial=-math.inf)))

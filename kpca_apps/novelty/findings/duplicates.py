@@ -21,11 +21,12 @@ import numpy as np
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.accepted import mixed
-from kpca_apps.novelty.columns.parts import blocks_of, release_pages
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.ranks import sorted_values
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
+from kpca_apps.system.files.windowed import blocks_of, rows_where, values_at
 from kpca_apps.tables.values import Column, NumberFormat
 
 # Maximum numbers: groups listed; rows or columns named in a group; groups of equal rows examined.
@@ -50,20 +51,20 @@ class EqualRows:
 
 def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
     """Find rows with equal hashes (n,), perhaps memory-mapped; list the first groups or all."""
-    ordered = np.sort(hashes)
-    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    del ordered
+    ordered = sorted_values(hashes)
+    parts = (ordered[block.start : block.stop + 1] for block in blocks_of(ordered))
+    repeated = np.unique(np.concatenate([part[1:][part[1:] == part[:-1]] for part in parts]))
     if not len(repeated):
-        release_pages(hashes)
         return EqualRows(0, 0, ())
-    is_repeated = np.empty(len(hashes), dtype=bool)
-    for block in blocks_of(len(hashes)):
-        place = np.searchsorted(repeated, hashes[block]).clip(max=len(repeated) - 1)
-        is_repeated[block] = repeated[place] == hashes[block]
-    release_pages(hashes)
-    rows = np.flatnonzero(is_repeated)
-    order = rows[np.argsort(hashes[rows], kind="stable")]
-    starts = np.flatnonzero(np.diff(hashes[order], prepend=~repeated[:1]))
+
+    last = len(repeated) - 1
+    rows = rows_where(
+        hashes, lambda part: repeated[repeated.searchsorted(part).clip(max=last)] == part
+    )
+    keys = values_at(hashes, rows)
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=~repeated[:1]))
+    order = rows[order]
     stops = np.append(starts[1:], len(order))
     first = np.argsort(order[starts])[:n_listed]
     groups = tuple(order[starts[k] : stops[k]] for k in first)
@@ -186,8 +187,7 @@ def _near_groups(
 ) -> tuple[list[_NearGroup], tuple[tuple[str, int], ...]]:
     """Find the near repeats to list, in table order, and the columns with too many of them."""
     sample, unlikely = rows.sample_table, np.log(_BY_CHANCE)
-    as_written = rows.hashes[rows.sample_index]
-    release_pages(rows.hashes)
+    as_written = values_at(rows.hashes, rows.sample_index)
     different = np.sort(np.unique(as_written, return_index=True)[1])
     found = [
         _NearGroup(-1, different[places])

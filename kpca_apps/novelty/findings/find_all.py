@@ -15,7 +15,6 @@ from kpca_apps.names import in_prose, listed
 from kpca_apps.novelty.accepted import Accepted, row_keys
 from kpca_apps.novelty.checks.drift import find_drift
 from kpca_apps.novelty.checks.odd_cells import FILLED
-from kpca_apps.novelty.columns.parts import release_pages
 from kpca_apps.novelty.compare.comparison import judge_by_labels
 from kpca_apps.novelty.findings.duplicates import find_duplicates
 from kpca_apps.novelty.findings.listed_rows import MAX_CELLS, Lists, list_table
@@ -87,7 +86,6 @@ def find_all(
     )
     id_column = naming_column(rows, options.columns.id)
     lists = list_table(verdict, options.explain, id_column)
-    release_pages(scored.scores, scored.ranks, scored.p_values, rows.surprise)
     columns = _with_reason_shares(column_profiles(rows), lists.ranked[: lists.n_explained])
     is_new = not is_fitted_on and not rows.is_own
     moved, of_drift = (

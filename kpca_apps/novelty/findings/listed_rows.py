@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from kpca_apps.novelty.accepted import row_keys
 from kpca_apps.novelty.checks.odd_cells import listed_cells
 from kpca_apps.novelty.columns.encoding import RARER, TableEncoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.parts import Sample, release_pages
+from kpca_apps.novelty.columns.parts import Execution, Sample
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.findings.hints import MAX_COMPARED, AloneCell, hint_rows
@@ -34,6 +34,8 @@ from kpca_apps.novelty.result import (
 from kpca_apps.novelty.screening.encoded import Encoded, encode
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict, notations_of
 from kpca_apps.system.arrays import FloatArray, IntArray
+from kpca_apps.system.files.windowed import rows_where, values_at
+from kpca_apps.system.workers import Workers
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, ValueFormat
 
@@ -225,7 +227,7 @@ def put_into_words(
     cells = OddCells(
         listed_cells(verdict.evidence, in_lines=verdict.rows.sample_table.lines is not None),
         verdict.model.encoder.plan.formats,
-        verdict.part_of_relations,
+        verdict.parts_of_relations(positions),
         verdict.rank_by_score,
         verdict.rows.n_rows,
     ).settled(by_score)
@@ -306,9 +308,8 @@ def _compare(
 
 def top_rows(ranks: IntArray, count: int) -> IntArray:
     """Return the positions of the first `count` rows of a list, by rank."""
-    (rows,) = np.nonzero(ranks <= count)
-    release_pages(ranks)
-    return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
+    rows = rows_where(ranks, lambda part: part <= count)
+    return rows[np.argsort(values_at(ranks, rows))]
 
 
 def list_rows(
@@ -326,14 +327,16 @@ def list_rows(
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
-    rarity, scores, p_values = verdict.rarity, verdict.scored.scores, verdict.scored.p_values
+    rarity, p_values = verdict.rarity, verdict.scored.p_values
+    p_values = None if p_values is None else values_at(p_values, positions)
+    scores = values_at(verdict.scored.scores, positions).tolist()
     listed = []
     names = _names(verdict, table, positions, id_column)
     keys = row_keys(table, verdict.model.encoder.plan.hidden)
     for place, (position, name) in enumerate(zip(positions.tolist(), names, strict=True)):
         rare = None
         if rarity is not None:
-            rare = rarity.describe(float(rarity.share(scores[position])))
+            rare = rarity.describe(float(rarity.share(scores[place])))
         why = words.reasons.get(position + 1, ())
         is_whole = place < max(n_whole, MIN_LISTED)
         odd = {reason.column for reason in why}
@@ -342,8 +345,8 @@ def list_rows(
         listed.append(
             RankedRow(
                 **name,
-                score=float(verdict.scored.scores[position]),
-                p_value=None if p_values is None else float(p_values[position]),
+                score=scores[place],
+                p_value=None if p_values is None else float(p_values[place]),
                 flagged=bool(verdict.scored.is_flagged[position]),
                 reasons=why,
                 explained=position + 1 in words.explained,
@@ -373,9 +376,10 @@ def _names(
 ) -> Iterator[dict[str, Any]]:
     """Yield rank, row, line and id of each row of `table`, at `positions` of the scored table."""
     ids = None if id_column is None else table.column[id_column]
-    for place, position in enumerate(positions.tolist()):
+    ranks = values_at(verdict.scored.ranks, positions).tolist()
+    for place, (position, rank) in enumerate(zip(positions.tolist(), ranks, strict=True)):
         yield {
-            "rank": int(verdict.scored.ranks[position]),
+            "rank": rank,
             "row": position + 1,
             "line": None if table.lines is None else int(table.lines[place]),
             "id": None if ids is None else ids.text(place),
@@ -392,12 +396,13 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
                 np.arange(len(part.own)), range(ROWS_A_BLOCK, len(part.own), ROWS_A_BLOCK)
             )
         ]
-        model = piece.model
-        found = verdict.rows.over(
-            "Finding reasons", first_reasons, blocks, len(part.own), model.encoder, model.detector
-        )
-        of_part = (reason for of_block in found for reason in of_block)
-        reasons |= zip(places.tolist(), of_part, strict=True)
+        model, rows = piece.model, verdict.rows
+        with Workers(n_workers=rows.n_jobs) as threads:
+            work = Execution(threads) if rows.stored is None else rows.execution
+            shared = model.encoder, model.detector
+            found = work.over("Finding reasons", first_reasons, blocks, len(part.own), *shared)
+            of_part = (reason for of_block in found for reason in of_block)
+            reasons |= zip(places.tolist(), of_part, strict=True)
     return [reasons[place] for place in range(len(positions))]
 
 
@@ -447,12 +452,12 @@ class OddCells:
     """The odd cells of a table, and their suggested values.
 
     `rank_by_score` has the ranks by score, among `n_rows` rows, of the rows with odd cells.
-    `part_of_relations` is the part of a row's score that comes from relations between its cells.
+    `parts_of_relations` has the parts of rows' scores that come from relations between their cells.
     """
 
     cells: tuple[OddCell, ...]  # by strength of evidence, the strongest first
     formats: Mapping[str, ValueFormat | None]  # by column name
-    part_of_relations: Callable[[int], float]
+    parts_of_relations: Mapping[int, float]
     rank_by_score: Mapping[int, int]
     n_rows: int
 
@@ -525,7 +530,7 @@ class OddCells:
         related = [bool(cell.given) or cell.kind == NEW for cell in cells]
         n_given = sum(related)
         # The related cells share the part of the score that is due to relations.
-        part = self.part_of_relations(row) if n_given else 0.0
+        part = self.parts_of_relations.get(row, 0.0) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
         # A cell comes first if its expected rank (p-value times rows) is at most its row's rank.

@@ -22,6 +22,7 @@ from kpca_apps.novelty.result import (
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.system.arrays import FloatArray, IntArray
+from kpca_apps.system.files.windowed import values_at
 from kpca_apps.tables.values import Column
 
 N_VARIANCES = 30
@@ -43,7 +44,7 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
     model = verdict.model
     drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
     points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
-    ranks = verdict.scored.ranks[drawn]
+    ranks = values_at(verdict.scored.ranks, drawn)
     subspace = model.detector.viewed
     leading = np.zeros(2)
     leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (
@@ -101,7 +102,7 @@ def _column_plane(
     return ColumnPlane(
         x=axis(first),
         y=axis(others[0]) if others else None,
-        scores=np.asarray(verdict.scored.scores[positions]),
+        scores=values_at(verdict.scored.scores, positions),
         rank=np.concatenate([[row.rank for row in ranked], np.zeros(len(drawn))]).astype(np.int64),
         flagged=np.asarray(verdict.scored.is_flagged[positions]),
         n_rows=rows.n_rows,

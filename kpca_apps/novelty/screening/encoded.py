@@ -6,7 +6,7 @@ the Dask workers that made them: later passes read floats instead of text or Par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add
 from typing import Any, ClassVar, NamedTuple
@@ -26,12 +26,8 @@ from kpca_apps.novelty.columns.parts import (
     Execution,
     Groups,
     PartTask,
-    Result,
     Sample,
-    blocks_of,
     part_tasks,
-    release_pages,
-    row_values,
     take_rows,
 )
 from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnPlan
@@ -40,8 +36,8 @@ from kpca_apps.novelty.evidence import NO_EVIDENCE
 from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.relations.relations import JudgedRows, Relations
 from kpca_apps.system.arrays import BoolArray, FloatArray, HashArray, IntArray
-from kpca_apps.system.files.windowed import SharedArray
-from kpca_apps.system.workers import Kept, Workers, tree_reduce
+from kpca_apps.system.files.windowed import SharedArray, blocks_of, release_pages, row_values
+from kpca_apps.system.workers import Kept, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, require_formats
 
@@ -145,10 +141,8 @@ class Encoded:
         """Return one number for each row (n,); for very many rows, memory-mapped."""
         if self.stored is None:
             return ArrayRows(self.sample, n_jobs=self.n_jobs).map(function, in_use)
-        cached_by = FloatArray, (self.encoder, function, in_use)
-        parts = self._over_parts(function.purpose, _map_part, in_use, function, cached_by=cached_by)
         values, start = row_values(self.n_rows, np.float64), 0
-        for part in parts:
+        for part in self._over_parts(function.purpose, "map", function, in_use=in_use):
             values[start : start + len(part)] = part
             start += len(part)
             release_pages(values)
@@ -158,16 +152,15 @@ class Encoded:
         """Score all rows as if they were new, shape (n,)."""
         scores = self.map(detector.row_scores())
         if (combined := detector.combined) is not None:
-            for block in blocks_of(len(scores)):
+            for block in blocks_of(scores, self.surprise):
                 scores[block] = combined.with_surprise(scores[block], self.surprise[block])
-            release_pages(scores, self.surprise)
         return scores
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
         """Sum a function over the rows `in_use`, by default all."""
         if self.stored is None:
             return ArrayRows(self.sample, n_jobs=self.n_jobs).sum(function, in_use)
-        found = self._over_parts("Learning from rows", _sum_part, in_use, function)
+        found = self._over_parts("Learning from rows", "sum", function, in_use=in_use)
         total: Sums = tree_reduce(add, found)
         return total
 
@@ -183,36 +176,16 @@ class Encoded:
             return self.stored[positions]
         return self.encoder.matrix(self.take(positions))
 
-    def over(
-        self,
-        what: str,
-        function: Callable[..., Result],
-        tasks: Sequence[Any],
-        n_rows: int,
-        *shared: object,
-    ) -> Iterator[Result]:
-        """Yield ``function(task, *shared)`` for each task, in order; see `Execution.over`."""
-        if self.stored is not None:
-            yield from self.execution.over(what, function, tasks, n_rows, *shared)
-            return
-        with Workers(n_workers=self.n_jobs) as workers:
-            yield from workers.map_partitions(function, tasks, *shared)
-
-    def _over_parts(
-        self,
-        what: str,
-        function: Callable[..., Result],
-        marked: BoolArray | None,
-        *shared: object,
-        cached_by: tuple[type[Result], object] | None = None,
-    ) -> Iterator[Result]:
+    def _over_parts(self, what: str, *how: Any, in_use: BoolArray | None) -> Iterator[Any]:
+        """Yield what `_of_part` returns for each part; only maps are cached."""
         assert isinstance(self.table, PartedTable)
-        over, stored, n_rows = self.execution.over, self.stored, self.n_rows
-        tasks = part_tasks(self.table, marked, bare=isinstance(stored, Kept))
+        table, stored, over = self.table, self.stored, self.execution.over
+        tasks = part_tasks(table, in_use, bare=isinstance(stored, Kept))
         if not isinstance(stored, Kept):
-            return over(what, function, tasks, n_rows, stored, *shared)
-        of = None if cached_by is None else (self.table, *cached_by)
-        return over(what, function, tasks, n_rows, *shared, kept=stored, cached_by=of)
+            return over(what, _of_part, tasks, table.n_rows, stored, *how)
+        is_map = how[0] == "map"
+        cached_by = (table, FloatArray, (self.encoder, how[1], in_use)) if is_map else None
+        return over(what, _of_part, tasks, table.n_rows, *how, kept=stored, cached_by=cached_by)
 
 
 def encode(
@@ -259,9 +232,7 @@ def encode(
             n_others -= int(is_accepted.sum())
         rules = cell_rules(others, encoder.plan, n_others, of_reference)
     stored: SharedArray | Kept | None = None
-    # Mark the training rows of the encoder, so that each is judged without its own cells.
-    own = np.zeros(table.n_rows, dtype=bool)
-    own[learned if is_own else []] = True
+    own = np.arange(0) if learned is None else learned
     if isinstance(table, Table):
         faults, hashes, surprise = _looked_through(table, encoder, rules, 0, own, is_accepted)
     else:
@@ -282,7 +253,7 @@ def encode(
         sample_table=held.table,
         sample_index=held.index,
         sample=encoder.matrix(held.table),
-        learned=np.arange(0) if learned is None else learned,
+        learned=own,
         stored=stored,
         rules=rules,
         faults=faults,
@@ -310,13 +281,18 @@ def _looked_through(
     encoder: LearnedEncoder,
     rules: tuple[CellRule, ...],
     first_row: int,
-    learned: BoolArray,
+    learned: IntArray,
     is_accepted: BoolArray | None,
 ) -> tuple[CellFaults, HashArray, FloatArray]:
-    """Return the faults of a table or part, and the hash and surprise (-log p) of each row."""
-    judged = encoder.judge(table, own=learned)
+    """Return the faults of a table or part, and the hash and surprise (-log p) of each row.
+
+    The encoder's training rows, at positions `learned`, are judged without their own cells.
+    """
+    own = np.zeros(table.frame.height, dtype=bool)
+    own[learned] = True
+    judged = encoder.judge(table, own=own)
     if not rules:
-        no_hashes = np.zeros(len(learned), dtype=np.uint64)
+        no_hashes = np.zeros(len(own), dtype=np.uint64)
         return CellFaults((), (), NONE_ODD, 0, NO_EVIDENCE), no_hashes, judged.surprise
     faults = CellFaults.of(table, encoder.plan, rules, first_row, is_accepted, judged.evidence)
     return faults, hash_rows(table, encoder), judged.surprise
@@ -327,21 +303,27 @@ def _encode_parts(
     encoder: LearnedEncoder,
     rules: tuple[CellRule, ...],
     execution: Execution,
-    learned: BoolArray,
+    learned: IntArray,
     is_accepted: BoolArray | None,
 ) -> tuple[SharedArray | Kept, CellFaults, HashArray, FloatArray]:
     """Encode all rows into a file, or into the memory of Dask's workers."""
     n_rows, shared = table.n_rows, (encoder, rules)
-    is_fine = np.zeros(n_rows, dtype=bool) if is_accepted is None else is_accepted
-    tasks = part_tasks(table, np.column_stack([learned, is_fine]))
+    own = np.split(learned, learned.searchsorted([part.start for part in table.parts[1:]]))
+    tasks = (
+        _ReadTask(task.part, task.marked, learned=rows - task.part.start)
+        for task, rows in zip(part_tasks(table, is_accepted), own, strict=True)
+    )
     stored: SharedArray | Kept
     if execution.workers.executor == "dask":
         stored = execution.workers.keep(_encode_part, tasks, *shared)
-        depends_on = encoder, rules, np.packbits(learned), np.packbits(is_fine)
-        cached_by = table, _EncodedPart, depends_on
-        tasks = part_tasks(table, bare=True)
+        cached_by = table, _EncodedPart, (encoder, rules, learned, is_accepted)
         parts = execution.over(
-            "Reading rows", _without_rows, tasks, n_rows, kept=stored, cached_by=cached_by
+            "Reading rows",
+            _without_rows,
+            part_tasks(table, bare=True),
+            n_rows,
+            kept=stored,
+            cached_by=cached_by,
         )
     else:
         width = sum(coder.width for coder in encoder.coders)
@@ -359,6 +341,11 @@ def _encode_parts(
     return stored, faults, hashes, surprise
 
 
+@dataclass(frozen=True, kw_only=True)
+class _ReadTask(PartTask):
+    learned: IntArray  # places of the encoder's training rows in the part; `marked` are accepted
+
+
 class _EncodedPart(NamedTuple):
     matrix: FloatArray  # (n, d); held by a Dask worker, or empty after writing to a file
     faults: CellFaults
@@ -367,17 +354,15 @@ class _EncodedPart(NamedTuple):
 
 
 def _encode_part(
-    task: PartTask, encoder: LearnedEncoder, rules: tuple[CellRule, ...]
+    task: _ReadTask, encoder: LearnedEncoder, rules: tuple[CellRule, ...]
 ) -> _EncodedPart:
-    table = task.part.read()
-    assert task.marked is not None
-    learned, is_accepted = task.marked.T
-    found = _looked_through(table, encoder, rules, task.part.start, learned, is_accepted)
+    table, first_row = task.part.read(), task.part.start
+    found = _looked_through(table, encoder, rules, first_row, task.learned, task.marked)
     return _EncodedPart(encoder.matrix(table), *found)
 
 
 def _write_part(
-    task: PartTask, file: SharedArray, encoder: LearnedEncoder, rules: tuple[CellRule, ...]
+    task: _ReadTask, file: SharedArray, encoder: LearnedEncoder, rules: tuple[CellRule, ...]
 ) -> _EncodedPart:
     encoded = _encode_part(task, encoder, rules)
     file[task.part.start : task.part.stop] = encoded.matrix
@@ -388,17 +373,8 @@ def _without_rows(task: PartTask, encoded: _EncodedPart) -> _EncodedPart:
     return encoded._replace(matrix=np.empty((0, 0)))
 
 
-def _map_part(
-    task: PartTask, encoded: SharedArray | _EncodedPart, function: RowFunction
-) -> FloatArray:
-    return _rows_of(task, encoded).map(function, task.marked)
-
-
-def _sum_part(task: PartTask, encoded: SharedArray | _EncodedPart, function: RowSums[Sums]) -> Sums:
-    return _rows_of(task, encoded).sum(function, task.marked)
-
-
-def _rows_of(task: PartTask, encoded: SharedArray | _EncodedPart) -> ArrayRows:
-    if isinstance(encoded, _EncodedPart):
-        return ArrayRows(encoded.matrix)
-    return ArrayRows(encoded[task.part.start : task.part.stop])
+def _of_part(task: PartTask, encoded: SharedArray | _EncodedPart, how: str, function: Any) -> Any:
+    """Map or sum a function over the rows of a part; `how` is a method of `ArrayRows`."""
+    rows = slice(task.part.start, task.part.stop)
+    matrix = encoded.matrix if isinstance(encoded, _EncodedPart) else encoded[rows]
+    return getattr(ArrayRows(matrix), how)(function, task.marked)

@@ -24,8 +24,6 @@ from kpca_apps.novelty.columns.parts import (
     Sample,
     draw_sample,
     find_groups,
-    release_pages,
-    row_values,
 )
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.detector.detector import Detector, Parameters
@@ -51,6 +49,7 @@ from kpca_apps.novelty.screening.model import (
     rows_needed,
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.files.windowed import release_pages, row_values, values_at
 from kpca_apps.tables.table import Table
 
 # Up to FULL_LANDMARKS groups have as many landmarks each as a whole table. With more groups, each
@@ -222,7 +221,6 @@ def _fit_detector(
         places = np.searchsorted(rows.sample_index, rows.learned)
         source = ArrayRows(rows.sample[places], n_jobs=rows.n_threads)
         known = known.take(rows.learned)
-        release_pages(rows.surprise)
     encoder, notes = rows.encoder, list[Note]()
     of_columns = [group.columns for group in encoder.groups]
     roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
@@ -233,7 +231,7 @@ def _fit_detector(
             fitted = fit_detector(source, parameters, roles, known, n_jobs=jobs, random_state=seed)
             if fitted.detector.combined is None or len(notes) == MAX_LARGE_GROUPS:
                 break
-            scores, found = fitted.scores[source.sample_index], known.large_groups.groups
+            scores, found = values_at(fitted.scores, source.sample_index), known.large_groups.groups
             if known.normal is not None:
                 scores = np.where(known.normal[source.sample_index], -np.inf, scores)
             one = find_large_group(rows.sample, scores, columns, encoder.as_is)

@@ -17,14 +17,7 @@ from kpca_apps.novelty.checks.number_rules import BEYOND, WITHOUT_TAIL
 from kpca_apps.novelty.checks.odd_cells import checked, table_of_evidence
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.parts import (
-    GroupKey,
-    blocks_of,
-    each_part,
-    release_pages,
-    row_values,
-    some_rows,
-)
+from kpca_apps.novelty.columns.parts import GroupKey, each_part, some_rows
 from kpca_apps.novelty.detector.detector import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
     Rarity,
@@ -38,7 +31,12 @@ from kpca_apps.novelty.detector.threshold import (
 from kpca_apps.novelty.evidence import strongest_by_row
 from kpca_apps.novelty.ranks import novelty_ranks
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import NEW, GroupInfo, RowScores, ThresholdInfo
+from kpca_apps.novelty.result import (
+    NEW,
+    GroupInfo,
+    RowScores,
+    ThresholdInfo,
+)
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder
 from kpca_apps.novelty.screening.model import (
     MAX_GROUPS,
@@ -49,6 +47,13 @@ from kpca_apps.novelty.screening.model import (
     rows_needed,
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.files.windowed import (
+    blocks_of,
+    release_pages,
+    row_values,
+    rows_where,
+    values_at,
+)
 from kpca_apps.tables.table import Table
 
 OF_GROUPS = (
@@ -62,11 +67,13 @@ class JudgedPiece:
 
     name: str  # name of the group for readers; empty for rows judged by the whole table's model
     model: AnyModel
-    positions: IntArray  # (k,), increasing
+    positions: IntArray  # (k,), increasing; empty if one model judges all rows
     threshold: float = math.inf  # threshold on the scale of the piece's own model
 
     def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
         """Find the piece's rows among `positions`; return their indices there and in the model."""
+        if not len(self.positions):
+            return np.arange(len(positions)), positions
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
         return found, (positions if self.model.is_whole else among)[found]
@@ -95,17 +102,18 @@ class Verdict:
         flagged = self.scored.is_flagged
         return int(flagged.sum() + np.count_nonzero(~flagged[others]))
 
-    def part_of_relations(self, row: int) -> float:
-        """Part of a row's score (rows count from 1) that is due to relations between its cells.
+    def parts_of_relations(self, positions: IntArray) -> dict[int, float]:
+        """Return the parts of rows' scores, by row number, that relations between cells explain.
 
-        The part is 0 if scores are errors of kernel PCA alone. If groups have models of their own,
-        relations of the whole table do not count.
+        No row has such a part if scores are errors of kernel PCA alone. If groups have models of
+        their own, relations of the whole table do not count.
         """
         whole = self.pieces[0].model.detector
         if self.groups or whole.combined is None:
-            return 0.0
-        score, surprise = float(self.scored.scores[row - 1]), float(self.rows.surprise[row - 1])
-        return whole.combined.part_of_surprise(score, surprise)
+            return {}
+        found = (values_at(of, positions) for of in (self.scored.scores, self.rows.surprise))
+        parts = whole.combined.part_of_surprise(*found)
+        return dict(zip((positions + 1).tolist(), parts.tolist(), strict=True))
 
 
 def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verdict:
@@ -116,7 +124,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     in_training, detector = rows.is_own, model.detector
-    keys, codes, pieces = _pieces(model, rows)
+    pieces = _pieces(model, rows)
     raw = _raw_scores(pieces, rows)
     judged = np.s_[:] if rows.is_accepted is None else ~rows.is_accepted
     evidence, n_odd_cells = evidence_against(rows)
@@ -128,7 +136,8 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         listed = log_p <= discovery_limit(log_p, len(log_p), rule.setting - rule.of_scores)
     # In later tables, reuse a threshold that the same rule chose on the training table.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
-    value = model.chosen_threshold if is_kept else None
+    chosen = model.group_threshold if model.groups else detector.flags_above
+    value = chosen if is_kept else None
     if rule.calibrated and model.groups:
         assert p_values is not None and calibration is not None
         rate = rule.rate(p_values[judged])
@@ -159,7 +168,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         n_rest = sum(len(piece.positions) for piece in pieces if piece.model.is_whole)
         words = f"{threshold.statement} {judged_sentence(model, n_rest)}"
         threshold = replace(threshold, statement=words)
-        notes = (*rest_note(model, keys, codes), *_notes_of_groups(model, threshold, pieces))
+        notes = (*rest_note(model, *rows.groups), *_notes_of_groups(model, threshold, pieces))
     warnings = model.warnings
     if not in_training:
         where = f"In {model.source.name}, the reference: "
@@ -169,7 +178,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         warnings = (*of_model, *rows.warnings)
     ranks = _ranks(rows, raw, scores)
     rows_of_cells = evidence["row"].explode().unique().to_numpy()
-    by_score = ranks[rows_of_cells - 1].tolist()
+    by_score = values_at(ranks, rows_of_cells - 1).tolist()
     _move_ahead(ranks, evidence, n_wrong, int(flagged.sum()))
     release_pages(raw, scores, ranks, p_values)
     return Verdict(
@@ -204,13 +213,10 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     )
 
 
-def _pieces(
-    model: NoveltyModel, rows: Encoded
-) -> tuple[list[GroupKey], IntArray, list[JudgedPiece]]:
-    """Return keys and codes of groups, and the rows by model, the whole table's model last."""
+def _pieces(model: NoveltyModel, rows: Encoded) -> list[JudgedPiece]:
+    """Return the rows that each model judges, those of the whole table's model last."""
     if not model.groups:
-        codes = np.arange(0)
-        return [], codes, [JudgedPiece("", model, np.arange(rows.n_rows))]
+        return [JudgedPiece("", model, np.arange(0))]
     by, (keys, codes) = model.options.columns.by, rows.groups
     place_of = {key: place for place, key in enumerate(keys)}
     pieces, is_rest = [], np.ones(len(codes), dtype=bool)
@@ -221,7 +227,7 @@ def _pieces(
             pieces.append(JudgedPiece(group_name(by, group.values), group, positions))
     if is_rest.any():
         pieces.append(JudgedPiece("", model, np.flatnonzero(is_rest)))
-    return keys, codes, pieces
+    return pieces
 
 
 def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
@@ -380,14 +386,14 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
         return
     strongest = strongest_by_row(evidence)
     rows = strongest["row"].to_numpy() - 1
-    own = ranks[rows] - n_wrong
+    own = values_at(ranks, rows) - n_wrong
     alike = len(ranks) * np.exp(strongest["log_p"].to_numpy())
     kept = own > 0
     rows, own, alike = rows[kept], own[kept], alike[kept]
     places = np.minimum(own * alike / (own + alike), n_flagged - n_wrong + 0.5)
     order = np.lexsort((own, places))
     rows, places, own = rows[order], places[order], np.sort(own)
-    for block in blocks_of(len(ranks)):
+    for block in blocks_of(ranks):
         others = ranks[block] - n_wrong
         ranks[block] += places.searchsorted(others, "right") - own.searchsorted(others)
     n_others = np.ceil(places).astype(np.int64) - 1 - own.searchsorted(places)
@@ -433,9 +439,10 @@ def flag(
             "count", f"{setting:g} would flag every one of the {n} rows: choose fewer"
         )
     value = rule.threshold(scores, calibration_scores) if set_before is None else set_before
-    is_above = scores > value
-    flagged = is_above | listed
-    n_flagged, n_calibration = int(is_above.sum()), 0
+    is_above = rows_where(scores, lambda part: part > value)
+    n_flagged, n_calibration = len(is_above), 0
+    flagged = np.zeros(n, dtype=bool) | listed
+    flagged[is_above] = True
     warnings: tuple[str, ...] = ()
     if rule.calibrated:
         assert calibration_scores is not None and calibration is not None

@@ -180,11 +180,6 @@ class NoveltyModel:
         """Whether the model was fitted on a clean reference, so that p-values are calibrated."""
         return not self.detector.parameters.contaminated
 
-    @property
-    def chosen_threshold(self) -> float | None:
-        """The training table's threshold by rule "share" or "count", also used for later tables."""
-        return self.group_threshold if self.groups else self.detector.flags_above
-
     def validate(self) -> None:
         """Raise if parts that are valid by themselves do not belong together."""
         _require_one_fit(self)

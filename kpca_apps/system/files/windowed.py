@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.system.arrays import FloatArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.files.spools import allocate, spilled, spool_folder, unusable
-from kpca_apps.system.memory import drop_pages
+from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages
+
+_ROWS_A_BLOCK = 1 << 18
+SCATTERED = 64  # number of places accessed at once; each may map half a megabyte of its file
 
 
 class WindowedArray:
@@ -54,11 +58,16 @@ class SharedArray:
         """Pickle without the owner's handle, whose deletion would remove the file."""
         return {name: value for name, value in self.__dict__.items() if name != "_held"}
 
-    def __getitem__(self, window: Any) -> FloatArray:
-        """Return a copy of a part of the array."""
+    def __getitem__(self, rows: slice | IntArray) -> FloatArray:
+        """Read a slice of the rows, or rows in the requested order."""
+        # Read the file instead of mapping it: a single row would map 64 KiB, which count as memory.
+        if not isinstance(rows, slice):
+            return np.concatenate([self[row : row + 1] for row in np.asarray(rows).tolist()])
+        start, stop, _ = rows.indices(self.shape[0])
+        n, width = stop - start, math.prod(self.shape[1:])
         try:
-            # Map the file only for this access, as mapped pages count as memory of the process.
-            return np.array(np.memmap(self._path, np.float64, "r", shape=self.shape)[window])
+            values = np.fromfile(self._path, float, n * width, offset=8 * start * width)
+            return values.reshape(n, *self.shape[1:])
         except (OSError, ValueError):
             raise InputError(
                 "the encoded rows are no longer there; leave temporary files alone while a table "
@@ -74,3 +83,38 @@ class SharedArray:
                 file.write(np.ascontiguousarray(values).data)
         except OSError as error:
             raise unusable(error) from None
+
+
+def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Return a writable array of zeros; above 100,000 rows it is mapped from a temporary file."""
+    return np.zeros(n_rows, dtype) if n_rows <= ROWS_IN_MEMORY else spilled(n_rows, dtype)
+
+
+def blocks_of(*arrays: NDArray[Any], size: int = _ROWS_A_BLOCK) -> Iterator[slice]:
+    """Yield slices that cover the first array; after each, release the pages of all arrays."""
+    n = len(arrays[0])
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+        release_pages(*arrays)
+
+
+def release_pages(*arrays: NDArray[Any] | None) -> None:
+    """Release the memory pages of arrays mapped from files; reading loads them again."""
+    for array in arrays:
+        # Copies have the same class, but no file.
+        if (mapped := getattr(array, "_mmap", None)) is not None:
+            drop_pages(mapped)
+
+
+def values_at(values: NDArray[Any], positions: IntArray) -> NDArray[Any]:
+    """Return the values at some positions, in the requested order."""
+    found = np.empty(len(positions), dtype=values.dtype)
+    for block in blocks_of(positions, values, size=SCATTERED):
+        found[block] = values[positions[block]]
+    return found
+
+
+def rows_where(values: NDArray[Any], holds: Callable[[NDArray[Any]], BoolArray]) -> IntArray:
+    """Return the increasing positions of the values for which a condition holds."""
+    found = (block.start + np.flatnonzero(holds(values[block])) for block in blocks_of(values))
+    return np.concatenate([np.arange(0), *found])

@@ -91,7 +91,7 @@ def odd(column: str, seen: str, suggestion: str) -> OddCell:
 
 
 def odd_cells(cells: list[OddCell], **formats: ValueFormat | None) -> OddCells:
-    return OddCells(tuple(cells), formats, lambda row: 0.0, {7: 1}, 100)
+    return OddCells(tuple(cells), formats, {}, {7: 1}, 100)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_cell_clearer_than_the_score_comes_first() -> None:
     def reasons(given: list[Reason], *cells: OddCell, part: float = 0.0) -> list[Reason]:
         # By its score, the row has rank 3 of 1,000.
         formats = dict.fromkeys(("town", "sex", "kind"))
-        suggestions = OddCells(cells, formats, lambda row: part, {7: 3}, 1000)
+        suggestions = OddCells(cells, formats, {7: part}, {7: 3}, 1000)
         assert suggestions.hints(7) == tuple(f'"{cell.column}": {cell.sentence}' for cell in cells)
         return [*suggestions.reasons(7, given)]
 

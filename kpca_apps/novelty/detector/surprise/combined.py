@@ -149,9 +149,10 @@ class CombinedScore:
         """
         return rounded(np.logaddexp(scores, self._evidence_term(surprise)), SCORE_BITS)
 
-    def part_of_surprise(self, score: float, surprise: float) -> float:
-        """Return the part (0..1) of a row's score that comes from broken relations (`surprise`)."""
-        return float(np.exp(min(float(self._evidence_term(np.array(surprise))) - score, 0.0)))
+    def part_of_surprise(self, scores: FloatArray, surprise: FloatArray) -> FloatArray:
+        """Return the parts (0..1) of rows' scores that come from broken relations (`surprise`)."""
+        part: FloatArray = np.exp(np.minimum(self._evidence_term(surprise) - scores, 0.0))
+        return part
 
     def _evidence_term(self, surprise: FloatArray) -> FloatArray:
         """Return log(f (exp(r) - 1)) with r = `surprise` and the weight f; -inf where r = 0."""

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.columns.parts import release_pages, row_values
+from kpca_apps.system.files.windowed import release_pages, row_values
 
 N_ROWS = 1_000_000  # 8 MB
 
