@@ -1,8 +1,7 @@
 """Time the detector and pyod's detectors in one run: one thread, medians of five.
 
 Contaminated: fit on 5,000 and 10,000 rows of 20 columns and score them. Clean: fit on 5,000 rows
-with 700 landmarks. Scoring: `score_samples` of new rows with 500 landmarks. Reasons: explain the
-rows that score highest.
+with 700 landmarks. Reasons: explain the rows that score highest.
 
     python tests/benchmarks/detector_speed.py [--repeats 5]
 
@@ -19,8 +18,7 @@ from modern_peers import pyod_class
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 PEERS = ("IForest", "KNN", "LOF", "OCSVM")
-CLEAN_ROWS, SCORED_ROWS, POINTS, COLUMNS = 5_000, 20_000, 500, 20
-LIMIT_ROWS = 192
+CLEAN_ROWS, COLUMNS = 5_000, 20
 REASONS_OF, EXPLAINED = 20_000, 500
 
 
@@ -67,44 +65,6 @@ def _fit_seconds(
     return {name: statistics.median(times[1:]) for name, times in found.items()}
 
 
-def scoring_rate(repeats: int) -> None:
-    """Print rows scored per second, and the limit set by matrix products and exponentials.
-
-    The limit is timed in turn with scoring, in the model's precision: exponents of every view
-    against the landmarks, their exponentials, and one product as wide as that with [W | beta].
-    """
-    import numpy as np
-
-    detector = KernelPCANovelty(contaminated=False, n_landmarks=POINTS, random_state=0)
-    detector.fit(curved_rows(CLEAN_ROWS, COLUMNS))
-    new = curved_rows(SCORED_ROWS, COLUMNS, seed=2)
-    model = detector.detector_
-    dtype, n_views, q = model.precision, model.views.widths.size, model.subspace.n_components
-    rng = np.random.default_rng(0)
-    left = rng.random((LIMIT_ROWS, COLUMNS + 2), dtype)
-    right = -0.1 * rng.random((COLUMNS + 2, POINTS), dtype)
-    weights = rng.random((POINTS, q + 1), dtype)
-    kernel, out = np.empty((LIMIT_ROWS, POINTS), dtype), np.empty((LIMIT_ROWS, q + 1), dtype)
-
-    def products() -> None:
-        for _ in range(SCORED_ROWS // LIMIT_ROWS):
-            for _ in range(n_views):
-                np.matmul(left, right, out=kernel)
-                np.exp(kernel, out=kernel)
-            np.matmul(kernel, weights, out=out)
-
-    made, limits = [], []
-    for _ in range(repeats):
-        made.append(SCORED_ROWS / cpu_seconds(lambda: detector.score_samples(new), 1))
-        n_rows = SCORED_ROWS // LIMIT_ROWS * LIMIT_ROWS
-        limits.append(n_rows / cpu_seconds(products, 1))
-    rate, limit = float(np.median(made)), float(np.median(limits))
-    print(
-        f"\nscoring {COLUMNS} columns, {POINTS} landmarks, {dtype}: {rate:,.0f} rows/s, "
-        f"{rate / limit:.2f} of the limit {limit:,.0f} of products and exponentials"
-    )
-
-
 def reasons_time(repeats: int) -> None:
     """Print the time needed to explain the oddest rows of a table."""
     import numpy as np
@@ -125,7 +85,6 @@ def main() -> None:
     options = parser.parse_args()
     print(machine_line())
     compare_fits(options.repeats)
-    scoring_rate(options.repeats)
     reasons_time(options.repeats)
 
 

@@ -1,4 +1,4 @@
-"""Compare the engine's speed and memory with theoretical limits, scikit-learn and pyod.
+"""Compare the engine's speed and memory with scikit-learn and pyod.
 
     python tests/benchmarks/engine.py exact [--sizes 5000,20 ...] [--dense 5000] [--free 50000,100]
     python tests/benchmarks/engine.py landmarks [--rows 200000] [--landmarks 1000] [--peer 50000]
@@ -10,8 +10,7 @@ exact
     most accurate solver. ``--dense`` bounds the rows of solvers that take n^3 time; ``--free`` adds
     fits whose Gram matrix is recomputed.
 landmarks
-    Times of the kernel sums and of the solver; agreement of each kind of landmarks with the exact
-    fit of ``--exact`` rows.
+    Times of fits; agreement of each kind of landmarks with the exact fit of ``--exact`` rows.
 scoring
     Projections and errors of new rows.
 preimages
@@ -20,9 +19,7 @@ preimages
     the source, relative to those of the noisy rows.
 
 Times are CPU seconds of one process with one thread for linear algebra, the best of several runs.
-Memory is the peak of a fresh process minus its memory before the call. A limit is the time, in the
-same run and blocks, of the unavoidable work: the product for the exponents, the exponentials, and
-the products with the result.
+Memory is the peak of a fresh process minus its memory before the call.
 """
 
 import argparse
@@ -52,10 +49,8 @@ from kpca_apps.engine.exact import fit_exact  # noqa: E402
 from kpca_apps.engine.kernel_pca import KernelPCA  # noqa: E402
 from kpca_apps.engine.kernels import RBF  # noqa: E402
 from kpca_apps.engine.landmarks import LANDMARKS  # noqa: E402
-from kpca_apps.engine.linalg.panels import GramPanels  # noqa: E402
 from kpca_apps.engine.plan import FitOptions  # noqa: E402
-from kpca_apps.engine.preimage.fixed_point import STEP, fixed_point  # noqa: E402
-from kpca_apps.engine.rows import BLOCK  # noqa: E402
+from kpca_apps.engine.preimage.fixed_point import fixed_point  # noqa: E402
 
 Matrix = NDArray[np.float64]
 MIB = 2**20
@@ -90,22 +85,6 @@ def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
         function()
         seconds.append(time.process_time() - start)
     return min(seconds)
-
-
-def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> float:
-    """Return CPU seconds per row: m exponents, their exponentials, and a product with a matrix."""
-    rng = np.random.default_rng(0)
-    left, right = rng.random((rows, d + 2), dtype), -0.1 * rng.random((d + 2, m), dtype)
-    weights = rng.random((m, columns), dtype)
-    kernel, out = np.empty((rows, m), dtype), np.empty((rows, columns), dtype)
-
-    def products() -> None:
-        for _ in range(20):
-            np.matmul(left, right, out=kernel)
-            np.exp(kernel, out=kernel)
-            np.matmul(kernel, weights, out=out)
-
-    return cpu_seconds(products, 5) / 20 / rows
 
 
 def machine_line() -> str:
@@ -167,22 +146,12 @@ def exact_fit(who: str, n: int, q: int, budget: int) -> dict[str, Any]:
         model = KPCA(n_components=q, kernel="rbf", gamma=gamma)
     else:
         model = Peer(q, kernel="rbf", gamma=gamma, eigen_solver=who, random_state=0)
-    widths: list[int] = []
-    multiplied = GramPanels.product
-
-    def counted(gram: GramPanels, V: np.ndarray) -> np.ndarray:
-        widths.append(V.shape[1])
-        return multiplied(gram, V)
-
-    GramPanels.product = counted  # type: ignore[method-assign]
     taken = measured(lambda: model.fit(X))
-    taken["vectors"] = sum(widths)
     for _ in range(min(int(LONG / taken["seconds"]), 4)):
         taken["seconds"] = min(taken["seconds"], cpu_seconds(lambda: model.fit(X), 1))
     inner = model.kpca if who == "pyod" else model
     values = np.asarray(getattr(inner, "eigenvalues_", np.empty(0)))[:q]
-    estimate = float(model.plan_.n_bytes) if who.startswith("ours") else 0.0
-    return taken | {"values": values, "estimate": estimate}
+    return taken | {"values": values}
 
 
 def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: float) -> None:
@@ -193,30 +162,7 @@ def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: f
         f"{who:>13} {result['seconds']:8.2f} s  {result['bytes'] / MIB:7.0f} MiB "
         f"({result['bytes'] / (8 * n * n):.2f} n^2 words)  error {error}  "
         f"ratio {result['seconds'] / ours:6.2f}"
-        + (f"  estimate {result['estimate'] / MIB:.0f} MiB" if result["estimate"] else "")
     )
-
-
-def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
-    """Return the minimum seconds for multiplying an n x n Gram matrix by `vectors` vectors.
-
-    Up to 32 vectors are multiplied at once, and each time half of the symmetric matrix is computed
-    again. Work for each kernel value: its exponent, its exponential, and its terms in two products.
-    """
-    rng = np.random.default_rng(0)
-    left = rng.random((256, d + 2), np.float32)
-    right = -0.1 * rng.random((d + 2, 1024), np.float32)
-    tile = np.empty((256, 1024), np.float32)
-    own, below = rng.random((1024, 32), np.float32), rng.random((256, 32), np.float32)
-
-    def products() -> None:
-        for _ in range(20):
-            np.matmul(left, right, out=tile)
-            np.exp(tile, out=tile)
-            np.matmul(tile, own)
-            np.matmul(tile.T, below)
-
-    return cpu_seconds(products, 5) / 20 / tile.size * n * n / 2 * vectors / 32
 
 
 def exact(args: argparse.Namespace) -> None:
@@ -236,12 +182,10 @@ def exact(args: argparse.Namespace) -> None:
         if result := in_fresh_process(exact_fit, "ours", n, q, 2 * n * n - 1):
             print(f"\nrecomputed: n = {n}, d = {DIMENSIONS}, q = {q}")
             print_exact("ours", n, result, result["values"], result["seconds"])
-            share = gram_limit(result["vectors"], n) / result["seconds"]
-            print(f"share of the limit of its products {share:.2f}")
 
 
 def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
-    """Return time and memory of a fit; for "ours", also the minimum time of its matrix products."""
+    """Return time and memory of a fit."""
     X = curved_rows(n)
     gamma = usual_gamma(X)
     points = X[np.random.default_rng(0).choice(n, m, replace=False)]
@@ -249,53 +193,19 @@ def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
     features = Nystroem(kernel="rbf", gamma=gamma, n_components=m, random_state=0)
     peer = make_pipeline(features, PCA(COMPONENTS, svd_solver="covariance_eigh"))
     KernelPCA(2, gamma=gamma, method="nystroem", landmarks=points[:50]).fit(X[:3000])
-    taken = measured(lambda: (ours if who == "ours" else peer).fit(X))
-    if who == "ours":
-        taken |= {"limit": sums_limit(n, m), "estimate": float(ours.plan_.n_bytes)}
-        taken["solve"] = cpu_seconds(lambda: ours.partial_fit(X[:8]), 1)
-    return taken
-
-
-def sums_limit(n: int, m: int, block: int = 4096) -> float:
-    """Return the minimum CPU seconds to compute K (n, m) in float32 and K'K in float64."""
-    rng = np.random.default_rng(0)
-    left = rng.random((block, DIMENSIONS + 2), np.float32)
-    right = -0.1 * rng.random((DIMENSIONS + 2, m), np.float32)
-    kernel, wide, out = np.empty((block, m), np.float32), np.empty((block, m)), np.empty((m, m))
-
-    def products() -> None:
-        np.matmul(left, right, out=kernel)
-        np.exp(kernel, out=kernel)
-        wide[:] = kernel
-        np.matmul(wide.T, wide, out=out)
-
-    return cpu_seconds(products, 5) * n / block
+    return measured(lambda: (ours if who == "ours" else peer).fit(X))
 
 
 def landmarks(args: argparse.Namespace) -> None:
     """Print the costs of landmark fits, and their agreement with the exact fit."""
     m = args.landmarks
-    print(f"stream and solve, d = {DIMENSIONS}, {m} landmarks, q = {COMPONENTS}")
-    sizes = (args.rows, args.peer)
-    found = {size: in_fresh_process(landmark_fit, "ours", size, m) for size in sizes}
-    peer = in_fresh_process(landmark_fit, "scikit-learn", args.peer, m)
-    for size, ours in found.items():
-        if ours:
-            share = (ours["limit"] + ours["solve"]) / ours["seconds"]
+    print(f"d = {DIMENSIONS}, {m} landmarks, q = {COMPONENTS}")
+    for who, n in (("ours", args.rows), ("ours", args.peer), ("Nystroem + PCA", args.peer)):
+        if taken := in_fresh_process(landmark_fit, who, n, m):
             print(
-                f"{'ours':>14} {size:>9} rows {ours['seconds']:8.2f} s "
-                f"(solve {ours['solve']:.2f})  {1e6 * ours['seconds'] / size:7.1f} s a million  "
-                f"share of the limit {share:.2f}  {ours['bytes'] / MIB:.0f} MiB "
-                f"(estimate {ours['estimate'] / MIB:.0f})"
+                f"{who:>14} {n:>9} rows {taken['seconds']:8.2f} s  "
+                f"{1e6 * taken['seconds'] / n:7.1f} s a million  {taken['bytes'] / MIB:.0f} MiB"
             )
-    if peer:
-        print(
-            f"{'Nystroem + PCA':>14} {args.peer:>9} rows {peer['seconds']:8.2f} s  "
-            f"{1e6 * peer['seconds'] / args.peer:7.1f} s a million  "
-            f"{peer['bytes'] / MIB:.0f} MiB"
-        )
-        if ours := found[args.peer]:
-            print(f"ratio at {args.peer} rows: {peer['seconds'] / ours['seconds']:.2f}")
     X = curved_rows(args.exact + 2000)
     X, new = X[: args.exact], X[args.exact :]
     gamma = usual_gamma(X)
@@ -315,36 +225,30 @@ def landmarks(args: argparse.Namespace) -> None:
 
 
 def scoring(args: argparse.Namespace) -> None:
-    """Print rows per second, and each method's time relative to the engine's in float32.
-
-    The printed share is the time of the computations that no method can avoid (see
-    `product_seconds`), divided by the method's time.
-    """
+    """Print rows per second, and each method's time relative to the engine's in float32."""
     n, m, q = args.rows, args.landmarks, args.components
     X = curved_rows(n)
     gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]
     subspace = fit_exact(RBF(gamma), train, rng=np.random.default_rng(0), options=FitOptions(q))
     peer = Peer(q, kernel="rbf", gamma=gamma, eigen_solver="dense").fit(train)
-    print(f"n = {n}, d = {DIMENSIONS}, {m} points, q = {q}: rows a second, share of limit, ratio")
-    found: dict[str, tuple[float, float | None]] = {
-        f"ours, {precision}": (
-            cpu_seconds(lambda p=precision: subspace.project_and_error(X, precision=p), 5) / n,
-            product_seconds(BLOCK, DIMENSIONS, m, q + 1, precision),
+    print(f"n = {n}, d = {DIMENSIONS}, {m} points, q = {q}: rows a second, ratio")
+    found = {
+        f"ours, {precision}": cpu_seconds(
+            lambda p=precision: subspace.project_and_error(X, precision=p), 5
         )
+        / n
         for precision in ("float32", "float64")
     }
-    found["scikit-learn"] = (cpu_seconds(lambda: peer.transform(few)) / len(few), None)
+    found["scikit-learn"] = cpu_seconds(lambda: peer.transform(few)) / len(few)
     try:
         from pyod.models.kpca import KPCA
     except ImportError:
         print("pyod is not installed")
     else:
         detector = KPCA(n_components=q, kernel="rbf", gamma=gamma).fit(train)
-        found["pyod"] = (cpu_seconds(lambda: detector.decision_function(few[:2000])) / 2000, None)
-    for who, (seconds, least) in found.items():
-        share = f"{least / seconds:5.2f}" if least else "    -"
-        ratio = seconds / found["ours, float32"][0]
-        print(f"{who:>14} {1 / seconds:9.0f}  {share}  {ratio:6.2f}")
+        found["pyod"] = cpu_seconds(lambda: detector.decision_function(few[:2000])) / 2000
+    for who, seconds in found.items():
+        print(f"{who:>14} {1 / seconds:9.0f}  {seconds / found['ours, float32']:6.2f}")
 
 
 def preimages(args: argparse.Namespace) -> None:
@@ -358,11 +262,10 @@ def preimages(args: argparse.Namespace) -> None:
     seconds = cpu_seconds(lambda: fixed_point(subspace, T, new), 3)
     # The final evaluation of a row's distance costs as much as a step.
     steps = int(found.iterations.sum()) + n
-    least = product_seconds(STEP, d, p, d + 1, "float64")
     print(f"{n} rows, {p} points, {d} columns, {KEPT} components, float64")
     print(
         f"  fixed point: {1e6 * seconds / steps:.1f} us a row and step, {steps / n:.1f} steps a "
-        f"row, share of the limit {least * steps / seconds:.2f}; {1e6 * seconds / n:.0f} us a row"
+        f"row; {1e6 * seconds / n:.0f} us a row"
     )
     peer = Peer(KEPT, kernel="rbf", gamma=gamma, fit_inverse_transform=True, alpha=0.1).fit(train)
     projected = peer.transform(new)

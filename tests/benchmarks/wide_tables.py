@@ -13,13 +13,12 @@ skip the two kinds that only relations show.
 ``--sizes 300x300`` is short. Each table is written as CSV and screened by the command in a separate
 process; the others get its numbers in memory: standardised, one-hot levels, gaps filled with the
 mean. Printed: the mean area under the ROC curve of each kind against the rows without faults, the
-fraction of faults among as many rows as there are faults, CPU seconds and peak memory of the
-command, and the size of its model per byte of the table.
+fraction of faults among as many rows as there are faults, and CPU seconds and peak memory of the
+command.
 """
 
 import argparse
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from processes import COMMAND, ROOT
+from processes import Usage, run_kpca
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
@@ -198,18 +197,8 @@ def planted(
     return planter.X, kind
 
 
-@dataclass(frozen=True)
-class Run:
-    scores: FloatArray
-    cpu_seconds: float
-    peak_megabytes: float
-    table_bytes: int
-    model_bytes: int
-    output: str
-
-
-def screened(X: FloatArray, *, is_text: bool) -> Run:
-    """Write a table and screen it with the command."""
+def screened(X: FloatArray, *, is_text: bool) -> tuple[FloatArray, Usage]:
+    """Write a table and screen it with the command; return scores and costs."""
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, "table.csv"), Path(folder, "out")
         columns = {f"c{j}": x.round(6) for j, x in enumerate(X.T)}
@@ -217,27 +206,8 @@ def screened(X: FloatArray, *, is_text: bool) -> Run:
         if is_text:
             table = table.select(("level " + pl.all().cast(pl.Int64).cast(pl.String)).name.keep())
         table.write_csv(path)
-        process = subprocess.Popen(
-            [*COMMAND, "novelty", "screen", str(path), "--out", str(out)],
-            cwd=ROOT,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert process.stdout is not None
-        output = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-        if status:
-            raise SystemExit(output)
-        return Run(
-            scores=pl.read_csv(out / "scored.csv")["novelty_score"].to_numpy(),
-            cpu_seconds=used.ru_utime + used.ru_stime,
-            peak_megabytes=used.ru_maxrss / 1024,
-            table_bytes=path.stat().st_size,
-            model_bytes=(out / "model.kpca").stat().st_size,
-            output=output,
-        )
+        taken = run_kpca("novelty", "screen", path, "--out", out)
+        return pl.read_csv(out / "scored.csv")["novelty_score"].to_numpy(), taken
 
 
 def as_numbers(X: FloatArray, *, is_text: bool) -> FloatArray:
@@ -296,6 +266,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", nargs="+", default=list(TABLES), choices=list(TABLES))
     options = parser.parse_args()
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     for size in options.sizes:
         n, d = (int(part) for part in size.split("x"))
         records, taken = [], []
@@ -306,22 +277,19 @@ def main() -> None:
                 X, kind = planted(make(n, d, rng), rng, related=related, is_text=name == "levels")
                 if name == "gaps":
                     X[rng.random(X.shape) < MISSING] = np.nan
-                run = screened(X, is_text=name == "levels")
-                warned = "scores mean little" in run.output
+                scores, costs = screened(X, is_text=name == "levels")
                 taken.append(
                     {
-                        "table": name + (", warned" if warned else ""),
-                        "CPU s": run.cpu_seconds,
-                        "peak MB": run.peak_megabytes,
-                        "table MB": run.table_bytes / 1e6,
-                        "model / table": run.model_bytes / run.table_bytes,
+                        "table": name,
+                        "CPU s": costs.cpu_seconds,
+                        "peak MB": costs.peak_bytes / 2**20,
                     }
                 )
                 with threadpool_limits(1):
                     others = list(peers(as_numbers(X, is_text=name == "levels")))
                 records += [
                     {"table": name, "method": method, **evaluate(scores, kind)}
-                    for method, scores in [(OURS, run.scores), *others]
+                    for method, scores in [(OURS, scores), *others]
                 ]
                 print(f"{size} {name}, seed {seed}: done", flush=True)
         found = pl.DataFrame(records, infer_schema_length=None)
@@ -329,28 +297,14 @@ def main() -> None:
         with pl.Config(
             tbl_rows=-1, tbl_cols=-1, tbl_width_chars=120, tbl_hide_dataframe_shape=True
         ):
-            print(f"\n{n:,} x {d:,}: costs of the command")
-            print(
-                pl.DataFrame(taken)
-                .group_by("table", maintain_order=True)
-                .mean()
-                .with_columns(pl.exclude("table").round(2))
-            )
-            print(f"{n:,} x {d:,}: faults found, mean over tables")
-            print(
-                found.group_by("method", maintain_order=True)
-                .agg(areas)
-                .sort("mean", descending=True)
-            )
-            print(
-                f"{n:,} x {d:,}: mean area of the kinds (above), and first rows (below), by table"
-            )
+            print(f"\n{n:,} x {d:,}: costs of the command, faults found, and both by table")
+            print(pl.DataFrame(taken).group_by("table", maintain_order=True).mean())
+            by_method = found.group_by("method", maintain_order=True).agg(areas)
+            print(by_method.sort("mean", descending=True))
             for what in ("mean", "first"):
-                print(
-                    found.group_by("table", "method", maintain_order=True)
-                    .agg(pl.col(what).mean().round(3))
-                    .pivot("table", index="method", values=what)
-                )
+                by_table = found.group_by("table", "method", maintain_order=True)
+                means = by_table.agg(pl.col(what).mean().round(3))
+                print(means.pivot("table", index="method", values=what))
 
 
 if __name__ == "__main__":
