@@ -188,8 +188,7 @@ class _Misbehaving(BaseHTTPRequestHandler):
         # The Azure library crashes without these headers.
         azure = {"x-ms-creation-time": date, "x-ms-blob-type": "BlockBlob"}
         azure |= {"x-ms-server-encrypted": "true", "x-ms-lease-state": "available"}
-        dated = {"Last-Modified": date, "ETag": '"x"', **azure, **headers}
-        for name, value in dated.items():
+        for name, value in {"Last-Modified": date, "ETag": '"x"', **azure, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
 

@@ -87,8 +87,7 @@ def test_keywords_do_what_options_do() -> None:
         n_landmarks=40,
     )
     assert result.rows.scores.tobytes() == expected.rows.scores.tobytes()
-    assert result.ranked == expected.ranked
-    assert result.evaluations[0].positive == "odd"
+    assert result.ranked == expected.ranked and result.evaluations[0].positive == "odd"
     assert result.run.command == (
         "kpca_apps.screen_table(table, share=0.05, id='name', label='kind', positive='odd', "
         "exclude='mass', categorical=['colour'], n_landmarks=40, seed=3)"
@@ -182,13 +181,10 @@ def test_numbers_that_pandas_holds_as_categories_are_categories() -> None:
         columns = screen_table(frame, explain=0, **options).columns
         return next(column.role for column in columns if column.name == "zone")
 
-    assert role() == "categorical"
-    assert role(numeric="zone") == "numeric"
-    assert role(exclude=["zone"]) == "excluded"
-    assert role(label="zone", positive="0") == "label"
+    assert role() == "categorical" and role(numeric="zone") == "numeric"
+    assert role(exclude=["zone"]) == "excluded" and role(label="zone", positive="0") == "label"
     model = fit_model(frame)
-    plain = frame.assign(zone=np.arange(120) % 12)
-    some, same = frame.iloc[:60], plain.iloc[:60]
+    some, same = frame.iloc[:60], frame.assign(zone=np.arange(120) % 12).iloc[:60]
     np.testing.assert_array_equal(
         score_table(model, some, explain=0).rows.scores,
         score_table(model, same, explain=0).rows.scores,
@@ -233,8 +229,7 @@ def test_non_text_names_are_written_as_text() -> None:
 
 def test_a_model_is_fitted_saved_and_scores_frames(tmp_path: Path) -> None:
     clean, new = birds(100, odd=0), birds(30, seed=1)
-    model = fit_model(clean, alpha=0.1)
-    save_model(model, tmp_path / "m.kpca")
+    save_model(fit_model(clean, alpha=0.1), tmp_path / "m.kpca")
     result = score_table(load_model(tmp_path / "m.kpca"), new)
     assert result.to_frame().index.equals(new.index)
     np.testing.assert_array_equal(result.rows.is_flagged, result.rows.p_values <= 0.1)
@@ -272,8 +267,7 @@ def test_no_row_flagged_is_a_frame_without_rows(tmp_path: Path) -> None:
     clean.reset_index().to_csv(path, index=False)
     for table in (clean, path, open_table(path, in_memory_rows=4, part_rows=4)):
         result = score_table(fit_model(clean, fdr=0.001), table, explain=0)
-        assert result.n_flagged == 0
-        assert len(result.flagged()) == 0
+        assert result.n_flagged == 0 and len(result.flagged()) == 0
         assert [*result.flagged().columns] == [*result.to_frame().columns, "row", "hint"]
 
 
@@ -291,8 +285,7 @@ def test_errors_and_warnings_name_keywords() -> None:
     numbered = birds().reset_index(drop=True).assign(code=np.random.default_rng(0).permutation(60))
     result = screen_table(numbered, explain=0)
     words = " ".join((*result.run.warnings, *(column.why for column in result.columns)))
-    assert "numeric=" in words
-    assert "--" not in words
+    assert "numeric=" in words and "--" not in words
 
 
 def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
@@ -376,8 +369,7 @@ def test_the_report_is_saved_as_the_page_it_is(result: Screening, tmp_path: Path
 def test_a_notebook_shows_the_first_screen(name: str) -> None:
     result = SCREENINGS[name]()
     html = render_in_notebook(result)
-    assert len(html.encode()) < 200_000
-    assert html.count("<style>") == html.count("</style>") == 1
+    assert len(html.encode()) < 200_000 and html.count("<style>") == html.count("</style>") == 1
     assert not re.search(r"<(script|link|iframe|img|html|body|head|title|form)\b", html)
     assert not re.search(
         r"\b(src|href|id|on[a-z]+)\s*=", re.sub(r"(?s)<style>.*</style>|&[^;]+;|>[^<]*<", "", html)
@@ -412,8 +404,7 @@ def test_pandas_is_not_needed() -> None:
 @pytest.mark.release
 def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     frame = birds()
-    first = screen_table(frame, count=3)
-    fine = first.flagged().iloc[:2]
+    fine = screen_table(frame, count=3).flagged().iloc[:2]
     path = tmp_path / "fine.csv"
     fine.to_csv(path)
     names = {"name": list(fine.index)}
@@ -429,8 +420,7 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     assert again.rows.is_flagged.tolist() == results[0].rows.is_flagged.tolist()
     # If the index only counts rows, accepted rows are matched by their columns, not by the index.
     counted = frame.reset_index()
-    part = screen_table(counted, count=3).flagged().iloc[:2]
-    again = screen_table(counted, accept=part, count=2)
+    again = screen_table(counted, accept=screen_table(counted, count=3).flagged().iloc[:2], count=2)
     assert again.lists.accepted is not None and again.lists.accepted.n_rows == 2
     assert not [text for text in again.run.warnings if "nothing" in text]
 
@@ -453,8 +443,7 @@ def test_jobs_alone_are_the_threads_of_a_table_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, started = tmp_path / "table.csv", list[int]()
-    rows = np.random.default_rng(0).normal(size=(100_500, 2))
-    pl.DataFrame(rows, ["a", "b"]).write_csv(path)
+    pl.DataFrame(np.random.default_rng(0).normal(size=(100_500, 2)), ["a", "b"]).write_csv(path)
 
     class Pool(ThreadPoolExecutor):
         def __init__(self, max_workers: int) -> None:

@@ -34,8 +34,7 @@ def rules() -> Rules:
 @pytest.mark.parametrize("function", [find_rules, check_rules])
 def test_keywords_are_options_with_their_defaults(function: Callable[..., Any]) -> None:
     known = vars(NoveltyOptions()) | vars(ColumnOptions())
-    parameters = dict(inspect.signature(function).parameters)
-    for name, option in parameters.items():
+    for name, option in dict(inspect.signature(function).parameters).items():
         assert option.default in (known.get(name), inspect.Parameter.empty), name
 
 

@@ -107,5 +107,4 @@ def test_readme_marks_the_two_commands_that_ci_runs(repository: Path) -> None:
         pattern = rf"^<!-- command: {name} -->\n```sh\n(.+)\n```$"
         assert len(re.findall(pattern, readme, flags=re.MULTILINE)) == 1, name
     ci = (repository / ".ci" / "run").read_text(encoding="utf-8")
-    assert "run_readme_command tests" in ci
-    assert "run_readme_command main" in ci
+    assert "run_readme_command tests" in ci and "run_readme_command main" in ci

@@ -43,8 +43,7 @@ def exact() -> str:
 
 
 def landmarks() -> str:
-    kernel = MeanRBF(0.2)
-    options: dict[str, Any] = {"kernel": kernel, "method": "nystroem", "precision": "float32"}
+    options: dict[str, Any] = {"kernel": MeanRBF(0.2), "method": "nystroem", "precision": "float32"}
     model = KernelPCA(10, n_landmarks=80, n_jobs=2, random_state=0, **options).fit(ROWS)
     return digest(model.transform(NEW), model.eigenvalues_)
 

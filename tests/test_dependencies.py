@@ -92,8 +92,7 @@ def test_what_the_tests_and_scripts_import_is_declared(
 
 def test_the_test_extra_holds_what_the_other_extras_need(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
-    beside = {item for name in OPTIONAL for item in extras[name]}
-    assert beside <= set(extras["test"])
+    assert {item for name in OPTIONAL for item in extras[name]} <= set(extras["test"])
 
 
 def test_each_dependency_has_one_lower_bound_that_can_be_tried(project: dict[str, Any]) -> None:

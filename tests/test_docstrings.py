@@ -44,8 +44,7 @@ def test_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted({*names()} - WITHOUT_EXAMPLE))
 def test_summary_is_short_and_functions_have_an_example(name: str) -> None:
-    public = attrgetter(name)(kpca_apps)
-    text = inspect.getdoc(public) or ""
+    text = inspect.getdoc(attrgetter(name)(kpca_apps)) or ""
     assert 0 < len(text.partition("\n")[0]) <= LONGEST_SUMMARY
     is_method, is_error = "." in name, name.endswith(("Error", "Warning"))
     assert ">>>" in text or is_method or is_error

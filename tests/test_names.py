@@ -25,8 +25,7 @@ from kpca_apps.report.text import cut
 @given(st.text(), st.integers(4, 100))
 def test_one_line_is_one_short_printable_line(text: str, limit: int) -> None:
     shown = one_line(text, limit)
-    assert len(shown) <= limit
-    assert len(shown.splitlines()) <= 1
+    assert len(shown) <= limit and len(shown.splitlines()) <= 1
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x1f\x7f-\x9f]", shown)
 
 
@@ -40,9 +39,7 @@ def test_safe_stem_is_a_plain_file_name(name: str) -> None:
     stem = safe_stem(name)
     assert 1 <= len(stem) <= 50
     assert re.fullmatch(r"[\w.-]+", stem)
-    assert "--" not in stem
-    assert stem[0] not in ".-"
-    assert stem[-1] not in ".-"
+    assert "--" not in stem and stem[0] not in ".-" and stem[-1] not in ".-"
     assert len(("kpca-novelty-" + stem).encode("utf-8")) <= 255
 
 

@@ -145,8 +145,7 @@ def scanned(path: Path, pixels: np.ndarray) -> None:
 
 
 def zarred(path: Path, pixels: np.ndarray, *, layout: int) -> None:
-    pages = pixels[np.newaxis]
-    made(path, pages, version=layout, chunks=(1, 1, *GREY), reduced=False)
+    made(path, pixels[np.newaxis], version=layout, chunks=(1, 1, *GREY), reduced=False)
 
 
 LOSSLESS = {"level": 0, "reversible": True}
@@ -223,8 +222,7 @@ def write_flipped(format: str, path: Path, out: Path) -> np.ndarray:
 
 
 def negative(folder: Path) -> tuple[Path, np.ndarray]:
-    counts = draw("uint12", (64, 80))
-    image = read_image(dng.write_dng(folder / "in.dng", counts))
+    image = read_image(dng.write_dng(folder / "in.dng", draw("uint12", (64, 80))))
     assert image.mosaic is not None
     mosaic, out = image.mosaic(), folder / "out.dng"
     with out.open("wb+") as file:

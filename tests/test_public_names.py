@@ -8,8 +8,7 @@ import kpca_apps
 
 def test_every_public_name_exists_and_has_a_docstring() -> None:
     for name in kpca_apps.__all__:
-        value = getattr(kpca_apps, name)
-        assert value.__doc__, name
+        assert getattr(kpca_apps, name).__doc__, name
     assert set(kpca_apps.__all__) <= set(dir(kpca_apps))
     with pytest.raises(AttributeError, match="no attribute 'screen_tabel'"):
         _ = kpca_apps.screen_tabel

@@ -13,8 +13,7 @@ LARGEST = 400_000  # bytes; small enough to open at once and to send by mail
 @pytest.fixture(scope="module")
 def make(repository: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location("make", repository / "reports" / "make.py")
-    assert spec is not None
-    assert spec.loader is not None
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

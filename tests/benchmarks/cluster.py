@@ -145,8 +145,7 @@ def score_rows(costs: str, data: str, out: str, scheduler: str) -> None:
 
     table = open_table(data)
     options = ScreeningOptions(count=20, explain=0, columns=ColumnOptions(exclude=(LABEL,)))
-    first = next(table.tables()).take(np.arange(3_000))
-    model, _ = fit_table(first, options, clean=False)
+    model, _ = fit_table(next(table.tables()).take(np.arange(3_000)), options, clean=False)
     parts.sample_positions, listed_rows.MOST_ROWS = few, LISTED
     with Workers("dask", scheduler=scheduler) as workers, OutputFolder(out) as folder:
         execution, before = parts.Execution(workers), time.process_time()

@@ -116,8 +116,7 @@ def measured(function: Callable[[], object]) -> dict[str, Any]:
     # Writing 5 resets VmHWM, which would otherwise include making the data.
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = memory_bytes("VmRSS")
-    seconds = cpu_seconds(function, 1)
-    return {"seconds": seconds, "bytes": float(memory_bytes("VmHWM") - before)}
+    return {"seconds": cpu_seconds(function, 1), "bytes": float(memory_bytes("VmHWM") - before)}
 
 
 def in_fresh_process(function: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any] | None:
@@ -150,8 +149,7 @@ def exact_fit(who: str, n: int, q: int, budget: int) -> dict[str, Any]:
     for _ in range(min(int(LONG / taken["seconds"]), 4)):
         taken["seconds"] = min(taken["seconds"], cpu_seconds(lambda: model.fit(X), 1))
     inner = model.kpca if who == "pyod" else model
-    values = np.asarray(getattr(inner, "eigenvalues_", np.empty(0)))[:q]
-    return taken | {"values": values}
+    return taken | {"values": np.asarray(getattr(inner, "eigenvalues_", np.empty(0)))[:q]}
 
 
 def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: float) -> None:
@@ -297,8 +295,7 @@ def toy(noise: float) -> list[tuple[int, float, float]]:
         for alpha in (1.0, 0.1, 0.01):
             peer = Peer(q, kernel="rbf", gamma=gamma, fit_inverse_transform=True, alpha=alpha)
             errors.append(left(peer.fit(train).inverse_transform(peer.transform(noisy))))
-        ours = model.preimages(model.transform(noisy), noisy).points
-        lines.append((q, left(ours), min(errors)))
+        lines.append((q, left(model.preimages(model.transform(noisy), noisy).points), min(errors)))
     return lines
 
 

@@ -40,8 +40,7 @@ def seconds(what: str, n: int, d: int, q: int, m: int) -> float:
     kernel = RBF(usual_gamma(X))
 
     def exact() -> None:
-        options = FitOptions(q, solver="krylov", precision="float32")
-        plan = plan_exact(kernel, X, options)
+        plan = plan_exact(kernel, X, FitOptions(q, solver="krylov", precision="float32"))
         plan = replace(plan, stored=what == "stored")
         fit_exact(kernel, X, rng=np.random.default_rng(0), options=FitOptions(q), plan=plan)
 
@@ -68,8 +67,7 @@ def peer_seconds(what: str, n: int, d: int, q: int, m: int) -> float:
     from sklearn.pipeline import make_pipeline
 
     X = curved_rows(n, d)
-    gamma = usual_gamma(X)
-    options = {"kernel": "rbf", "gamma": gamma}
+    options = {"kernel": "rbf", "gamma": usual_gamma(X)}
     if what == "KernelPCA":
         exact = KernelPCA(q, eigen_solver="arpack", **options)
         return best(lambda: exact.fit(X))

@@ -74,8 +74,7 @@ def _seeds(target: str) -> list[bytes]:
 
         return originals(target)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        return _OTHERS[target](folder)
+        return _OTHERS[target](Path(name))
 
 
 def rows(n_rows: int = 40) -> pl.DataFrame:
@@ -198,8 +197,7 @@ def _dictionary(folder: Path) -> list[bytes]:
 def _raw(folder: Path) -> list[bytes]:
     from tests.images.dng import write_dng
 
-    rng = np.random.default_rng(0)
-    mosaic = rng.integers(300, 4000, (24, 32)).astype(np.uint16)
+    mosaic = np.random.default_rng(0).integers(300, 4000, (24, 32)).astype(np.uint16)
     options: list[dict[str, Any]] = [{}, {"noise": (1e-4, 1e-6), "black": (250, 256, 256, 260)}]
     paths = [write_dng(folder / f"{n}.dng", mosaic, **tags) for n, tags in enumerate(options)]
     return [path.read_bytes() for path in paths]
@@ -276,8 +274,7 @@ def _accept(folder: Path) -> list[bytes]:
 
     table = sound_table()
     frame = table.frame[:5]
-    keys = row_keys(table, ())
-    listed = "".join(f"{key},{n + 1},wrong,why\n" for n, key in enumerate(keys[:4]))
+    listed = "".join(f"{key},{n + 1},wrong,why\n" for n, key in enumerate(row_keys(table, ())[:4]))
     header = ",".join(frame.columns)
     return [
         frame.write_csv().encode(),

@@ -117,8 +117,7 @@ def main() -> None:
             taken = run_kpca(
                 *words, "--quality", arguments.quality, "--jobs", jobs, *arguments.options
             )
-            written = (out / "images" / name).read_bytes()
-            hashes.add(hashlib.sha256(written).hexdigest())
+            hashes.add(hashlib.sha256((out / "images" / name).read_bytes()).hexdigest())
             found = imread(out / "images" / name)
             height, width = found.shape[:2]
             if arguments.slide:

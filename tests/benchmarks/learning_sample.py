@@ -93,8 +93,7 @@ class Learned:
 
     @property
     def highest(self) -> BoolArray:
-        least = np.quantile(self.scores, 1 - HIGHEST, method="higher")
-        return np.asarray(self.scores >= least)
+        return np.asarray(self.scores >= np.quantile(self.scores, 1 - HIGHEST, method="higher"))
 
 
 def learn(rows: FloatArray, size: int, seed: int, clean: bool, scored: FloatArray) -> Learned:

@@ -28,8 +28,7 @@ TOP, FEWEST = 0.02, 30
 
 def count_wrong(ranks: np.ndarray, wrong: set[int]) -> int:
     """Count the wrong rows at the top of a list."""
-    first = np.flatnonzero(ranks <= max(round(TOP * len(ranks)), FEWEST))
-    return len(wrong & {*first.tolist()})
+    return len(wrong & {*np.flatnonzero(ranks <= max(round(TOP * len(ranks)), FEWEST)).tolist()})
 
 
 def simulate_marks(top: Any, wrong: set[int]) -> dict[str, list[Any]]:

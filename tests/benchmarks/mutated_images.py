@@ -195,8 +195,7 @@ def laboratory(kind: str) -> list[bytes]:
         if kind == "heic":
             import pillow_heif
 
-            image = pillow_heif.from_bytes("RGB", (50, 40), colour.tobytes())
-            image.save(path, quality=-1)
+            pillow_heif.from_bytes("RGB", (50, 40), colour.tobytes()).save(path, quality=-1)
             return [path.read_bytes()]
         if kind == "zarr":
             from tests.images.laboratory.test_ome_zarr import made as made_folder

@@ -54,8 +54,7 @@ def noisy_cases(size: int, seed: int) -> Iterator[Case]:
     for name, side in (("bead", size // 30), ("large bead", size // 11)):
         clean = 300 + 60 * picture("coins", size) / 64
         clean[20 : 20 + side, 30 : 30 + side] = 25000
-        noisy = np.round(clean + rng.normal(0, 12, clean.shape)).astype(np.uint16)
-        yield name, noisy, clean, 240.0
+        yield name, np.round(clean + rng.normal(0, 12, clean.shape)).astype(np.uint16), clean, 240.0
     levels = {
         "vignette": 5 + 20 * away**2,
         "bump": 4 + 15 * np.exp(-np.square(away / 0.4)),

@@ -110,8 +110,7 @@ def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) ->
         options["calibration"] = "split"
     if way == "groups":
         for frame in (reference, new):
-            of_rows = rng.choice(["north", "south"], len(frame))
-            frame.insert_column(0, pl.Series("region", of_rows))
+            frame.insert_column(0, pl.Series("region", rng.choice(["north", "south"], len(frame))))
         options["by"] = "region"
     model = fit_model(reference, **options)
     n_calibrating = len(model.detector.calibration_scores)
@@ -135,8 +134,7 @@ def interval(n: int, alpha: float, n_seeds: int, n_new: int) -> tuple[float, flo
     total = np.ones(1)
     for _ in range(n_seeds):
         total = np.convolve(total, of_fit.pmf(np.arange(n_new + 1)))
-    below = np.cumsum(total)
-    low, high = np.searchsorted(below, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.searchsorted(np.cumsum(total), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return low / (n_seeds * n_new), high / (n_seeds * n_new)
 
 
@@ -148,8 +146,7 @@ def main() -> None:
     parser.add_argument("--links", nargs="+", default=[*LINKS], choices=[*LINKS])
     ways = ["loo", "split", "saved", "groups", "parts"]
     parser.add_argument("--ways", nargs="+", default=ways, choices=ways)
-    args = parser.parse_args()
-    for line in lines(args):
+    for line in lines(parser.parse_args()):
         print(line, flush=True)
 
 

@@ -35,8 +35,7 @@ def run_kpca(*words: object, root: Path = ROOT) -> Usage:
             [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=errors, cwd=root
         )
         while command.poll() is None:
-            family = [command.pid, *children(command.pid)]
-            peak = max(peak, sum(map(resident_bytes, family)))
+            peak = max(peak, sum(map(resident_bytes, [command.pid, *children(command.pid)])))
             first = max(first, first_thread_cpu(command.pid))
             time.sleep(POLL_SECONDS)
         if command.returncode:

@@ -152,8 +152,7 @@ class Planter:
         of_a, of_b = self.numbers[a], self.numbers[b]
         low = self.row(a, b, where=of_a <= np.nanquantile(of_a, 0.05))
         far = np.nanquantile(of_b, 0.9 if rising else 0.1)
-        giver = self.row(b, where=of_b >= far if rising else of_b <= far)
-        return low, [(b, self.cells[b][giver])]
+        return low, [(b, self.cells[b][self.row(b, where=of_b >= far if rising else of_b <= far)])]
 
     def odd_level(self) -> tuple[int, Cells]:
         """Replace a level by a common one never seen with the row's level in another column."""

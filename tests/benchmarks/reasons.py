@@ -54,8 +54,7 @@ def main() -> None:
     hits: list[list[float]] = []
     for table in load_tables(options.data, options.tables):
         rng = np.random.default_rng(0)
-        normal = rng.permutation(table.X[table.y == 0])[:MAX_ROWS]
-        train, held = np.array_split(normal, 2)
+        train, held = np.array_split(rng.permutation(table.X[table.y == 0])[:MAX_ROWS], 2)
         before, after, columns = swapped_rows(held, rng)
         with threadpool_limits(1):
             detector = KernelPCANovelty(contaminated=False, random_state=0).fit(train)

@@ -59,8 +59,7 @@ def pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
     for clean in sorted(folder.rglob("*_clean.csv")):
         stem = clean.name.removesuffix("_clean.csv")
         for dirty in sorted(clean.parent.glob(f"{stem}_*.csv")):
-            end = dirty.name.removeprefix(f"{stem}_")
-            is_kind = end.startswith(("dirty", "error", "clean_"))
+            is_kind = dirty.name.removeprefix(f"{stem}_").startswith(("dirty", "error", "clean_"))
             if is_kind and dirty.stat().st_size and clean.stat().st_size:
                 yield dirty, clean
 

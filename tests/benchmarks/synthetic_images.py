@@ -47,8 +47,7 @@ def clouds(shape: tuple[int, int], rng: Generator) -> Image:
 
 def patches(shape: tuple[int, int], rng: Generator) -> Image:
     """Draw flat areas of arbitrary shape."""
-    sites = rng.uniform(0, shape, (12, 2))
-    owner = cKDTree(sites).query(np.moveaxis(np.indices(shape), 0, -1))[1]
+    owner = cKDTree(rng.uniform(0, shape, (12, 2))).query(np.moveaxis(np.indices(shape), 0, -1))[1]
     return rng.uniform(0, 255, 12)[owner]
 
 

@@ -201,8 +201,7 @@ def screened(X: FloatArray, *, is_text: bool) -> tuple[FloatArray, Usage]:
     """Write a table and screen it with the command; return scores and costs."""
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, "table.csv"), Path(folder, "out")
-        columns = {f"c{j}": x.round(6) for j, x in enumerate(X.T)}
-        table = pl.DataFrame(columns, nan_to_null=True)
+        table = pl.DataFrame({f"c{j}": x.round(6) for j, x in enumerate(X.T)}, nan_to_null=True)
         if is_text:
             table = table.select(("level " + pl.all().cast(pl.Int64).cast(pl.String)).name.keep())
         table.write_csv(path)
@@ -223,15 +222,13 @@ def peers(Z: FloatArray) -> Iterator[tuple[str, FloatArray]]:
     """Yield scores of other detectors, higher for odder rows."""
     n, d = Z.shape
     yield "largest |z|", np.abs(Z).max(axis=1)
-    neighbours = NearestNeighbors(n_neighbors=6).fit(Z)
-    yield "KNN", neighbours.kneighbors(Z)[0][:, -1]
+    yield "KNN", NearestNeighbors(n_neighbors=6).fit(Z).kneighbors(Z)[0][:, -1]
     yield "LOF", -LocalOutlierFactor(min(20, n // 2)).fit(Z).negative_outlier_factor_
     yield "IForest", -IsolationForest(random_state=0).fit(Z).score_samples(Z)
     pca = PCA(n_components=min(20, n - 1, d - 1), random_state=0).fit(Z)
     yield "PCA residual", ((Z - pca.inverse_transform(pca.transform(Z))) ** 2).sum(axis=1)
     # Tail probabilities of the empirical distributions (Li et al. 2022); take the smaller tail.
-    order = np.sort(Z, axis=0)
-    columns = list(zip(order.T, Z.T, strict=True))
+    columns = list(zip(np.sort(Z, axis=0).T, Z.T, strict=True))
     below = np.stack([np.searchsorted(o, z, side="right") for o, z in columns], axis=1) / n
     above = 1 - np.stack([np.searchsorted(o, z, side="left") for o, z in columns], axis=1) / n
     yield "ECOD", -np.log(np.minimum(below, above)).sum(axis=1)

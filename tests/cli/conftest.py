@@ -23,6 +23,16 @@ class Done(NamedTuple):
     out: str
     err: str
 
+    @property
+    def heard(self) -> str:
+        """Return the standard error without its line breaks."""
+        return " ".join(self.err.split())
+
+    def ok(self) -> "Done":
+        """Assert that the command succeeded, and return itself."""
+        assert self.code == 0, self.err
+        return self
+
 
 Run = Callable[..., Done]
 
@@ -95,8 +105,7 @@ def run_kpca(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
     def run(*words: object) -> Done:
         capsys.readouterr()
-        code = main([*map(str, words)])
-        return Done(code, *capsys.readouterr())
+        return Done(main([*map(str, words)]), *capsys.readouterr())
 
     return run
 

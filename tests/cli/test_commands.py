@@ -40,8 +40,7 @@ def test_next_steps_are_commands_that_run(kpca: Run, out: str | None, reference:
     assert list(offered) == ["score", "screen", "explain"]
     score, screen, explain = (offered[name][1] for name in offered)
     assert kpca(*[word.replace("NEW_TABLE", "clean") for word in score]).code == 0
-    done = kpca(*screen)
-    assert done.code == 0, done.err
+    done = kpca(*screen).ok()
     column = result(folder)["ranked"][0]["reasons"][0]["column"]
     assert done.out == f"{folder}-without-{column}/report.html\n"
     explained = kpca(*explain)
@@ -75,8 +74,7 @@ def test_paths_from_elsewhere_are_cut_and_the_sentence_tells_it(
     assert offered["score"][0].endswith("; put the full path of run in place of the name")
     assert "; put the full path of run and of birds.csv in place" in offered["explain"][0]
     monkeypatch.chdir(folder)
-    assert kpca(*offered["explain"][1]).code == 0
-    assert kpca(*offered["screen"][1]).code == 0
+    assert kpca(*offered["explain"][1]).code == 0 and kpca(*offered["screen"][1]).code == 0
 
 
 def test_a_path_below_the_working_folder_is_shown_from_there(kpca: Run, folder: Path) -> None:
@@ -90,8 +88,7 @@ def test_a_path_below_the_working_folder_is_shown_from_there(kpca: Run, folder: 
 @pytest.mark.release
 def test_scoring_offers_no_step_that_its_command_cannot_do(kpca: Run) -> None:
     kpca("fit", "clean.csv", "--model", "m.kpca")
-    done = kpca("score", "m.kpca", "birds.csv", "--delimiter", ",", "--quiet")
-    assert done.code == 0, done.err
+    kpca("score", "m.kpca", "birds.csv", "--delimiter", ",", "--quiet").ok()
     offered = steps("kpca-novelty-birds")
     assert list(offered) == ["score", "explain"]
     assert offered["explain"][1][-2:] == ["--delimiter", ","]
@@ -104,8 +101,7 @@ def test_the_only_column_is_not_offered_to_be_left_out(kpca: Run) -> None:
 
 
 def test_a_name_stands_for_a_table_from_a_pipe(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = Path("birds.csv").read_bytes()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("birds.csv").read_bytes())))
     assert kpca("screen", "-", "--quiet").code == 0
     offered = steps("kpca-novelty-stdin")
     assert offered["explain"][1][:3] == ["explain", "kpca-novelty-stdin/model.kpca", "TABLE.csv"]

@@ -84,8 +84,7 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
 
 def test_scores_are_written_of_a_table_without_a_key(kpca: Run, shop: Path) -> None:
     words = ("--query", "SELECT bill, wing FROM birds", "--write-to", "keyless")
-    done = kpca("screen", "sqlite:///shop.db", *words, "--out", "out")
-    assert done.code == 0, done.err
+    kpca("screen", "sqlite:///shop.db", *words, "--out", "out").ok()
     assert query("sqlite:///shop.db", "SELECT * FROM keyless").height == 60
 
 
@@ -113,8 +112,7 @@ def test_a_failed_write_of_scores_reports_that_the_folder_is_written(
 
 def test_rules_are_learned_from_a_query(kpca: Run, shop: Path) -> None:
     query = ("--query", "SELECT * FROM birds WHERE bird < 540 ORDER BY bird", "--timeout", 60)
-    done = kpca("rules", "sqlite:///shop.db", *query, "--out", "rules.json")
-    assert done.code == 0, done.err
+    kpca("rules", "sqlite:///shop.db", *query, "--out", "rules.json").ok()
     assert json.loads(Path("rules.json").read_text())["n_rows"] == 40
     endless = ("--query", ENDLESS["sqlite:///shop.db"], "--timeout", 0.2)
     assert_refused(kpca("rules", "sqlite:///shop.db", *endless), 3, "took longer than the 0.2 s")
@@ -303,6 +301,5 @@ def test_the_password_of_the_environment_is_in_no_output_and_no_list_of_processe
     assert len(files) > 8
     for path in files:
         assert not any(secret.encode() in path.read_bytes() for secret in secrets), path
-    scores = postgres.run("SELECT count(*) FROM scores WHERE bird >= 500")
-    assert scores == [(60,)]
+    assert postgres.run("SELECT count(*) FROM scores WHERE bird >= 500") == [(60,)]
     postgres.run("DROP TABLE flock", "DROP TABLE scores")

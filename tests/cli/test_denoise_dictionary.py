@@ -31,13 +31,11 @@ def digits(kpca: Run) -> np.ndarray:
 def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
     fitted = kpca("fit", "clean", *MODEL, "--sigma", 50)
     assert (fitted.code, fitted.out) == (0, "digits.kpca\n"), fitted.err
-    heard = " ".join(fitted.err.split())
-    assert "Learned 60 whole images of 8 x 8 pixels from 60 files." in heard
-    assert "what denoised held-out examples best at the noise level given" in heard
-    assert "share it as you would share the images" in heard
+    assert "Learned 60 whole images of 8 x 8 pixels from 60 files." in fitted.heard
+    assert "what denoised held-out examples best at the noise level given" in fitted.heard
+    assert "share it as you would share the images" in fitted.heard
 
-    done = kpca("run", "noisy", *MODEL, "--jobs", 1)
-    assert done.code == 0, done.err
+    kpca("run", "noisy", *MODEL, "--jobs", 1).ok()
     model = DictionaryDenoiser.load("digits.kpca")
     for number in range(3):
         before, after = (
@@ -94,10 +92,9 @@ def test_an_unsuitable_image_fails_alone(kpca: Run, digits: np.ndarray) -> None:
     assert kpca("fit", "clean", *MODEL, "--components", 20, "--bandwidth", 1e6, "-q").code == 0
     done = kpca("run", "noisy", "in", *MODEL, "--jobs", 1)
     assert done.code == 5
-    stderr = " ".join(done.err.split())
+    stderr = done.heard
     assert "failed: in/a.png: is 24 x 28 pixels, but the model learned whole images of 8" in stderr
-    assert "failed: in/sub/b.png: " in stderr
-    assert "3 of 6 images denoised" in stderr
+    assert "failed: in/sub/b.png: " in stderr and "3 of 6 images denoised" in stderr
     dictionary = result()["dictionary"]
     assert dictionary["rule"] == "The bandwidth and the number of components are as given."
     assert dictionary["n_components"] == 20
@@ -110,13 +107,11 @@ def test_patches_of_any_images(kpca: Run) -> None:
     info = json.loads(fitted.out)
     assert (info["patch_size"], info["n_examples"], info["shape"]) == (6, 80, [6, 6, 1])
     assert [choice["level"] for choice in info["choices"]] == [pytest.approx(20 / 255)]
-    other = kpca("fit", "in/a.png", "in/c.tif", "--model", "q.kpca", *words, "--seed", 7)
-    assert other.code == 0
+    assert kpca("fit", "in/a.png", "in/c.tif", "--model", "q.kpca", *words, "--seed", 7).code == 0
     assert Path("p.kpca").read_bytes() != Path("q.kpca").read_bytes()
-    done = kpca("run", "in/a.png", "--model", "p.kpca", "--jobs", 1)
-    assert done.code == 0, done.err
+    kpca("run", "in/a.png", "--model", "p.kpca", "--jobs", 1).ok()
     colour = kpca("run", "in/sub/b.png", "--model", "p.kpca", "--jobs", 1, "--out", "other")
-    assert (colour.code, "has 3 channels" in " ".join(colour.err.split())) == (5, True)
+    assert (colour.code, "has 3 channels" in colour.heard) == (5, True)
 
 
 def test_every_option_of_fit_reaches_the_dictionary(

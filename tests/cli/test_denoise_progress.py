@@ -41,10 +41,8 @@ def test_a_terminal_shows_a_bar_and_failures_above_it(monkeypatch: pytest.Monkey
         for name in names[1:]:
             show(outcome(name, status="failed", reason=f"{name}: \x1b[31mis cut short."))
     shown = terminal.getvalue()
-    assert shown.count("failed: ") == 5
-    assert "More failures are listed in the report." in shown
-    assert "9 of 9" in shown
-    assert "\x1b[31mis cut" not in shown
+    assert shown.count("failed: ") == 5 and "More failures are listed in the report." in shown
+    assert "9 of 9" in shown and "\x1b[31mis cut" not in shown
 
 
 @pytest.mark.parametrize("jobs", quick([1, 2], 1))
@@ -58,8 +56,7 @@ def test_a_terminal_shows_how_far_one_image_is(
     monkeypatch.setenv("TERM", "xterm")
     for number in range(jobs):
         save(f"large/{number}.png", np.tile(noisy(number, (60, 70)), (7, 7)))
-    large = Path("large").resolve()
-    assert kpca("run", large, *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0
+    assert kpca("run", Path("large").resolve(), *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0
     shown = re.findall(r"([0-9]+) of [0-9]+.*?([0-9]+)%", terminal.getvalue())
     before_any = {int(percent) for n_done, percent in shown if n_done == "0"}
     # Progress is redrawn at intervals of time, so the number of values between 0 and 100 varies.
@@ -76,9 +73,7 @@ def test_shares_of_an_image_grow_up_to_all_of_it(noise: str) -> None:
         for number, page in enumerate(pages):
             with part(number, 2):
                 mode(page, channel_axis=-1)
-    assert len(heard) > 10
-    assert heard == sorted(heard)
-    assert heard[0] < 0.1
+    assert len(heard) > 10 and heard == sorted(heard) and heard[0] < 0.1
     assert heard[-1] == pytest.approx(1)
 
 
@@ -101,8 +96,7 @@ def test_samples_are_counted_by_the_header(shape: tuple[int, ...], tmp_path: Pat
 def test_non_images_count_by_their_size(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"123")
     os.mkfifo(tmp_path / "pipe.png")  # opening the pipe would block forever
-    sizes = [count_samples(tmp_path / f"{name}.png") for name in ("a", "none", "pipe")]
-    assert sizes == [3, 0, 0]
+    assert [count_samples(tmp_path / f"{name}.png") for name in ("a", "none", "pipe")] == [3, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,7 @@ def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_hide_the_values_of_every_column_are_found(whole_kpca: Run) -> None:
     table = write(frame(), "given", "parquet")
     words = ("--id", "patient", "--count", N_ODD, "--flagged", "xlsx", "--format", "parquet")
-    done = whole_kpca("screen", table, *words, "--out", "seen")
-    assert done.code == 0, done.err
+    done = whole_kpca("screen", table, *words, "--out", "seen").ok()
     outputs = texts("seen") | {"terminal": done.out + done.err}
     leaking = {line.split(": ")[0]: [] for line in leaks(outputs)}
     for line in leaks(outputs):
@@ -131,8 +130,7 @@ def run_all(run: Run, *commands: tuple[object, ...]) -> dict[str, str]:
     """Run commands that must succeed; return what they wrote and printed."""
     terminal = ""
     for words in commands:
-        done = run(*words)
-        assert done.code == 0, done.err
+        done = run(*words).ok()
         terminal += done.out + done.err
     return texts(
         *{str(words[words.index("--out") + 1]) for words in commands if "--out" in words}
@@ -168,8 +166,7 @@ def fitted_and_scored(
 def diffed(run: Run, kind: str, hide: tuple[str, ...]) -> dict[str, str]:
     tables = write(frame(), "old", kind), write(frame(2), "new", kind)
     for table, words, out in zip(tables, ((), hide), ("first", "second"), strict=True):
-        done = run("screen", table, "--id", "patient", "--count", N_ODD, *words, "--out", out)
-        assert done.code == 0, done.err
+        run("screen", table, "--id", "patient", "--count", N_ODD, *words, "--out", out).ok()
     return run_all(run, ("diff", "first", "second", "--out", "seen", "--json"))
 
 
@@ -244,8 +241,7 @@ def test_rows_of_a_scored_table_without_its_hidden_columns_can_be_accepted(kpca:
     hide = ("--hide", "dose", "--hide", "patient", "--count", N_ODD)
     table = write(frame(), "given", "csv")
     assert kpca("screen", table, *hide, "--out", "first").code == 0
-    scored = pl.read_csv("first/scored.csv")
-    scored.filter(pl.col("rank") <= 2).write_csv("fine.csv")
+    pl.read_csv("first/scored.csv").filter(pl.col("rank") <= 2).write_csv("fine.csv")
     done = kpca("screen", table, *hide, "--accept", "fine.csv", "--out", "second")
     assert (done.code, "2 rows are accepted" in done.err) == (0, True), done.err
     done = kpca("score", "first/model.kpca", table, "--accept", "fine.csv", "--out", "third")
@@ -269,17 +265,17 @@ def test_errors_cite_no_hidden_value(kpca: Run) -> None:
     }
     for message, words in errors.items():
         done, (code, text) = kpca(*words), message.split(": ")
-        assert done.code == int(code) and text in " ".join(done.err.split()), (message, done)
+        assert done.code == int(code) and text in done.heard, (message, done)
         assert leaks({"terminal": done.out + done.err}) == []
 
 
 def test_a_model_reports_the_hidden_values_it_contains(kpca: Run) -> None:
     table = write(frame(), "given", "parquet")
     done = kpca("screen", table, "--hide", "patient", "--hide", "dose", "--out", "seen")
-    stderr = " ".join(done.err.split())
+    stderr = done.heard
     assert 'holds rows of given.parquet, with values of the hidden column "dose": share' in stderr
     done = kpca("fit", table, "--model", "m.kpca", "--hide", "patient")
-    assert "holds rows of given.parquet: share" in " ".join(done.err.split())
+    assert "holds rows of given.parquet: share" in done.heard
 
 
 def test_the_next_command_hides_what_this_one_did(kpca: Run) -> None:

@@ -268,8 +268,7 @@ def check(run: Run, name: str, kind: str) -> None:
     if kind not in FRAMES:
         outputs |= by_command(run, table, reading, shape.hide)
         columns = json.loads(Path("seen/result.json").read_text("utf-8"))["columns"]
-        n_hidden = sum(column["hidden"] for column in columns)
-        assert n_hidden == len(shape.headers)
+        assert sum(column["hidden"] for column in columns) == len(shape.headers)
     if kind in FILES and kind != "several":
         outputs |= by_server(table, shape.hide)
     assert [*leaks(outputs)] == []

@@ -24,8 +24,7 @@ def test_from_a_bucket_into_a_bucket(kpca: Run, store: Any) -> None:
     store.upload_file("birds.csv", BUCKET, "birds.csv")
     table, out = f"s3://{BUCKET}/birds.csv", f"s3://{BUCKET}/runs/first"
     done = kpca("screen", table, "--count", 3, "--out", out)
-    assert done.code == 0
-    assert done.out.splitlines()[-1] == f"{out}/report.html"
+    assert done.code == 0 and done.out.splitlines()[-1] == f"{out}/report.html"
     assert kpca("screen", "birds.csv", "--count", 3, "--out", "here").code == 0
 
     def there(name: str) -> bytes:
@@ -62,10 +61,8 @@ def test_the_version_of_a_delta_table_is_named(kpca: Run) -> None:
         assert json.loads(Path(out, "run.json").read_text())["version of the table"] == version
         assert f"Version {version} of the Delta table." in Path(out, "report.html").read_text()
         assert kpca("rules", "lake", *words, "--out", f"{out}.json", "--force").code == 0
-        rules = json.loads(Path(f"{out}.json").read_text())
-        assert rules["n_rows"] == n_rows
-    done = kpca("screen", "birds.csv", "--as-of", 1)
-    assert_refused(done, 2, "--as-of does not apply to text")
+        assert json.loads(Path(f"{out}.json").read_text())["n_rows"] == n_rows
+    assert_refused(kpca("screen", "birds.csv", "--as-of", 1), 2, "--as-of does not apply to text")
 
 
 def test_images_from_a_bucket_into_a_bucket(

@@ -124,8 +124,7 @@ def test_every_ending_is_one_line_and_its_code(
         import_module(f"kpca_apps.{module}")
     monkeypatch.setattr("kpca_apps.novelty.screening.model.resolve_rule", fail)
     monkeypatch.delenv("KPCA_DEBUG", raising=False)
-    ended = main(["novelty", "screen", "x.csv"])
-    assert_refused(Done(ended, *capsys.readouterr()), code, message)
+    assert_refused(Done(main(["novelty", "screen", "x.csv"]), *capsys.readouterr()), code, message)
     if isinstance(error, ZeroDivisionError):
         monkeypatch.setenv("KPCA_DEBUG", "1")
         with pytest.raises(ZeroDivisionError):

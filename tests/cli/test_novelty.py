@@ -20,17 +20,15 @@ PARTS = {
 
 
 def test_screen_writes_one_folder_and_ends_with_its_report(whole_kpca: Run, folder: Path) -> None:
-    done = whole_kpca("screen", "birds.csv", "--id", "name", "--label", "kind", "--count", 3)
-    assert done.code == 0, done.err
+    done = whole_kpca("screen", "birds.csv", "--id", "name", "--label", "kind", "--count", 3).ok()
     assert done.out == "kpca-novelty-birds/report.html\n"
     assert {path.name for path in (folder / "kpca-novelty-birds").iterdir()} == PARTS
     pictures = list((folder / "kpca-novelty-birds" / "figures").iterdir())
     assert pictures
     assert all(picture.read_bytes()[:4] == b"\x89PNG" for picture in pictures)
     assert done.err.startswith("3 of 60 rows stand out; bird 005")
-    heard = " ".join(done.err.split())
-    assert "The count flags the 3 rows of 60" in heard
-    assert "How rare: the share of the " in heard
+    heard = done.heard
+    assert "The count flags the 3 rows of 60" in heard and "How rare: the share of the " in heard
     assert "Against the labels, " in heard
     assert "model.kpca holds rows of birds.csv" in done.err
     assert max(map(len, done.err.splitlines())) <= 80
@@ -45,10 +43,9 @@ def test_flagged_rows_are_written_to_be_sent_on(
     run = result()
     n = run["n_flagged"]
     assert len(run["lists"]["flagged"]) == n >= 3
-    for text in (" ".join(done.err.split()), (out / "report.html").read_text("utf-8")):
+    for text in (done.heard, (out / "report.html").read_text("utf-8")):
         assert "flagged.xlsx" in text
-    sent = f"flagged.xlsx holds {n} rows: send it to anyone who can correct the data."
-    assert sent in " ".join(done.err.split())
+    assert f"flagged.xlsx holds {n} rows: send it to anyone who can correct the data." in done.heard
     sheet = openpyxl.load_workbook(out / "flagged.xlsx").active
     assert sheet.max_row == n + 1
     ids = [row[2].value for row in sheet.iter_rows(min_row=2)]
@@ -83,8 +80,7 @@ def test_lists_are_written_like_the_input_on_request(
     written = german(Path("voegel.csv"), delimiter)
     if in_parts:
         request.getfixturevalue("small_limit")
-    done = kpca("screen", "voegel.csv", "--format", "same", "--id", "name", "--out", "same")
-    assert done.code == 0, done.err
+    kpca("screen", "voegel.csv", "--format", "same", "--id", "name", "--out", "same").ok()
     assert kpca("screen", "voegel.csv", "--id", "name", "--out", "plain").code == 0
     for name in LISTS:
         same, plain = (
@@ -105,10 +101,8 @@ def test_lists_like_the_input_are_read_back(kpca: Run) -> None:
     german(Path("voegel.csv"))
     words = ("screen", "voegel.csv", "--format", "same", "--id", "name", "--out")
     assert kpca(*words, "first").code == 0
-    done = kpca(*words, "second", "--accept", "first/flagged.csv")
-    assert done.code == 0, done.err
-    first = result("first")
-    n_listed = len(first["lists"]["flagged"])
+    kpca(*words, "second", "--accept", "first/flagged.csv").ok()
+    n_listed = len(result("first")["lists"]["flagged"])
     assert result("second")["lists"]["accepted"]["n_rows"] == n_listed
     Path("diff.toml").write_text("quiet = true\n", encoding="utf-8")
     compared = kpca("diff", "first", "second", "--json", "--config", "diff.toml")
@@ -124,12 +118,11 @@ def test_rows_marked_in_a_report_are_known_to_every_command(kpca: Run) -> None:
     Path("marks.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
     words = ("--count", "3", "--marks", "marks.csv")
     done = kpca("screen", "birds.csv", *words, "--out", "second")
-    stderr = " ".join(done.err.split())
-    assert "1 fine and learned as normal, 1 known and not listed and 1 wrong" in stderr
+    assert "1 fine and learned as normal, 1 known and not listed and 1 wrong" in done.heard
     listed = [entry["row"] for entry in result("second")["lists"]["flagged"]]
     assert listed[0] == top[2]["row"] and not {top[0]["row"], top[1]["row"]} & {*listed}
     done = kpca("score", "first/model.kpca", "birds.csv", *words, "--out", "third")
-    assert "1 fine and not listed" in " ".join(done.err.split())
+    assert "1 fine and not listed" in done.heard
     row = str(top[2]["row"])
     done = kpca("explain", "first/model.kpca", "birds.csv", "--row", row, "--marks", "marks.csv")
     assert done.code == 0 and done.out.startswith(f"Row {row} "), done
@@ -145,11 +138,9 @@ def test_the_format_of_a_parquet_file_is_parquet(kpca: Run, folder: Path) -> Non
 
 def test_a_reference_and_parquet(kpca: Run) -> None:
     words = ("birds.csv", "--reference", "clean.csv", "--exclude", "kind", "--format", "parquet")
-    done = kpca("screen", *words)
-    assert done.code == 0, done.err
+    done = kpca("screen", *words).ok()
     scored = pl.read_parquet("kpca-novelty-birds/scored.parquet")
-    flagged = scored.filter(pl.col("p_value") <= 0.05)
-    assert flagged.height == scored["flagged"].sum() >= 3
+    assert scored.filter(pl.col("p_value") <= 0.05).height == scored["flagged"].sum() >= 3
     assert "About 5 % of new rows" in done.err
 
 
@@ -180,10 +171,9 @@ def test_fit_score_explain(kpca: Run) -> None:
     fitted = kpca("fit", "clean.csv", "--model", "clean.kpca", "--id", "name")
     assert (fitted.code, fitted.out) == (0, "clean.kpca\n")
     assert "The model holds rows of clean.csv" in fitted.err
-    assert "About 5 % of new rows like the reference" in " ".join(fitted.err.split())
+    assert "About 5 % of new rows like the reference" in fitted.heard
 
-    done = kpca("score", "clean.kpca", "birds.csv", "--fdr", 0.2, "--label", "kind")
-    assert done.code == 0, done.err
+    kpca("score", "clean.kpca", "birds.csv", "--fdr", 0.2, "--label", "kind").ok()
     run = result()
     assert (run["threshold"]["rule"], run["threshold"]["setting"]) == ("fdr", 0.2)
     top = run["ranked"][0]
@@ -212,15 +202,14 @@ def test_fit_names_a_threshold_only_where_its_rule_sets_one(
     words: tuple[object, ...], message: str, kpca: Run
 ) -> None:
     done = kpca("fit", "clean.csv", "--model", "m.kpca", *words)
-    heard = " ".join(done.err.split())
-    assert (done.code, message in heard) == (0, True), heard
-    assert "Threshold" not in heard
+    assert (done.code, message in done.heard) == (0, True), done.heard
+    assert "Threshold" not in done.heard
 
 
 def test_compare(kpca: Run) -> None:
     done = kpca("compare", "birds.csv", "--label", "kind", "--exclude", "name")
     assert (done.code, done.out) == (0, "kpca-comparison-birds/report.html\n")
-    assert "By area under the ROC curve Kernel PCA" in " ".join(done.err.split())
+    assert "By area under the ROC curve Kernel PCA" in done.heard
     seconds = json.loads(Path("kpca-comparison-birds/run.json").read_text(encoding="utf-8"))
     assert "setting 2: Isolation forest" in seconds["seconds"]
     assert "seconds" not in Path("kpca-comparison-birds/result.json").read_text(encoding="utf-8")
@@ -255,8 +244,7 @@ def test_an_earlier_run_is_replaced_with_force_only(kpca: Run, folder: Path) -> 
     run = folder / "kpca-novelty-birds" / "run.json"
     before = run.read_bytes()
     refused = kpca("screen", "birds.csv", "--seed", 1)
-    assert refused.code == 4
-    assert "--force" in refused.err
+    assert refused.code == 4 and "--force" in refused.err
     assert run.read_bytes() == before
     assert kpca("screen", "birds.csv", "--quiet", "--force", "--explain", 0).code == 0
     assert run.read_bytes() != before
@@ -300,7 +288,7 @@ def test_a_repeated_key_is_reported_with_its_lines(kpca: Run, folder: Path) -> N
     codes = [f"R{10_000 + 7 * number}" for number in range(300)]
     codes[200] = codes[199]
     table.with_columns(invoice=pl.Series(codes)).write_csv("twice.csv")
-    heard = " ".join(kpca("screen", "twice.csv").err.split())
+    heard = kpca("screen", "twice.csv").heard
     assert "same invoice in 298 of 300 rows; not in lines 201, 202." in heard
 
 
@@ -331,11 +319,9 @@ def test_a_missing_input_is_not_taken_for_a_run_that_was_done(
 def test_flagged_rows_fail_a_command_that_asks_for_it(kpca: Run) -> None:
     assert kpca("screen", "birds.csv", "--fail-on-flagged", "--count", 1).code == 6
     assert result()["n_flagged"] == 1
-    fitted = kpca("fit", "clean.csv", "--model", "clean.kpca", "--id", "name")
-    assert fitted.code == 0
+    assert kpca("fit", "clean.csv", "--model", "clean.kpca", "--id", "name").code == 0
     for alpha, code in ((0.05, 6), (1e-3, 0)):
         words = ("score", "clean.kpca", "birds.csv", "--alpha", alpha, "--fail-on-flagged")
         assert kpca(*words, "--out", f"scored-{code}", "--junit", f"{code}.xml").code == code
         assert Path(f"{code}.xml").stat().st_size
-    each = kpca("screen", "birds.csv", "--each", "--fail-on-flagged", "--out", "each")
-    assert each.code == 6
+    assert kpca("screen", "birds.csv", "--each", "--fail-on-flagged", "--out", "each").code == 6

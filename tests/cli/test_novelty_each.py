@@ -39,10 +39,8 @@ def test_each_table_has_the_report_that_it_has_by_itself(kpca: Run, tables: Path
     lines = [line.split() for line in done.out.splitlines()]
     assert [line[0] for line in lines[1:-1]] == ["broken.csv", "june.csv", "may.csv"]
     assert (lines[1][-1], lines[-1]) == ("failed", ["out/index.html"])
-    alone = kpca("screen", "data/may.csv", "--out", "alone")
-    assert alone.code == 0
-    names = ("scored.csv", "flagged.csv", "odd_cells.csv")
-    for name in names:
+    assert kpca("screen", "data/may.csv", "--out", "alone").code == 0
+    for name in ("scored.csv", "flagged.csv", "odd_cells.csv"):
         assert Path("out/may", name).read_bytes() == Path("alone", name).read_bytes()
     content = json.loads(Path("out/may/result.json").read_text("utf-8"))
     assert content["run"]["command"] == "kpca novelty screen data/may.csv --out out/may --force"
@@ -80,8 +78,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
     kpca: Run, tables: Path
 ) -> None:
     words = ("screen", "data/may.csv", "data/june.csv", "--each", "--out", "out", "--json")
-    first = json.loads(kpca(*words).out)
-    assert [table["before"] for table in first["tables"]] == [None, None]
+    assert [table["before"] for table in json.loads(kpca(*words).out)["tables"]] == [None, None]
     Path("out").rename("kept")
     frame = pl.read_csv("data/may.csv")
     frame.with_columns(pl.col("mass") + 5 * pl.col("mass").std()).write_csv("data/may.csv")
@@ -94,8 +91,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
     assert (june["moved"], june["n_new"], june["n_removed"]) == ([], 0, 0)
     assert "columns moved in may.csv" in again["sentence"]
     assert again["$schema"] == schemas()["novelty-index"]["$id"]
-    page = check_sound(Path("out/index.html").read_text("utf-8"))
-    assert may["moved"][0]["words"] in page.text
+    assert may["moved"][0]["words"] in check_sound(Path("out/index.html").read_text("utf-8")).text
 
 
 def test_an_earlier_run_that_cannot_be_compared_is_reported(kpca: Run, tables: Path) -> None:
@@ -104,7 +100,7 @@ def test_an_earlier_run_that_cannot_be_compared_is_reported(kpca: Run, tables: P
     Path("out/may/result.json").write_text("{}")
     done = kpca(*words, "--force")
     assert done.code == 0
-    assert "may.csv is not compared: the run before: is not the" in " ".join(done.err.split())
+    assert "may.csv is not compared: the run before: is not the" in done.heard
     assert str(tables.parent) not in Path("out/index.html").read_text("utf-8")
 
 
@@ -113,8 +109,7 @@ def test_hidden_columns_stay_hidden_in_an_index(kpca: Run, tables: Path) -> None
     assert kpca(*words).code == 0
     frame = pl.read_csv("data/may.csv")
     frame.with_columns(pl.col("mass") + 5 * pl.col("mass").std()).write_csv("data/may.csv")
-    done = kpca(*words, "--force")
-    assert done.code == 0
+    assert kpca(*words, "--force").code == 0
     assert index()["tables"][0]["moved"] == []
 
 
@@ -133,8 +128,7 @@ def test_a_dry_run_prints_a_plan_for_each(kpca: Run, tables: Path) -> None:
 
 
 def test_folders_differ_on_any_disk() -> None:
-    paths = ["a/T.csv", "b/t.csv", "t_2.csv", "index.html.csv", "???.csv", "run.json"]
-    names = _folders(paths)
+    names = _folders(["a/T.csv", "b/t.csv", "t_2.csv", "index.html.csv", "???.csv", "run.json"])
     assert len({name.casefold() for name in names} | {"index.html", "run.json"}) == len(names) + 2
     assert names[:2] == ["T", "t_2"]
 

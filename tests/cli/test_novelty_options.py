@@ -262,8 +262,7 @@ def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
 def test_calibration_and_groups_are_kept_by_a_model(kpca: Run) -> None:
     pl.concat([pl.read_csv("clean.csv")] * 2).write_csv("clean.csv")  # 50 rows of each colour
     words = ("--calibration", "split", "--by", "colour")
-    done = _novelty(kpca, "fit", "clean.csv", *words)
-    assert done.code == 0, done.err
+    done = _novelty(kpca, "fit", "clean.csv", *words).ok()
     assert json.loads(done.out)["run"]["settings"]["calibration"] == "split"
     screened = kpca("screen", "birds.csv", "--reference", "clean.csv", *RUN, *words)
     assert json.loads(screened.out)["run"]["settings"]["calibration"] == "split"
@@ -274,8 +273,7 @@ def test_hidden_cells_are_kept_on_request(command: str, kpca: Run) -> None:
     assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 0
     model = ("m.kpca",) if command == "score" else ()
     for words, kept in (((), False), (("--keep-hidden",), True)):
-        done = kpca(command, *model, "birds.csv", "--hide", "colour", *RUN, *words)
-        assert done.code == 0, done.err
+        kpca(command, *model, "birds.csv", "--hide", "colour", *RUN, *words).ok()
         assert ("white" in Path("out/scored.csv").read_text()) is kept
 
 
@@ -293,9 +291,8 @@ def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
         ("pages.csv", "auto.kpca", ()),
         ("pages.csv", "off.kpca", ("--layout", "auto")),
     ):
-        done = kpca("score", model, table, *RUN, *words)
-        assert done.code == 0, done.err
-        left = "lines 1 (title" in " ".join(done.err.split())
+        done = kpca("score", model, table, *RUN, *words).ok()
+        left = "lines 1 (title" in done.heard
         assert left == (table == "pages.csv")
         frames[table, model] = pl.read_csv("out/scored.csv")["novelty_score"].to_list()
     assert len({tuple(scores) for scores in frames.values()}) == 1
@@ -324,10 +321,8 @@ def test_a_wrong_cell_among_totals_is_flagged_by_its_line(kpca: Run) -> None:
             lines.append(f"{'' if n else region},2024-{n:02},{cells[0]},{cells[1]}")
         lines.append(f"Total {region},,{sum(orders)},{sum(revenue)}")
     Path("pivot.csv").write_text("\n".join([*lines, "Grand Total,,,"]) + "\n")
-    done = kpca("screen", "pivot.csv", *RUN)
-    assert done.code == 0, done.err
+    done = kpca("screen", "pivot.csv", *RUN).ok()
     (flagged,) = pl.read_csv("out/flagged.csv").rows(named=True)
     assert (flagged["line"], flagged["Region"], flagged["reason_column"]) == (61, "East", "Revenue")
-    stderr = " ".join(done.err.split())
-    assert "lines 26, 51, 76, 101-102 (5 totals); --layout off" in stderr
-    assert 'in "Region", into 92 empty cells' in stderr
+    assert "lines 26, 51, 76, 101-102 (5 totals); --layout off" in done.heard
+    assert 'in "Region", into 92 empty cells' in done.heard

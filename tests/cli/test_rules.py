@@ -27,8 +27,7 @@ def invoices(folder: Path) -> Path:
     more.with_columns(net=pl.col("net") + (pl.col("order") == more["order"][4])).write_csv(
         "more.csv"
     )
-    good = orders(seed=2).filter(~pl.int_range(300).is_in([7, 10]))
-    good.write_csv("good.csv")
+    orders(seed=2).filter(~pl.int_range(300).is_in([7, 10])).write_csv("good.csv")
     return folder
 
 
@@ -123,8 +122,7 @@ def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -
     assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)
     # --junit may not name the results folder of a screening or a file inside, either.
     for path in ("new", "new/rules.xml", "../" + Path.cwd().name + "/new/rules.xml"):
-        done = kpca("screen", "more.csv", "--out", "new", "--junit", path)
-        assert_refused(done, 2, taken)
+        assert_refused(kpca("screen", "more.csv", "--out", "new", "--junit", path), 2, taken)
     assert Path("rules.json").read_bytes() == before
     assert not [path for path in Path().iterdir() if path.name.startswith("new")]
 
@@ -200,15 +198,13 @@ def test_json_of_what_is_found_is_the_file(invoices: Path, kpca: Run) -> None:
 def test_columns_are_used_as_requested(invoices: Path, kpca: Run) -> None:
     done = kpca("rules", "invoices.csv", "--exclude", "gross", "--seed", "3", "--jobs", "1")
     assert "ordered <= shipped" in done.out and "gross" not in done.out
-    categorical = kpca("rules", "invoices.csv", "--categorical", "gross")
-    assert "gross = net" not in categorical.out
+    assert "gross = net" not in kpca("rules", "invoices.csv", "--categorical", "gross").out
     numeric = kpca("rules", "invoices.csv", "--numeric", "net", "--dayfirst")
     assert "gross = net + tax" in numeric.out
 
 
 def test_how_the_file_is_read(invoices: Path, kpca: Run) -> None:
-    text = Path("invoices.csv").read_text("utf-8").replace(",", ";")
-    lines = text.splitlines(keepends=True)
+    lines = Path("invoices.csv").read_text("utf-8").replace(",", ";").splitlines(keepends=True)
     lines[4] = "1;2\n"
     Path("x.txt").write_bytes("".join(["Titel\n", "\n", *lines]).encode("utf-16"))
     words = ("--delimiter", ";", "--encoding", "utf-16", "--skip-rows", 2, "--bad-lines", "skip")
@@ -278,7 +274,7 @@ def test_hidden_values_are_in_no_byte(invoices: Path, kpca: Run, format: str) ->
     assert (done.code, checked.code, as_json.code) == (0, 5, 5)
     for run in (done, checked, as_json):
         assert not any(word in run.out + run.err for word in ("QZ", "XQ1"))
-    assert "left out for quoting values of hidden columns" in " ".join(done.err.split())
+    assert "left out for quoting values of hidden columns" in done.heard
     assert "(hidden)" in as_json.out
 
 

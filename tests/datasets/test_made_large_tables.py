@@ -38,8 +38,7 @@ def test_blocks_follow_each_other_whatever_the_number_of_rows(datasets: Path) ->
 
 
 def test_planted_rows_are_common_by_column_and_rare_together(datasets: Path) -> None:
-    script = runpy.run_path(str(datasets / "make_large_table.py"))
-    (table,) = script["blocks"](4000, 20, 0.1)
+    (table,) = runpy.run_path(str(datasets / "make_large_table.py"))["blocks"](4000, 20, 0.1)
     planted = table.filter(pl.col("planted") == 1).drop("planted").to_numpy()
     ordinary = table.filter(pl.col("planted") == 0).drop("planted").to_numpy()
     rest, held = ordinary[:2000], ordinary[2000:]

@@ -26,8 +26,7 @@ def made(script: dict[str, Any]) -> dict[str, np.ndarray]:
 
 def test_script_makes_every_picture_there_is(datasets: Path, made: dict[str, np.ndarray]) -> None:
     folder = datasets / "photographs"
-    stored = {path.relative_to(folder).as_posix() for path in folder.glob("*/*")}
-    assert stored == set(made)
+    assert {path.relative_to(folder).as_posix() for path in folder.glob("*/*")} == set(made)
     assert {name.removeprefix("noisy/") for name in made if name.startswith("noisy/")} == set(NAMES)
 
 
@@ -51,5 +50,4 @@ def test_notes_tell_the_size_of_every_picture(datasets: Path, made: dict[str, np
     for name in NAMES:
         height, width, *_ = made[f"noisy/{name}"].shape
         assert f"| `{name}` | {width} x {height} |" in notes
-    total = sum(path.stat().st_size for path in (datasets / "photographs").rglob("*.*"))
-    assert total < 1_000_000
+    assert sum(path.stat().st_size for path in (datasets / "photographs").rglob("*.*")) < 1_000_000

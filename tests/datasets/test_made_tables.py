@@ -33,8 +33,7 @@ def test_fault_list_names_every_changed_cell_and_no_other(datasets: Path) -> Non
     faulty = read_rows(datasets / "penguins_faults.csv")
     faults = json.loads((datasets / "penguins_faults.json").read_text(encoding="utf-8"))
     header = raw[0]
-    assert faulty[0] == header
-    assert len(faulty) == len(raw)
+    assert faulty[0] == header and len(faulty) == len(raw)
     changed = {
         (line, name, before, after)
         for line, (old, new) in enumerate(zip(raw, faulty, strict=True), start=1)

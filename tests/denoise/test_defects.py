@@ -58,8 +58,7 @@ def test_ends_of_letters_are_kept(rng: np.random.Generator, size: int) -> None:
 
 def test_stars_are_kept(rng: np.random.Generator) -> None:
     sky = np.full(SHAPE, 100.0)
-    places = rng.uniform(4, 150, (60, 2))
-    for row, column in places:
+    for row, column in rng.uniform(4, 150, (60, 2)):
         far = np.hypot(*(np.indices(SHAPE) - np.reshape([row, column], (2, 1, 1))))
         sky += rng.uniform(200, 20000) * np.exp(-(far**2) / (2 * 0.6**2))
     assert lone_pixels(rng.poisson(sky).astype("f4"), 1.0).sum() == 0
@@ -174,8 +173,7 @@ def test_a_page_without_data_does_not_affect_others(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     fits.PrimaryHDU(cube).writeto(tmp_path / "in" / "a.fits")
     denoise = GroupDenoiser(Options(quality="fast"))
-    result = run_batch([tmp_path / "in"], tmp_path / "out", {}, denoise=denoise)
-    (image,) = result.images
+    (image,) = run_batch([tmp_path / "in"], tmp_path / "out", {}, denoise=denoise).images
     assert image.status == "ok" and any("33 % of its pixels are no data" in n for n in image.notes)
     found = fits.getdata(tmp_path / "out" / image.output)
     assert np.isnan(found[1]).all() and psnr(found[0]) > psnr(NOISY) + 5

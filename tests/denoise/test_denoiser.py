@@ -57,8 +57,7 @@ def test_result_is_float32_in_the_units_of_any_dtype(dtype: type) -> None:
     image = np.clip(noisy_grey(), 0, 255).astype(dtype)
     before = image.copy()
     out = denoise_kpca(image, sigma=20, data_range=255, quality="fast")
-    assert out.dtype == np.float32
-    assert out.shape == image.shape
+    assert out.dtype == np.float32 and out.shape == image.shape
     np.testing.assert_array_equal(image, before)
     assert db(out, GREY) > db(image, GREY) + 3
 
@@ -98,8 +97,7 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     if integer := np.issubdtype(dtype, np.integer):
         limits = np.iinfo(dtype)
         noisy = np.clip(np.rint(noisy), limits.min, limits.max)
-    image = noisy.astype(dtype)
-    out = denoise_kpca(image, noise=noise, quality="fast", data_range=255 * unit)
+    out = denoise_kpca(noisy.astype(dtype), noise=noise, quality="fast", data_range=255 * unit)
     dark = np.s_[4:-4, 4:26]
     cut_off = noise in ("gaussian", "camera") and integer and limits.min == black
     mean = clean[dark].mean() if cut_off else noisy[dark].mean()
@@ -161,8 +159,7 @@ def test_a_sigma_below_one_for_integers_gives_a_warning() -> None:
 
 def test_the_command_and_the_function_accept_the_same_noise() -> None:
     function = inspect.signature(denoise_kpca).parameters["noise"].default
-    command = denoise_options.RunOptions.noise
-    assert function == command == Options().noise == "auto"
+    assert function == denoise_options.RunOptions.noise == Options().noise == "auto"
 
 
 def test_strength_mixes_image_and_result() -> None:
@@ -270,15 +267,13 @@ def test_scikit_image_can_calibrate_the_denoiser() -> None:
 @pytest.mark.release
 def test_denoise_kpca_warns_of_impulses_and_of_no_noise() -> None:
     clean = data.camera()[200:296, 200:296]
-    hit = random_noise(clean, "s&p", amount=0.1, rng=0)
-    noisy = np.round(255 * hit).astype(np.uint8)
+    noisy = np.round(255 * random_noise(clean, "s&p", amount=0.1, rng=0)).astype(np.uint8)
     with pytest.warns(UserWarning) as caught:
         out = denoise_kpca(noisy, noise="auto")
     np.testing.assert_array_equal(out, noisy)
     messages = [str(warning.message) for warning in caught]
     assert [warning.filename for warning in caught] == [__file__] * 2
-    assert 'noise="impulse"' in messages[0]
-    assert "the image is returned as it was" in messages[1]
+    assert 'noise="impulse"' in messages[0] and "the image is returned as it was" in messages[1]
     with pytest.warns(UserWarning, match="the image is returned as it was") as caught:
         denoise_kpca(clean)
     assert len(caught) == 1
@@ -385,8 +380,7 @@ def test_channels_that_are_not_colours_are_denoised_separately() -> None:
 
 
 def test_each_colour_may_have_its_own_level() -> None:
-    rng = np.random.default_rng(0)
-    colours = 100 + rng.normal(size=(40, 40, 3)) * [25, 3, 3]
+    colours = 100 + np.random.default_rng(0).normal(size=(40, 40, 3)) * [25, 3, 3]
     options = {"data_range": 255, "channel_axis": -1, "quality": "fast"}
     info = denoise_with_info(colours, sigma=(25, 3, 3), **options)[1]  # type: ignore[arg-type]
     assert info.channel_sigma == pytest.approx((25, 3, 3))
@@ -425,5 +419,4 @@ def test_values_far_from_black_relative_to_their_spread_are_rejected(noise):
 
 def test_a_tiny_poisson_level_leaves_the_image_unchanged():
     image = np.arange(36.0).reshape(6, 6) * 1e-140
-    found = denoise_kpca(image, sigma=1e-300, noise="poisson")
-    np.testing.assert_array_equal(found, image)
+    np.testing.assert_array_equal(denoise_kpca(image, sigma=1e-300, noise="poisson"), image)

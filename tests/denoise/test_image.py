@@ -54,8 +54,7 @@ def test_units_make_no_difference(unit: float, offset: float, given: bool) -> No
     image = unit * np.maximum(noisy, 0) + offset
     sigma = 0.05 * unit if given else None
     found, info = denoise_with_info(image, sigma=sigma, quality="fast")
-    assert info.established
-    assert info.sigma == pytest.approx(0.05 * unit, rel=0.25)
+    assert info.established and info.sigma == pytest.approx(0.05 * unit, rel=0.25)
     before, after = (np.std((picture - offset) / unit - clean) for picture in (image, found))
     assert after < 0.5 * before
 

@@ -49,8 +49,7 @@ def test_masked_pixels_have_no_influence(seed: int, noise: str, dtype: str) -> N
     level = 0.2 if noise == "speckle" else 5.0
     options = {"mask": mask, "noise": noise, "quality": "draft", "sigma": level}
     first, second = (denoise_kpca(image, **options) for image in (image, other))
-    assert np.array_equal(first[mask], second[mask])
-    assert np.array_equal(first[~mask], image[~mask])
+    assert np.array_equal(first[mask], second[mask]) and np.array_equal(first[~mask], image[~mask])
     assert np.array_equal(second[~mask], other[~mask])
 
 
@@ -60,8 +59,7 @@ def test_all_ways_to_mark_missing_data_are_equivalent() -> None:
     options = {"quality": "draft", "channel_axis": -1}
     expected, info = denoise_with_info(colours, mask=mask, **options)
     assert np.array_equal(expected[~mask], colours[~mask])
-    holes = np.where(mask[..., np.newaxis], colours, np.nan)
-    found, by_nan = denoise_with_info(holes, **options)
+    found, by_nan = denoise_with_info(np.where(mask[..., np.newaxis], colours, np.nan), **options)
     assert by_nan == info
     assert np.array_equal(found, np.where(mask[..., np.newaxis], expected, np.nan), equal_nan=True)
     masked = np.ma.masked_array(colours, np.repeat(~mask[..., np.newaxis], 3, axis=2))
@@ -77,8 +75,7 @@ def test_noise_is_that_of_the_data_and_is_removed_up_to_the_edge(masked: str) ->
     image = np.where(mask, NOISY, 0)
     found, info = denoise_with_info(image, mask=mask, data_range=255, quality="fast")
     whole, of_whole = denoise_with_info(NOISY, data_range=255, quality="fast")
-    assert info.noise == of_whole.noise
-    assert info.sigma == pytest.approx(of_whole.sigma, rel=0.1)
+    assert info.noise == of_whole.noise and info.sigma == pytest.approx(of_whole.sigma, rel=0.1)
     near = mask & binary_dilation(~mask, iterations=8)
     # Pixels near dead pixels lose few neighbours; pixels near the rim lose all beyond it.
     assert psnr(found, near) > psnr(whole, near) - (0.1 if masked == "dead" else 2.5)
@@ -90,8 +87,7 @@ def test_sparse_data_have_the_same_noise_level(missing: str) -> None:
     sparse = {"half": draws < 0.5, "most": draws < 0.3, "rows": np.indices(draws.shape)[0] % 2 == 0}
     filled = imputed(np.where(sparse[missing], NOISY, np.nan), sparse[missing])
     assert np.array_equal(filled[sparse[missing]], NOISY[sparse[missing]])
-    level = estimate_noise(filled).sigma
-    assert level == pytest.approx(estimate_noise(NOISY).sigma, rel=0.15)
+    assert estimate_noise(filled).sigma == pytest.approx(estimate_noise(NOISY).sigma, rel=0.15)
 
 
 def test_holes_are_filled_from_the_surrounding_data() -> None:
@@ -176,8 +172,7 @@ def test_pages_have_masks_of_their_own() -> None:
         denoise_kpca(pages, mask=mask, stack_axis=0, sigma=SIGMA, data_range=255)
         for pages in (film, other)
     )
-    assert np.array_equal(first[mask], second[mask])
-    assert np.array_equal(second[~mask], other[~mask])
+    assert np.array_equal(first[mask], second[mask]) and np.array_equal(second[~mask], other[~mask])
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ def of_kernel(kernel: Kernel, d: int, dtype: type = np.float64) -> float:
     eps = float(np.finfo(dtype).eps)
     of_product = LARGEST_POWER * (d + 4) * eps
     if kernel.gains_from_centring is not False and not kernel.falls_with_distance:
-        has_distance = any(part.falls_with_distance for part in kernel.parts)
-        if not has_distance:
+        if not any(part.falls_with_distance for part in kernel.parts):
             return of_product
     # Let h and k be half the squared lengths of two scaled rows, as in `view_exponents`. The
     # exponent of their kernel value is a sum of d + 2 products, with a rounding error of at most
@@ -43,8 +42,7 @@ def of_errors(subspace: KernelSubspace, X: Matrix, delta: float) -> Matrix:
     length = own + (T @ np.abs(subspace.weights).T + np.abs(subspace.mean_weights)) @ sizes
     products = 2.0 * (delta + (p + 4) * eps) * length**2
     defect = of_gram(float(diagonal.sum()), p, delta)
-    scaled = (T / np.sqrt(p * subspace.variances)).sum(axis=1)
-    found: Matrix = products + defect * scaled**2
+    found: Matrix = products + defect * (T / np.sqrt(p * subspace.variances)).sum(axis=1) ** 2
     return found
 
 

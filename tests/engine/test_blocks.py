@@ -130,8 +130,7 @@ def test_features_that_repeat_each_other_or_never_vary_have_finite_residuals():
     block, every = np.arange(4), np.ones(50, dtype=bool)
     model = BlockPCA.fit(features, block)
     errors = residuals(model, features, every)
-    assert np.isfinite(errors).all()
-    assert np.abs(errors[:, 0]).max() < 0.2 * np.abs(x).max()
+    assert np.isfinite(errors).all() and np.abs(errors[:, 0]).max() < 0.2 * np.abs(x).max()
     np.testing.assert_allclose(errors[:, 2], 0.0, atol=1e-12)
     assert np.isfinite(residuals(model, features * 1e6)).all()
 
@@ -194,8 +193,7 @@ def test_few_rows_are_predicted_with_bounded_freedom() -> None:
     rng = np.random.default_rng(9)
     signal = rng.normal(size=(120, 3)) @ rng.normal(size=(3, 200))
     features = signal + 0.5 * rng.normal(size=signal.shape)
-    block = np.arange(200)
-    model = BlockPCA.fit(features, block)
+    model = BlockPCA.fit(features, np.arange(200))
     s = np.linalg.eigvalsh(np.corrcoef(features.T))
     s = s[s > 1e-9 * s.max()]
     assert (s / (s + model.ridge)).sum() == pytest.approx(MOST_FREEDOM * 120)
@@ -213,8 +211,7 @@ def test_few_rows_are_predicted_with_bounded_freedom() -> None:
 def test_the_least_ridge_leaves_the_requested_freedom() -> None:
     s = np.geomspace(100, 0.01, 50)
     assert least_ridge(s, 60.0) == RIDGE
-    ridge = least_ridge(s, 10.0)
-    assert (s / (s + ridge)).sum() == pytest.approx(10.0)
+    assert (s / (s + least_ridge(s, 10.0))).sum() == pytest.approx(10.0)
     assert least_ridge(np.full(4, 1e-3), 0.001) == pytest.approx(4.0, rel=1e-3)
 
 

@@ -28,13 +28,11 @@ NUMBERS = pd.DataFrame({"a": np.arange(9.0), "b": np.arange(9.0) ** 2})
 )
 def test_the_column_at_fault_is_named_in_one_line(cells: Any, held: str) -> None:
     frame = NUMBERS.assign(b=cells)
-    estimators = KernelPCANovelty(), KernelPCA(2)
-    for estimator in estimators:
+    for estimator in (KernelPCANovelty(), KernelPCA(2)):
         words = f"^Column 'b' holds {held}; {type(estimator).__name__} takes finite numbers alone"
         with pytest.raises(InputError, match=words) as caught:
             estimator.fit(frame)
-        assert "kpca_apps.screen_table" in str(caught.value)
-        assert "\n" not in str(caught.value)
+        assert "kpca_apps.screen_table" in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_new_rows_and_polars_are_checked_too() -> None:

@@ -90,10 +90,8 @@ def test_the_selection_is_that_of_brute_force():
 
 def test_simple_components_need_few_points():
     X = np.repeat(normal_rows(6), 10, axis=0)
-    before = exact(RBF(0.3), X, n_components=3)
-    found = reduced_set(before, 40, max_iter=0)
-    assert len(found.subspace.points) == 6
-    assert found.component_distances.max() < 1e-6
+    found = reduced_set(exact(RBF(0.3), X, n_components=3), 40, max_iter=0)
+    assert len(found.subspace.points) == 6 and found.component_distances.max() < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,7 @@ def test_a_narrow_kernel_gives_every_unseen_row_the_same_error():
 )
 def test_degenerate_rows(X):
     subspace = exact(RBF(0.3), X)
-    distinct = len(np.unique(X, axis=0))
-    assert subspace.n_components <= distinct - 1
+    assert subspace.n_components <= len(np.unique(X, axis=0)) - 1
     assert_allclose(subspace.reconstruction_error(X), 0.0, atol=1e-12)
 
 

@@ -269,16 +269,14 @@ def test_landmarks_take_over_where_auto_finds_eigenvalues_too_close_and_memory_t
 
 def test_added_rows_count_in_all_reported_figures():
     X = np.vstack([normal_rows(400, 3), 3.0 + normal_rows(600, 3, seed=1)])
-    points = normal_rows(40, 3, seed=2)
-    options = {"gamma": 0.1, "method": "nystroem", "landmarks": points}
+    options = {"gamma": 0.1, "method": "nystroem", "landmarks": normal_rows(40, 3, seed=2)}
     model = KernelPCA(4, **options).fit(X[:400])
     before = model.missed_
     model.partial_fit(X[400:700]).partial_fit(X[700:])
     whole = KernelPCA(4, **options).fit(X)
     assert whole.missed_ > 1.2 * before
     assert model.missed_ == pytest.approx(whole.missed_, rel=1e-12)
-    assert model.plan_.n == whole.plan_.n == 1000
-    assert "n = 1000" in model.plan_.describe()
+    assert model.plan_.n == whole.plan_.n == 1000 and "n = 1000" in model.plan_.describe()
     assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
     assert_array_equal(model.fit(X[:400]).missed_, before)
 
@@ -302,8 +300,7 @@ def test_partial_fit_warns_if_few_rows_set_its_parameters(options, message):
     # partial_fit keeps landmarks and width, on which the sums over earlier rows depend.
     assert len(model.subspace_.points) <= 30
     KernelPCA(2, **options).fit(X[:800]).partial_fit(X[800:])
-    given = {**options, "gamma": 0.1, "landmarks": X[:20]}
-    KernelPCA(2, **given).fit(X[:30]).partial_fit(X[30:])
+    KernelPCA(2, **{**options, "gamma": 0.1, "landmarks": X[:20]}).fit(X[:30]).partial_fit(X[30:])
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -321,8 +318,7 @@ def test_the_ridge_is_a_share_of_the_total_variance(method, center):
         own = 1.0 - 2.0 * k.mean(axis=1) + K.mean()
         k = k - mean - k.mean(axis=1, keepdims=True) + K.mean()
         K = K - mean - mean[:, None] + K.mean()
-    solved = np.linalg.solve(K + 90 * model.ridge_ * np.eye(90), k.T).T
-    expected = own - (k * solved).sum(axis=1)
+    expected = own - (k * np.linalg.solve(K + 90 * model.ridge_ * np.eye(90), k.T).T).sum(axis=1)
     assert_allclose(model.reconstruction_error(new), expected, rtol=0, atol=2e-6)
     assert KernelPCA(method=method).fit(X).ridge_ is None
 

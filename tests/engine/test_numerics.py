@@ -138,13 +138,11 @@ def agree(kernel, one, other, rows, other_rows=None, moved=0.0):
     if q > shared:
         return
     other_rows = rows if other_rows is None else other_rows
-    distance = one.leading(0).reconstruction_error(rows)
-    bound = rounding.of_projection(distance, moved, gap)
+    bound = rounding.of_projection(one.leading(0).reconstruction_error(rows), moved, gap)
     bound += rounding.of_errors(one.leading(q), rows, delta)
     bound += rounding.of_errors(other.leading(q), other_rows, delta)
     found = other.leading(q).errors()(other_rows)
-    expected = one.leading(q).errors()(rows)
-    assert (np.abs(found - expected) <= bound).all()
+    assert (np.abs(found - one.leading(q).errors()(rows)) <= bound).all()
 
 
 @examples(30)
@@ -245,8 +243,7 @@ def test_with_all_rows_as_landmarks_a_fit_through_them_is_exact(kernel, X):
     # By Weyl's inequality, an error of the Gram matrix moves its eigenvalues by at most the error's
     # 2-norm. The errors are: rounding in both fits; the dropped eigenvalues, up to `cut`; and the
     # effect of rounding errors on the basis, about 2 sqrt(rounding error * trace).
-    delta = delta_of(kernel)
-    moved = 2 * rounding.of_gram(trace, n, delta)
+    moved = 2 * rounding.of_gram(trace, n, delta_of(kernel))
     moved += cut + 2 * np.sqrt(moved * trace)
     assert_allclose(nystroem.variances[:shared], reference.variances[:shared], atol=moved / n)
 

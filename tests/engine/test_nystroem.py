@@ -35,8 +35,7 @@ def test_jitter_grows_until_the_factorisation_succeeds():
     basis = LandmarkBasis.from_cholesky(RBF(0.3), Z)
     assert basis.jitter >= 1e-7 * np.sqrt(300)
     assert np.isfinite(basis.transform).all()
-    small = LandmarkBasis.from_cholesky(Polynomial(2), 1e-3 * normal_rows(5))
-    assert 0.0 < small.jitter < 1e-15
+    assert 0.0 < LandmarkBasis.from_cholesky(Polynomial(2), 1e-3 * normal_rows(5)).jitter < 1e-15
 
 
 @pytest.mark.parametrize("make", [LandmarkBasis.from_eigen, LandmarkBasis.from_cholesky])
@@ -53,8 +52,7 @@ def test_soft_cut_is_the_ridge_formula(make, d):
     solved = np.linalg.solve(sums.covariance + rho * np.eye(basis.transform.shape[1]), gap.T).T
     outside = kernel.diagonal(new) - (z**2).sum(axis=1)
     expected = outside + rho * (gap * solved).sum(axis=1)
-    error = subspace.errors()(new)
-    assert_allclose(error, expected, rtol=0, atol=1e-10)
+    assert_allclose(subspace.errors()(new), expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.release

@@ -51,8 +51,7 @@ def test_scores_agree_row_by_row():
         (score + 1e-8, 2001, "float64"),
         (score * np.nan, 2001, "float64"),
     ):
-        values = {"float32": single, "float64": score}
-        assert agreeing_precision(values.get, n) == expected
+        assert agreeing_precision({"float32": single, "float64": score}.get, n) == expected
     assert agreeing_precision(lambda precision: np.empty(0), 2001) == "float64"
 
 

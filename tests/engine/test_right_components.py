@@ -125,8 +125,7 @@ def test_eigenvalues_of_an_iteration_are_right_above_5000_rows(kernel, d, q):
     found = model.eigenvalues_
     assert_allclose(found, expected[: len(found)], rtol=1e-3)
     # Components left out are indistinguishable from rounding.
-    left_out = expected[len(found) : q]
-    assert (left_out < 1e-9 * expected[0]).all()
+    assert (expected[len(found) : q] < 1e-9 * expected[0]).all()
 
 
 def test_components_below_float32_precision_are_dropped_with_a_warning():

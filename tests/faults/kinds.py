@@ -136,8 +136,7 @@ def start_twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bo
         command.wait_for_children()
     if 0 not in codes:
         raise LossError(f"neither came to its end: {codes}")
-    rest = check(played, stage, folder, was_killed=False)
-    if rest.units != played.whole:
+    if check(played, stage, folder, was_killed=False).units != played.whole:
         raise LossError("what both left is not whole")
     shutil.rmtree(folder)
     return ended is None

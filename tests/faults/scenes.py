@@ -261,8 +261,7 @@ def _content(path: Path) -> object:
 
 
 def _without_times(data: bytes) -> object:
-    facts = json.loads(data)
-    return {name: value for name, value in facts.items() if name not in _OF_TIMES}
+    return {name: value for name, value in json.loads(data).items() if name not in _OF_TIMES}
 
 
 def _of_sqlite(path: Path) -> object:

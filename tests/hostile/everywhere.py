@@ -141,8 +141,7 @@ def cells() -> None:
 
 def groups() -> None:
     """Put hostile texts into group values and labels."""
-    texts = [text for text in TEXTS if text.strip()][::3]
-    names = [text for text in texts for _ in range(50)]
+    names = [text for text in [text for text in TEXTS if text.strip()][::3] for _ in range(50)]
     cells: dict[str, list[Any]] = {"group": names, **columns(len(names), ["a", "b", "c"])}
     write_csv("groups.csv", cells)
     kpca("novelty", "screen", "groups.csv", "--by", "group", *FLAGS, "--out", OUT / "screened")
@@ -159,8 +158,7 @@ def other_files() -> None:
     frame = pl.DataFrame({name: list(map(str, values)) for name, values in cells.items()})
     frame.write_ndjson("a.jsonl")
     arrow = frame.to_arrow()
-    notes = {f"k{place}": text for place, text in enumerate(texts)}
-    arrow = arrow.replace_schema_metadata(notes)
+    arrow = arrow.replace_schema_metadata({f"k{place}": text for place, text in enumerate(texts)})
     import pyarrow.feather
     import pyarrow.parquet
 
@@ -181,8 +179,7 @@ def databases() -> None:
     texts = [text for text in TEXTS if "\0" not in text and len(text) < 2000]
     cells: dict[str, list[Any]] = {"key": [*range(60)], **columns(60, texts[::4])}
     cells |= {"a": texts[:60], "b": texts[-60:]}
-    by_case = {name.casefold(): name for name in cells}
-    cells = {name: cells[name] for name in by_case.values()}
+    cells = {name: cells[name] for name in {name.casefold(): name for name in cells}.values()}
 
     def quoted(name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
@@ -356,8 +353,7 @@ def workbooks() -> None:
     kpca("novelty", "screen", "a.xlsx", "--id", "id", *FLAGS, "--out", OUT / "screened")
     same = ("--format", "same", "--out", OUT / "same")
     kpca("novelty", "score", OUT / "screened/model.kpca", "a.xlsx", *same)
-    sheets = [metadata.in_xml(text) for text in TEXTS]
-    for text in (*sheets[::40], "none"):
+    for text in (*[metadata.in_xml(text) for text in TEXTS][::40], "none"):
         kpca("novelty", "screen", "a.xlsx", f"--sheet={text}", "--dry-run", code=None)
 
 
@@ -464,8 +460,7 @@ def visited(place: str, folder: Path) -> Iterator[Path]:
 
 def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
     """Count the texts, escaped or not, that occur in the output."""
-    output = texts_in(folder)
-    flat = re.sub(r"\s+", "", output)
+    flat = re.sub(r"\s+", "", texts_in(folder))
 
     def forms(text: str) -> Iterator[str]:
         for form in (text, visible(text), json.dumps(text)[1:-1], json.dumps(visible(text))[1:-1]):

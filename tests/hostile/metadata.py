@@ -156,8 +156,7 @@ def nifti(path: Path, pixels: np.ndarray, text: str) -> None:
     data = text.encode("utf-8", "replace")
     for key, size in (("descrip", 80), ("aux_file", 24), ("intent_name", 16)):
         image.header[key] = data[:size]
-    extension = nibabel.nifti1.Nifti1Extension("comment", data)
-    image.header.extensions.append(extension)
+    image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", data))
     nibabel.save(image, path)
 
 

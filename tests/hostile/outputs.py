@@ -146,8 +146,7 @@ def is_formula(cell: str) -> bool:
 
 def rows_of_csv(data: bytes) -> list[str]:
     """Find the cells of a CSV file that a spreadsheet would run as formulas."""
-    text = data.decode("utf-8-sig")
-    rows = csv.reader(io.StringIO(text, newline=""))
+    rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""))
     cells = [cell for row in rows for cell in row]
     return [f"runs: {cell[:60]!a}" for cell in cells if is_formula(cell)]
 

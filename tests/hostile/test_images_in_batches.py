@@ -46,8 +46,7 @@ def run(inputs: Path | list[Path], **options: Any) -> DenoisingResult:
     )
     for image in result.images:
         assert image.reason.isprintable()
-    left = [path.name for path in folder.parent.rglob("*") if path.name.endswith(".partial")]
-    assert left == []
+    assert [path.name for path in folder.parent.rglob("*") if path.name.endswith(".partial")] == []
     return result
 
 
@@ -108,8 +107,7 @@ def test_a_failure_names_its_file_once(name: str, folder: Path) -> None:
 def test_a_result_of_too_long_a_name_fails_alone(folder: Path) -> None:
     (folder / ("x" * 255)).write_bytes(GREY)
     statuses = outcomes(run(folder, format="tiff"))
-    assert "give the image a shorter name" in statuses["x" * 255]
-    assert statuses["good.png"] == "ok"
+    assert "give the image a shorter name" in statuses["x" * 255] and statuses["good.png"] == "ok"
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(folder: Path) -> None:
@@ -144,8 +142,7 @@ def test_an_error_of_a_library_ends_its_image_and_not_the_batch(folder: Path) ->
 
     (folder / "a.png").write_bytes(saved(texture(9, 9), "PNG"))
     statuses = outcomes(run(folder, denoise=fail))
-    assert "broken data stream" in statuses["a.png"]
-    assert statuses["good.png"] == "ok"
+    assert "broken data stream" in statuses["a.png"] and statuses["good.png"] == "ok"
 
 
 def test_a_full_disk_ends_the_batch_and_keeps_what_is_done(

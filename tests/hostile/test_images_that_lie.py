@@ -95,8 +95,7 @@ def test_tags_that_lie_over_one_another_are_refused() -> None:
         read_tiff(content, "a.tif")
     with pytest.raises(TiffError):
         next(read_directories(content))
-    lie = saved(texture(8, 8), "PNG", exif=content)
-    assert read_png(lie, "a.png").metadata.orientation == 1
+    assert read_png(saved(texture(8, 8), "PNG", exif=content), "a.png").metadata.orientation == 1
 
 
 def test_directories_that_lie_over_one_another_are_refused() -> None:

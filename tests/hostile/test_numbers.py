@@ -71,8 +71,7 @@ def cases():
 @pytest.mark.parametrize(("face", "keyword"), [*cases()])
 @pytest.mark.filterwarnings("ignore")
 def test_invalid_numbers_are_refused_in_a_line_that_names_the_keyword(face, keyword):
-    values = [*NOT_NUMBERS, *[10**9] * (keyword in ("jobs", "n_jobs", "n_workers"))]
-    for value in values:
+    for value in [*NOT_NUMBERS, *[10**9] * (keyword in ("jobs", "n_jobs", "n_workers"))]:
         with pytest.raises((KpcaError, ValueError)) as caught:
             CALLABLES[face][1](**{keyword: value})
         text = str(caught.value)

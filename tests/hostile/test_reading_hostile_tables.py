@@ -27,12 +27,10 @@ from tests.tables.whole_and_parts import put, read_both_ways
 @pytest.mark.parametrize("name", SURVIVABLE)
 def test_survivable_files_are_read(name: str, tmp_path: Path) -> None:
     data, shape = SURVIVABLE[name]
-    path = put(tmp_path / f"{name}.csv", data)
-    table = read_both_ways(path, 1)
+    table = read_both_ways(put(tmp_path / f"{name}.csv", data), 1)
     assert table.frame.shape == shape
     assert (table.source.n_rows, table.source.n_columns) == shape
-    assert table.lines is not None
-    assert table.lines.shape == (shape[0],)
+    assert table.lines is not None and table.lines.shape == (shape[0],)
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -48,8 +46,7 @@ def test_broken_files_are_refused_in_one_line(name: str, tmp_path: Path) -> None
 
 
 def test_hostile_names_and_cells_pass_unharmed(tmp_path: Path) -> None:
-    path = put(tmp_path / "hostile.csv", hostile_csv(24))
-    frame = read_table(path).frame
+    frame = read_table(put(tmp_path / "hostile.csv", hostile_csv(24))).frame
     assert tuple(frame.columns) == (*(name.strip() for name in NAMES), "cells")
     assert tuple(frame["cells"].unique(maintain_order=True)) == CELLS
 
@@ -347,10 +344,8 @@ def test_nothing_takes_time_that_grows_with_the_square_of_a_cell(file: str, tmp_
         "spaces_between_numbers": b"a b\n1 2\n3" + b" " * n + b"4\n",
         "names_alike": b",".join([b"x"] * 20_000) + b"\n" + b",".join([b"1"] * 20_000),
     }[file]
-    path = put(tmp_path / "table.csv", data)
-    table = read_table(path)
-    assert table.frame.width in (2, 20_000)
-    assert len(table.source.notes) < 30
+    table = read_table(put(tmp_path / "table.csv", data))
+    assert table.frame.width in (2, 20_000) and len(table.source.notes) < 30
 
 
 def test_message_about_a_hostile_file_name_is_one_line(tmp_path: Path) -> None:

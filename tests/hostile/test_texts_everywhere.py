@@ -121,8 +121,7 @@ def test_a_list_is_worked_through_with_hostile_notes(
             page.get_by_role("button", name=name).click()
         download.value.save_as(tmp_path / download.value.suggested_filename)
     assert [*faults_of(tmp_path)] == []
-    again = opened(tmp_path / "report-marked.html")
-    assert hidden_in(again.evaluate(SHOWN)) == []
+    assert hidden_in(opened(tmp_path / "report-marked.html").evaluate(SHOWN)) == []
 
 
 @pytest.mark.browser
@@ -133,7 +132,6 @@ def test_pages_run_and_ask_nothing_in_firefox(
     for path in pages(place_of(place))[::4]:
         watched(firefox, WATCH)
         firefox.navigate(path.as_uri())
-        shown = firefox.execute_script(f"return ({SHOWN})()")
-        assert hidden_in(shown) == [], path
+        assert hidden_in(firefox.execute_script(f"return ({SHOWN})()")) == [], path
         assert firefox.execute_script("return window.wrappedJSObject.pwned === undefined"), path
         assert watched(firefox, COMPLAINTS) == [], path

@@ -60,8 +60,7 @@ def test_png_16_bit_colour_is_what_the_format_says(tmp_path: Path) -> None:
     image = read_bytes(png(2, 2, rows, depth=16, colour=2), tmp_path)
     # The second row uses the "up" filter, byte by byte, without a carry between bytes.
     first = [[1, 256, 65535], [40000, 7, 0]]
-    second = [[2, 257, 65280], [40001, 8, 1]]
-    assert image.page(0).tolist() == [first, second]
+    assert image.page(0).tolist() == [first, [[2, 257, 65280], [40001, 8, 1]]]
 
 
 @pytest.mark.parametrize("mode", ["P", "PA", "1-2", "1-4", "interlaced", "tRNS"])
@@ -113,8 +112,7 @@ def test_png_keeps_valid_metadata_and_drops_the_rest(tmp_path: Path) -> None:
     assert [name for name, _ in image.carried] == [b"gAMA", b"iCCP", b"tEXt"]
     assert image.metadata.icc == profile()
     with Image.open(path) as seen:
-        assert seen.info["Title"] == "dunes"
-        assert seen.info["icc_profile"] == profile()
+        assert seen.info["Title"] == "dunes" and seen.info["icc_profile"] == profile()
 
 
 @pytest.mark.parametrize(
@@ -126,8 +124,7 @@ def test_exif_orientation_and_profile_go_with_the_pixels(
     given: str, format: str, tmp_path: Path
 ) -> None:
     exif = b"Exif\0\0" * (given == "JPEG") + exif_with_orientation(6)
-    content = saved(texture(16, 24, 3), given, exif=exif, icc_profile=profile())
-    image = read_bytes(content, tmp_path)
+    image = read_bytes(saved(texture(16, 24, 3), given, exif=exif, icc_profile=profile()), tmp_path)
     assert image.metadata.orientation == 6 and image.pages[0].shape == (16, 24, 3)
     second, path = rewrite(image, tmp_path, format=format)
     assert second.format == (given.lower() if format == "same" else format)
@@ -135,8 +132,7 @@ def test_exif_orientation_and_profile_go_with_the_pixels(
     if given != "JPEG" or format != "same":
         np.testing.assert_array_equal(second.page(0), image.page(0))
     with Image.open(path) as seen:
-        assert seen.getexif()[274] == 6
-        assert seen.getexif()[271] == "Maker"
+        assert seen.getexif()[274] == 6 and seen.getexif()[271] == "Maker"
         assert seen.getexif().get_ifd(34665)[33434] == pytest.approx(0.004)
         assert seen.info["icc_profile"] == profile()
 
@@ -172,8 +168,7 @@ def test_the_density_of_a_jpeg_is_kept(tmp_path: Path) -> None:
         _, written = rewrite(read_image(path), tmp_path)
         with Image.open(path) as before, Image.open(written) as after:
             assert before.info["dpi"] == after.info["dpi"] == (300, 300), what
-            keys = ("jfif_unit", "jfif_density")
-            for key in keys:
+            for key in ("jfif_unit", "jfif_density"):
                 assert before.info.get(key) == after.info.get(key), what
 
 
@@ -204,8 +199,7 @@ def test_jpeg_is_written_at_quality_95_with_full_chroma(tmp_path: Path) -> None:
     _, path = rewrite(image, tmp_path)
     with Image.open(path) as seen, Image.open(tmp_path / "in") as given:
         assert [component[1:3] for component in seen.layer] == [(1, 1)] * 3
-        assert seen.quantization == given.quantization
-        assert seen.info["dpi"] == (300, 300)
+        assert seen.quantization == given.quantization and seen.info["dpi"] == (300, 300)
         assert np.abs(np.array(seen).astype(int) - smooth).max() <= 6
 
 

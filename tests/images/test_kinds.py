@@ -16,8 +16,7 @@ from tests.hostile.images import texture, write_image
 
 def read(data: bytes, label: str) -> ImageFile:
     pixels = np.frombuffer(data[6:], np.uint8).reshape(data[4], data[5])
-    page = Page(*pixels.shape, 1, pixels.dtype)
-    return ImageFile(label, "tiles", (page,), lambda number: pixels)
+    return ImageFile(label, "tiles", (Page(*pixels.shape, 1, pixels.dtype),), lambda number: pixels)
 
 
 def write(file: IO[bytes], pages: Iterable[NDArray[np.uint8]], like: ImageFile) -> None:

@@ -92,8 +92,7 @@ def test_an_empty_profile_is_ignored() -> None:
     software = content.index(struct.pack("<HH", 305, 2))
     empty = struct.pack("<HHII", 34675, 7, 0, 0)
     image = read_tiff(content[:software] + empty + content[software + 12 :], "a.tif")
-    assert 34675 in image.directories[0].tags
-    assert image.metadata.icc is None
+    assert 34675 in image.directories[0].tags and image.metadata.icc is None
 
 
 def test_a_jpeg_of_nothing_but_noise_in_colour_is_written() -> None:
@@ -117,8 +116,7 @@ def test_content_of_a_tiff_beside_its_pages_is_reported_as_dropped() -> None:
         writer.write(texture(64, 64), subifds=1)
         writer.write(texture(32, 20), subfiletype=1)
     image = read_tiff(file.getvalue(), "a.tif")
-    assert len(image.pages) == 1
-    assert "not kept" in image.notes[0]
+    assert len(image.pages) == 1 and "not kept" in image.notes[0]
     unknown = tiff(texture(5, 6, 4), photometric="rgb", extrasamples=["unspecified"])
     assert "taken as transparency" in read_tiff(unknown, "a.tif").notes[0]
 

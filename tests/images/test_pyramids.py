@@ -47,8 +47,7 @@ def test_tiles_keep_size_and_compression(tmp_path: Path, packing: str, byteorder
         # JPEG would lose quality again, so lower resolutions are deflated.
         own = first.pages[0].compression if packing != "jpeg" else 8
         assert page.compression == own
-    notes = read_image(path).notes
-    assert any("Deflate" in note for note in notes) == (packing == "jpeg")
+    assert any("Deflate" in note for note in read_image(path).notes) == (packing == "jpeg")
 
 
 def test_planes_of_floats_in_tiles_are_written_as_they_were(tmp_path: Path) -> None:
@@ -71,8 +70,7 @@ def test_lower_resolutions_within_a_page_are_recomputed(tmp_path: Path, bigtiff:
         file.write(PIXELS, subifds=2, metadata={"axes": "YXS"}, **tiles)
         for times in (2, 4):
             file.write(PIXELS[: 131 // times, : 200 // times], subfiletype=1, **tiles)
-    image = read_image(path)
-    assert image.notes == ("Its smaller copies are recomputed.",)
+    assert read_image(path).notes == ("Its smaller copies are recomputed.",)
     inverted = 255 - PIXELS
     with tifffile.TiffFile(rewrite(path, [inverted])) as file:
         (series,) = file.series
@@ -138,5 +136,4 @@ def test_lower_resolutions_in_oversized_tiles_are_dropped(sides: tuple[int, int]
         for tag, side in zip((322, 323), sides, strict=True):
             found = tags[tag]
             struct.pack_into({3: "<H", 4: "<I"}[found.dtype], data, found.valueoffset, side)
-    image = read_tiff(bytes(data), "a")
-    assert image.within == ((),)
+    assert read_tiff(bytes(data), "a").within == ((),)

@@ -51,8 +51,7 @@ def test_light_pattern_and_white_are_those_written(
     mosaic = mosaic_in(write_dng(tmp_path / "a.dng", counts(sensor), pattern=pattern))
     assert mosaic.pattern == pattern
     np.testing.assert_allclose(mosaic.light, 65535 * sensor, atol=65535 * 0.51 / 3839)
-    assert mosaic.white == pytest.approx(65535)
-    assert mosaic.noise is None
+    assert mosaic.white == pytest.approx(65535) and mosaic.noise is None
 
 
 def test_each_pixel_of_a_quad_has_its_own_black_level(
@@ -114,8 +113,7 @@ def test_a_grey_surface_is_developed_to_its_value_in_srgb(tmp_path: Path, grey: 
 
 def test_a_mosaic_is_developed_in_finer_steps_than_the_file_has(tmp_path: Path) -> None:
     ramp = np.tile(np.linspace(0.001, 0.004, 160), (120, 1))
-    path = write_dng(tmp_path / "a.dng", counts(ramp), neutral=(1, 1, 1))
-    mosaic = mosaic_in(path)
+    mosaic = mosaic_in(write_dng(tmp_path / "a.dng", counts(ramp), neutral=(1, 1, 1)))
     stepped = mosaic.developed(None)[60, 8:-8, 1].astype(float)
     smooth = mosaic.developed((65535 * ramp).astype(np.float32))[60, 8:-8, 1].astype(float)
     assert len(np.unique(stepped)) < 30 < 60 < len(np.unique(smooth))

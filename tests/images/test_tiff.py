@@ -116,14 +116,12 @@ def test_two_descriptions_are_both_kept() -> None:
     pixels = texture(40, 50)
     # tifffile writes the array's shape into a separate description.
     content = tiff(pixels, description="Scan 7", metadata={"note": "by hand"}, tile=(16, 16))
-    image = read_tiff(content, "a")
-    again = encoded(image)
+    again = encoded(read_tiff(content, "a"))
     written = [
         [tag.value for tag in tifffile.TiffFile(io.BytesIO(data)).pages[0].tags if tag.code == 270]
         for data in (content, again)
     ]
-    assert len(written[0]) == 2
-    assert written[0] == written[1]
+    assert len(written[0]) == 2 and written[0] == written[1]
 
 
 @pytest.mark.parametrize("planar", ["contig", "separate"])
@@ -155,8 +153,7 @@ def test_a_palette_is_looked_up(compression: str) -> None:
     assert "palette" in image.notes[0]
     expected = np.array(picture.convert("RGB"))
     np.testing.assert_array_equal(image.page(0), expected)
-    again = encoded(image)
-    with Image.open(io.BytesIO(again)) as seen:
+    with Image.open(io.BytesIO(encoded(image))) as seen:
         assert seen.mode == "RGB"
         np.testing.assert_array_equal(np.array(seen), expected)
 
@@ -192,6 +189,5 @@ def test_only_the_rows_of_an_uncompressed_strip_are_read(options: dict[str, obje
     image = read_tiff(data, "a")
     assert image.window is not None
     data.most = 0
-    window = image.window(0, slice(50, 54), slice(5, 9))
-    np.testing.assert_array_equal(window, pixels[50:54, 5:9])
+    np.testing.assert_array_equal(image.window(0, slice(50, 54), slice(5, 9)), pixels[50:54, 5:9])
     assert data.most <= 4 * 48 * 3

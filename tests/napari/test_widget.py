@@ -94,5 +94,4 @@ def test_the_plugin_is_described_as_napari_wants_it() -> None:
 
     manifests = pytest.importorskip("npe2").PluginManifest
     manifest = manifests.from_file(Path(kpca_apps.napari.__file__).parent / "napari.yaml")
-    assert manifest.name == "kpca-apps"
-    assert manifest.contributions.widgets
+    assert manifest.name == "kpca-apps" and manifest.contributions.widgets

@@ -66,8 +66,7 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     assert f"3 of 1,500 rows stand out and {n_cells} more ha" in "".join(headline(result))
     # A row listed for one cell names that cell and the reason.
     for entry in result.ranked[:8]:
-        assert entry.reasons[0].column in ("dbp", "sbp", "height", "town")
-        assert entry.hints
+        assert entry.reasons[0].column in ("dbp", "sbp", "height", "town") and entry.hints
 
 
 def test_a_stuck_sensor_takes_one_place_of_the_list() -> None:
@@ -86,8 +85,7 @@ def test_a_stuck_sensor_takes_one_place_of_the_list() -> None:
 
 def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> None:
     frame, rows = patients(0)
-    rng = np.random.default_rng(1)
-    many = rng.choice(N, 40, replace=False)
+    many = np.random.default_rng(1).choice(N, 40, replace=False)
     later = frame["sbp"].to_numpy().copy()
     later[many] = frame["dbp"].to_numpy()[many] - 5
     result = screen_table(frame.with_columns(sbp=later), explain=0)

@@ -55,8 +55,7 @@ def test_moments_are_those_of_the_column_brought_to_ordinary_size(size, seed):
     mean, sd = mean_and_sd(values * size)
     np.testing.assert_allclose(mean / size, values.mean(axis=0), rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(sd / size, values.std(axis=0), rtol=1e-12)
-    exact = mean_and_sd(values)
-    np.testing.assert_array_equal(exact, (values.mean(axis=0), values.std(axis=0)))
+    np.testing.assert_array_equal(mean_and_sd(values), (values.mean(axis=0), values.std(axis=0)))
     assert (np.abs(values * size) <= units(values * size)).all()
 
 
@@ -87,8 +86,7 @@ def test_every_check_for_constant_columns_agrees(name):
     # The plot of a single bin has a margin on both sides.
     assert (high - low > 0.995 * max(np.abs(column).max(), 1.0)) == constant
     if np.abs(column).max() < 1e100:  # larger cells of a table are not read as numbers
-        frame = pl.DataFrame({"column": column, "other": matrix[:, 1]})
-        plan = infer_plan(table_from_frame(frame))
+        plan = infer_plan(table_from_frame(pl.DataFrame({"column": column, "other": matrix[:, 1]})))
         assert (plan.specs[0].role == "constant") == constant
 
 
@@ -144,8 +142,7 @@ def test_new_rows_too_large_for_a_kernel_are_refused_not_taken_for_normal():
 def test_integers_that_differ_by_few_floats_have_a_profile():
     # Floats near 1e20 are 16384 apart, so forty bins do not fit between a few of them.
     profile = NumericProfile.of(1e20 + 16384.0 * np.arange(12))
-    assert profile.counts.sum() == 12
-    assert profile.minimum < profile.median < profile.maximum
+    assert profile.counts.sum() == 12 and profile.minimum < profile.median < profile.maximum
 
 
 NUMBERS = st.lists(st.integers(-3, 3) | st.floats(-1e6, 1e6), min_size=2, max_size=30)

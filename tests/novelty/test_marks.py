@@ -54,8 +54,7 @@ def found(given: Marks, rows: Table, hidden: tuple[str, ...] = ()) -> Accepted:
 )
 @settings(deadline=None, max_examples=40)
 def test_keys_are_equal_where_the_visible_cells_are(rows: list[tuple], random: object) -> None:
-    schema = {"size": pl.Float64, "place": pl.String}
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    frame = pl.DataFrame(rows, schema={"size": pl.Float64, "place": pl.String}, orient="row")
     keys = row_keys(table(frame), ())
     for first, left in zip(rows, keys, strict=True):
         for second, right in zip(rows, keys, strict=True):
@@ -76,8 +75,7 @@ def test_numbers_are_known_again_however_they_are_written() -> None:
     assert row_keys(exact, ()) == row_keys(written, ())[:4]
     rounded = table(pl.DataFrame({"x": [0.1 + 1e-15, 1000.0 - 1e-12]}))
     assert row_keys(rounded, ()) == row_keys(exact, ())[:2]
-    other = table(pl.DataFrame({"x": [0.1001, 999.0]}))
-    assert not {*row_keys(other, ())} & {*row_keys(exact, ())}
+    assert not {*row_keys(table(pl.DataFrame({"x": [0.1001, 999.0]})), ())} & {*row_keys(exact, ())}
 
 
 def test_long_identifiers_and_codes_are_distinguished() -> None:
@@ -89,8 +87,7 @@ def test_long_identifiers_and_codes_are_distinguished() -> None:
         if first < 2**53:
             floats = table(pl.DataFrame({"x": pl.Series(ids, dtype=pl.Float64)}))
             assert row_keys(floats, ()) == keys
-    codes = ["0012", "12", "007", "7", "0"]
-    assert len({*row_keys(table(pl.DataFrame({"x": codes})), ())}) == 5
+    assert len({*row_keys(table(pl.DataFrame({"x": ["0012", "12", "007", "7", "0"]})), ())}) == 5
 
 
 def test_marks_hold_in_parts_and_for_every_row_that_shows_the_same() -> None:

@@ -131,8 +131,7 @@ def test_every_field_with_values_is_redacted(kind: type, redact: Callable[..., o
         "OddCell sentence",
         "FlaggedRow expected",
     } <= before or kind is ComparisonResult
-    assert {*secrets(redact(result, {NAME}))} <= free
-    assert {*secrets(redact(result, ()))} == before
+    assert {*secrets(redact(result, {NAME}))} <= free and {*secrets(redact(result, ()))} == before
 
 
 def test_what_is_of_other_columns_stays() -> None:

@@ -16,8 +16,7 @@ def test_every_number_is_that_of_all_scores(n_flagged: int, digits: int) -> None
     found, falling = summary(scores, n_flagged), np.sort(scores)[::-1]
     assert (found.n_rows, found.n_flagged) == (1_000, n_flagged)
     np.testing.assert_array_equal(found.scores, falling[found.ranks - 1])
-    above = (scores > found.scores[:, None]).sum(axis=1)
-    np.testing.assert_array_equal(found.n_above, above)
+    np.testing.assert_array_equal(found.n_above, (scores > found.scores[:, None]).sum(axis=1))
     np.testing.assert_array_equal(found.counts, np.histogram(scores, found.edges)[0])
     assert {1, 1_000} <= {*found.ranks.tolist()}
     assert {n_flagged // 2 + 1, min(2 * n_flagged, 999) + 1} <= {*found.ranks.tolist()}
@@ -27,8 +26,7 @@ def test_every_number_is_that_of_all_scores(n_flagged: int, digits: int) -> None
 
 def test_short_lists_are_kept_whole_and_wide_ones_get_bins_by_a_factor() -> None:
     found = summary(np.geomspace(1e-6, 10.0, 40), 3)
-    assert found.ranks.tolist() == list(range(1, 41))
-    assert found.logarithmic
+    assert found.ranks.tolist() == list(range(1, 41)) and found.logarithmic
     assert found.edges[1] / found.edges[0] == pytest.approx(found.edges[-1] / found.edges[-2])
 
 

@@ -65,13 +65,10 @@ def test_screen_score_and_estimator_flag_the_same_rows_when_outliers_tie(
 
 def test_a_reference_gives_p_values_and_a_rate_that_flags_by_them() -> None:
     result = screen(correlated(80, seed=1, odd=4), reference=correlated(150))[0]
-    assert result.rows.p_values is not None
-    assert result.reference is not None
-    assert result.threshold.calibration == "leave-one-out"
-    assert result.threshold.n_calibration == 150
+    assert result.rows.p_values is not None and result.reference is not None
+    assert result.threshold.calibration == "leave-one-out" and result.threshold.n_calibration == 150
     np.testing.assert_array_equal(result.rows.is_flagged, result.rows.p_values <= 0.05)
-    assert result.rows.is_flagged[-4:].all()
-    assert result.ranked[0].p_value == pytest.approx(1 / 151)
+    assert result.rows.is_flagged[-4:].all() and result.ranked[0].p_value == pytest.approx(1 / 151)
 
 
 def test_a_row_is_scored_the_same_in_any_company_and_order_of_columns() -> None:
@@ -107,8 +104,7 @@ def test_same_input_and_seed_give_the_same_result() -> None:
 
 def test_labels_judge_the_list_and_name_the_positive_value() -> None:
     options = ScreeningOptions(columns=LABELLED, positive="odd")
-    result = screen(correlated(120, odd=10), options=options)[0]
-    (evaluation,) = result.evaluations
+    (evaluation,) = screen(correlated(120, odd=10), options=options)[0].evaluations
     assert (evaluation.positive, evaluation.n_positive, evaluation.n_rows) == ("odd", 10, 120)
     assert [m.ours for m in evaluation.methods] == [True] + [False] * 6
     assert evaluation.methods[0].auroc > 0.95
@@ -125,8 +121,7 @@ def test_a_reference_may_lack_what_only_the_table_has() -> None:
     table = table_from_frame(frame_of(60, seed=1, odd=5).with_columns(name2=pl.col("name")))
     options = ScreeningOptions(columns=columns, positive="odd")
     result = screen(table, reference=clean, options=options)[0]
-    assert result.evaluations[0].methods[0].auroc > 0.95
-    assert result.ranked[0].id is None
+    assert result.evaluations[0].methods[0].auroc > 0.95 and result.ranked[0].id is None
     assert dict(result.ranked[0].cells)["name2"] == f"bird {result.ranked[0].row - 1:04d}"
     with pytest.raises(ConfigError, match="wnig"):
         screen(
@@ -149,8 +144,7 @@ def test_values_hidden_at_scoring_stay_out_whether_the_model_uses_them_or_not(
 ) -> None:
     table = table_from_frame(frame_of(30, seed=1).with_columns(pl.lit(value).alias(name)))
     model = fit_table(correlated(60))[0]
-    options = ScreeningOptions(columns=ColumnOptions(hide=(name,)))
-    result = score(model, table, options=options)
+    result = score(model, table, options=ScreeningOptions(columns=ColumnOptions(hide=(name,))))
     assert str(value) not in repr(result) and str(value) in repr(score(model, table))
     unused = [text for text in result.run.warnings if 'left unused: "owner"' in text]
     assert len(unused) == (name == "owner")
@@ -160,8 +154,7 @@ def test_hidden_labels_judge_the_list_and_are_not_named() -> None:
     table = correlated(80, odd=3)
     columns = ColumnOptions(label="kind")
     shown = screen(table, options=ScreeningOptions(columns=columns))[0]
-    hidden = ScreeningOptions(columns=replace(columns, hide=("kind",)))
-    result = screen(table, options=hidden)[0]
+    result = screen(table, options=ScreeningOptions(columns=replace(columns, hide=("kind",))))[0]
     aurocs = [[method.auroc for method in data.evaluations[0].methods] for data in (shown, result)]
     assert aurocs[0] == aurocs[1]
     assert (shown.evaluations[0].positive, result.evaluations[0].positive) == ("odd", "(hidden)")
@@ -181,8 +174,7 @@ def test_the_table_fitted_on_is_recognised() -> None:
 def test_rows_of_the_reference_are_reported_that_they_count_themselves() -> None:
     reference = correlated(99)
     result = score(fit_table(reference)[0], reference)
-    assert result.rows.p_values is not None
-    assert result.rows.p_values.min() == 2 / 100
+    assert result.rows.p_values is not None and result.rows.p_values.min() == 2 / 100
     assert any(
         text.endswith("in its p-value, which is at least 0.02.") for text in result.run.warnings
     )
@@ -193,10 +185,8 @@ def test_explain_bounds_the_reasons_and_a_hundred_rows_are_listed() -> None:
     few = screen(correlated(150), options=ScreeningOptions(explain=3))[0]
     assert [row.explained for row in few.ranked] == [True] * 3 + [False] * 97
     assert not any(row.reasons for row in few.ranked[3:])
-    many = screen(correlated(150), options=ScreeningOptions(explain=130))[0]
-    assert len(many.ranked) == 130
-    none = screen(correlated(20), options=ScreeningOptions(explain=0))[0]
-    assert len(none.ranked) == 20
+    assert len(screen(correlated(150), options=ScreeningOptions(explain=130))[0].ranked) == 130
+    assert len(screen(correlated(20), options=ScreeningOptions(explain=0))[0].ranked) == 20
 
 
 def test_contours_are_drawn_for_two_numeric_columns_only() -> None:

@@ -171,8 +171,7 @@ def test_found_columns_of_parts_make_those_of_the_whole(screened: Screened) -> N
     of_set = next(entry for entry in screened[0].lists.flagged if entry.row == 13)
     assert whole["reason_column"][0] == "length"
     assert whole["reason_column"][12] == ", ".join(of_set.columns)
-    assert whole["seen"][12] == ", ".join(of_set.seen)
-    assert whole["seen"][12].count("0.00") == 2
+    assert whole["seen"][12] == ", ".join(of_set.seen) and whole["seen"][12].count("0.00") == 2
     assert whole["share"][50] is None
 
 
@@ -199,8 +198,7 @@ def test_the_csv_holds_the_flagged_rows_oddest_first(
         }
         assert row["note"] == ("'=1+1" if cells["note"] == "=1+1" else cells["note"])
         assert row["reason_column"] == ", ".join(listed.columns)
-        assert row["seen"] == ", ".join(listed.seen)
-        assert float(row["share"]) == listed.share
+        assert row["seen"] == ", ".join(listed.seen) and float(row["share"]) == listed.share
     hinted = {entry.row: entry.hint for entry in screened[0].lists.flagged}
     assert {int(row["line"]) - 1: row["hint"] for row in rows} == hinted
 
@@ -232,8 +230,7 @@ def test_the_workbook_colours_the_odd_cells_and_no_other(
         given = parcels().row(entry.row - 1, named=True)
         assert by_name["id"] == given["id"]  # text, with leading zeros
         assert by_name["length"] == float(given["length"])
-        assert str(by_name["sent"].date()) == given["sent"]
-        assert by_name["note"] == given["note"]
+        assert str(by_name["sent"].date()) == given["sent"] and by_name["note"] == given["note"]
     assert {cell.data_type for row in rows for cell in row} <= {"s", "n", "d", "b", "inlineStr"}
 
 
@@ -274,8 +271,7 @@ def test_columns_with_names_of_ours_are_renamed_and_long_texts_cut(
     assert notes[2].startswith("flagged.xlsx holds the first 32,767 characters of 3 longer texts")
     sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx").active
     names = [cell.value for cell in next(sheet.iter_rows())]
-    assert names[:3] == ["rank", "line", "rank_input"]
-    assert "share_input" in names
+    assert names[:3] == ["rank", "line", "rank_input"] and "share_input" in names
 
 
 @pytest.mark.release
@@ -320,8 +316,7 @@ def test_all_odd_cells_are_listed_with_file_and_line(two_files: list[Path], tmp_
     table = open_table(two_files)
     result, model = screen(table, options=options)
     assert result.findings.n_odd_cells >= len(ODD) > MAX_ODD_CELLS_A_COLUMN
-    written = changed(result, flagged_file="flagged.csv")
-    write_tables(tmp_path, table, written, model.encoder.plan)
+    write_tables(tmp_path, table, changed(result, flagged_file="flagged.csv"), model.encoder.plan)
     rows = read_back(tmp_path / "odd_cells.csv")
     reads = {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows}
     assert ODD.items() <= reads.items() and result.findings.n_odd_cells == len(rows)
@@ -366,8 +361,7 @@ def test_rows_with_an_odd_cell_are_on_the_list_too(
     assert sum(row["flagged"] == "true" for row in rows) == N_ODD
     ranks = [int(row["rank"]) for row in rows]
     assert ranks == sorted(ranks)
-    by_id = {row["id"]: row for row in rows}
-    cells_found = by_id["00200"]
+    cells_found = {row["id"]: row for row in rows}["00200"]
     assert cells_found["reason_column"] == "depth"
     assert cells_found["seen"] == ("(hidden)" if hide else "-999")
     assert ("missing value?" in cells_found["hint"]) == (not hide)
@@ -381,5 +375,4 @@ def test_the_workbook_has_the_odd_cells_in_a_sheet(two_files: list[Path], tmp_pa
     header, *rows = sheet.iter_rows(values_only=True)
     columns = odd_cell_columns(table, result[0])
     assert list(header) == list(columns)
-    assert rows == list(zip(*columns.values(), strict=True))
-    assert len(rows) > len(ODD)
+    assert rows == list(zip(*columns.values(), strict=True)) and len(rows) > len(ODD)

@@ -46,8 +46,7 @@ def test_at_a_fine_resolution_the_product_is_the_integral():
         points=list(centres),
     )
     errors = [abs(np.dot(*sampled(X, 1, 6, q)) / (6 * integral) - 1.0) for q in (12, 24)]
-    assert errors[1] < 1e-2
-    assert errors[0] == pytest.approx(4.0 * errors[1], rel=0.05)
+    assert errors[1] < 1e-2 and errors[0] == pytest.approx(4.0 * errors[1], rel=0.05)
 
 
 def test_smoothed_images_are_compared_through_a_gaussian_of_the_distance():
@@ -150,5 +149,4 @@ def test_an_indefinite_kernel_is_refuted_by_its_smallest_eigenvalue():
 
 
 def test_the_negative_share_is_that_of_the_moduli():
-    check = mercer_check(np.diag([3.0, -1.0]))
-    assert check.negative_share == pytest.approx(0.25)
+    assert mercer_check(np.diag([3.0, -1.0])).negative_share == pytest.approx(0.25)

@@ -40,5 +40,4 @@ def test_contours_are_projections_of_the_grid():
     assert lines.values.shape == (2, len(y), len(x))
     place = np.array([[x[7], y[11]]])
     assert_allclose(lines.values[:, 11, 7], subspace.project(place)[0], rtol=1e-10)
-    assert (places.min(axis=0) < X.min(axis=0)).all()
-    assert (places.max(axis=0) > X.max(axis=0)).all()
+    assert (places.min(axis=0) < X.min(axis=0)).all() and (places.max(axis=0) > X.max(axis=0)).all()

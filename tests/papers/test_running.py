@@ -40,8 +40,7 @@ def test_missing_data_or_memory_does_not_stop_other_experiments():
     assert "usps/zip.train.gz" in lacking.failed and large.failed == "needs 90 GB"
     result = gathered([lacking, large, reproduce(experiment(outcome), PaperData(None))])
     assert result.n_failed == 2
-    counts = [result.count(v) for v in ("reproduced", "not reproduced", "not run")]
-    assert counts == [1, 1, 2]
+    assert [result.count(v) for v in ("reproduced", "not reproduced", "not run")] == [1, 1, 2]
     assert set(result.versions) >= {"numpy", "kpca-apps"}
 
 

@@ -47,8 +47,7 @@ ARABIC = "\u0639\u0645\u0648\u062f \u0627\u0644\u0637\u0648\u0644"
 
 
 def source(name: str = "penguins_planted.csv", n_rows: int = 344) -> SourceInfo:
-    notes = ("Read with commas between cells.",)
-    known = {"encoding": "utf-8", "delimiter": ",", "notes": notes}
+    known = {"encoding": "utf-8", "delimiter": ",", "notes": (("Read with commas between cells.",))}
     return SourceInfo(name, "csv", "ab" * 32, 50_123, n_rows, 6, **known)
 
 
@@ -307,8 +306,7 @@ def infinite_threshold() -> ScreeningResult:
 
 def two_columns() -> ScreeningResult:
     x, y = np.linspace(-3, 3, 40), np.linspace(-2, 2, 30)
-    rng = np.random.default_rng(1)
-    points = rng.normal(size=(344, 2))
+    points = np.random.default_rng(1).normal(size=(344, 2))
     result = screening(n_flagged=3)
     scores = 1 - np.exp(-(x[None, :] ** 2 + y[:, None] ** 2) / 3)
     return changed(

@@ -61,6 +61,5 @@ def usual() -> GalleryResult:
 def hostile() -> GalleryResult:
     claims = (Claim(HOSTILE, HOSTILE, HOSTILE, None, "not reproduced", HOSTILE),)
     scatter = Scatter(HOSTILE, HOSTILE, HOSTILE, POINTS, GROUPS)
-    table = Table(HOSTILE, (HOSTILE,), ((HOSTILE,),))
-    outcome = Outcome(claims, (scatter,), (table,), (HOSTILE,))
+    outcome = Outcome(claims, (scatter,), (Table(HOSTILE, (HOSTILE,), ((HOSTILE,),)),), (HOSTILE,))
     return GalleryResult((Reproduction("bad", HOSTILE, HOSTILE, outcome),), HOSTILE)

@@ -67,8 +67,7 @@ def test_no_page_has_a_serious_fault_of_accessibility(opened: Opened, name: str)
         if (more := page.locator(".more")).count():
             more.first.click()
         found = axe.run(page).response["violations"]
-        faults = [(f["id"], f["nodes"][0]["html"]) for f in found if f["impact"] in SEVERE]
-        assert faults == []
+        assert [(f["id"], f["nodes"][0]["html"]) for f in found if f["impact"] in SEVERE] == []
 
 
 def test_the_first_screen_holds_the_answer(opened: Opened) -> None:
@@ -106,8 +105,7 @@ def test_tables_sort_and_filter_by_keyboard(opened: Opened) -> None:
     rows = page.locator("table[data-tools]").first.locator("tbody tr")
     numbers = "all => all.map(r => Number(r.querySelector('.row').textContent.replace(',', '')))"
     places = rows.evaluate_all(numbers)
-    assert len(places) == 100
-    assert places == sorted(places)
+    assert len(places) == 100 and places == sorted(places)
     heading.press("Enter")
     assert heading.locator("..").get_attribute("aria-sort") == "descending"
     places = rows.evaluate_all(numbers)
@@ -150,8 +148,7 @@ def test_paper_shows_the_folds_and_no_controls(opened: Opened) -> None:
     page = opened("usual", color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(254, 254, 254)"
-    figure = page.locator("figure").first
-    assert figure.is_visible()
+    assert page.locator("figure").first.is_visible()
     assert not page.get_by_role("button", name="Copy").first.is_visible()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".ranked tbody tr:visible").count() == 25
@@ -203,8 +200,7 @@ def test_before_and_after_stand_side_by_side_on_paper(opened: Opened) -> None:
     page.emulate_media(media="print")
     before, after = (page.locator(place).first.bounding_box() for place in (".under", ".over"))
     assert before["x"] + before["width"] <= after["x"]
-    assert clip_of(page) == "none"
-    assert not page.locator(".stage input").first.is_visible()
+    assert clip_of(page) == "none" and not page.locator(".stage input").first.is_visible()
 
 
 def test_pictures_load_and_keep_their_form(opened: Opened) -> None:
@@ -221,8 +217,7 @@ def test_pictures_load_and_keep_their_form(opened: Opened) -> None:
 def test_notes_on_a_batch_are_read_whole(opened: Opened, tmp_path: Path, width: int) -> None:
     batch = replace(denoising_examples.many(2), notes=("one of many words " * 20,))
     (tmp_path / "report.html").write_text(render_denoising(batch)["report.html"], encoding="utf-8")
-    page = opened(tmp_path / "report", width)
-    note = page.locator(".warnings .cut")
+    note = opened(tmp_path / "report", width).locator(".warnings .cut")
     assert note.evaluate("box => box.scrollWidth <= box.clientWidth")
     assert note.evaluate("box => box.scrollHeight <= box.clientHeight")
 

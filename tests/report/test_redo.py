@@ -139,8 +139,7 @@ def test_images_of_a_large_batch_are_marked_in_the_list(opened: Opened, tmp_path
     page.get_by_label("Filter").last.fill("029")
     press(page, "Escape")
     assert page.locator("table.batch tbody tr:visible").count() == 1
-    table = saved(page, "per-image.csv", tmp_path)
-    found = read_per_image(table, names, GroupDenoiser(Options()))
+    found = read_per_image(saved(page, "per-image.csv", tmp_path), names, GroupDenoiser(Options()))
     assert {name: dict(own) for name, own in found.items()} == {
         names[29]: {"strength": 0.6},
         names[27]: {"quality": "high"},

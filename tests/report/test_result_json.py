@@ -17,8 +17,7 @@ def test_every_result_becomes_json(make: examples.Make) -> None:
     result = make()
     text = result_to_json(result)
     content = json.loads(text, parse_constant=lambda name: pytest.fail(f"not JSON: {name}"))
-    assert text.encode()
-    assert text == result_to_json(make())
+    assert text.encode() and text == result_to_json(make())
     assert list(content) == sorted(content)
     assert (content["n_rows"], content["n_flagged"]) == (len(result.rows.scores), result.n_flagged)
     assert not {"pictures", "map"} & set(content)
@@ -41,8 +40,7 @@ def test_numbers_are_exact_and_infinity_has_a_name() -> None:
 
 def test_hidden_values_and_timings_stay_out() -> None:
     hidden = result_to_json(examples.hidden())
-    assert "1950" not in hidden
-    assert "N262A1" not in hidden
+    assert "1950" not in hidden and "N262A1" not in hidden
     assert "seconds" not in result_to_json(examples.with_labels())
 
 
@@ -53,11 +51,9 @@ def test_every_batch_becomes_json(make: Callable[[], DenoisingResult]) -> None:
     result = make()
     text = result_to_json(result)
     content = json.loads(text, parse_constant=lambda name: pytest.fail(f"not JSON: {name}"))
-    assert list(content) == sorted(content)
-    assert content["kind"] == "denoising"
+    assert list(content) == sorted(content) and content["kind"] == "denoising"
     assert content["sentence"] == writable("".join(headline(result)))
-    assert content["n_images"] == len(result.images)
-    assert content["n_failed"] == result.n_failed
+    assert content["n_images"] == len(result.images) and content["n_failed"] == result.n_failed
     for image in content["images"]:
         assert not {"previews", "seconds", "resumed"} & set(image)
     assert len(text) < 4000 * (1 + len(result.images))

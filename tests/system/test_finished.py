@@ -36,8 +36,7 @@ def test_results_are_looked_up_by_all_their_inputs(tmp_path: Path) -> None:
         again = FinishedParts(parts.folder)
         found = of_numbers(again).get(0, 3)
         assert found.tobytes() == scores.tobytes() and found.flags.writeable
-        assert of_numbers(again).get(3, 6) is None
-        assert of_numbers(again, "other").get(0, 3) is None
+        assert of_numbers(again).get(3, 6) is None and of_numbers(again, "other").get(0, 3) is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -62,8 +61,7 @@ def test_old_files_are_used_by_the_resumed_run_and_removed_at_its_end(tmp_path: 
     for path in {*parts.folder.iterdir()} - {late}:
         os.utime(path, (0, time.time() - 40 * 86400))
     with work_folder(tmp_path, on_dask=True) as later:
-        assert later is not None
-        assert of_numbers(later, "resumed").get(0, 1) is not None
+        assert later is not None and of_numbers(later, "resumed").get(0, 1) is not None
     assert {*parts.folder.iterdir()} == {late, of_others}
 
 

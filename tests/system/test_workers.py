@@ -262,8 +262,7 @@ def test_processes_end_with_the_one_that_started_them():
         "    print('begun', flush=True)\n"
         "    next(results)\n"
     )
-    words = [sys.executable, "-c", script]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout.readline() == "begun\n"
         run.kill()
         # The pipe closes when the last process that can write to it ends.
@@ -341,8 +340,7 @@ def test_abandoned_work_ends_silently_with_the_interpreter():
         "del left\n"
     )
     words = [sys.executable, "-c", script]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stderr == ""
 
 
 def test_parts_are_requested_as_needed(workers):
@@ -515,8 +513,7 @@ def test_options_that_contradict_are_refused(monkeypatch):
 
 @given(n=st.integers(1, 70))
 def test_a_tree_combines_everything_once_and_in_order(n):
-    pieces = [[number] for number in range(n)]
-    assert tree_reduce(add, iter(pieces)) == list(range(n))
+    assert tree_reduce(add, iter([[number] for number in range(n)])) == list(range(n))
 
 
 def test_an_empty_list_cannot_be_combined():

@@ -131,8 +131,7 @@ def test_times_with_zones_are_the_same_moments(
 def test_an_unreadable_column_is_reported_in_one_line(values: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read(values)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
 
 
 def test_notes_name_a_few_of_many_columns() -> None:
@@ -151,8 +150,7 @@ def test_names_of_columns_become_text_of_their_own() -> None:
         (pd.date_range("2020", periods=3), [f"2020-01-0{k} 00:00:00" for k in (1, 2, 3)]),
     ):
         table = read_frame(pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=labels)).table
-        assert table.frame.columns == names
-        assert table.frame.row(1) == (4, 5, 6)
+        assert table.frame.columns == names and table.frame.row(1) == (4, 5, 6)
     assert column_name(("a", 1)) == "a / 1"
 
 
@@ -168,8 +166,7 @@ def test_the_index_names_the_rows_unless_it_counts_them() -> None:
         assert f'Rows are named by the index, "{read.id}".' in read.table.source.notes
         return read.id, read.table.frame[read.id].to_list()
 
-    assert id_of(towns) == (None, [])
-    assert id_of(towns.set_axis([0, 1, 2])) == (None, [])
+    assert id_of(towns) == (None, []) and id_of(towns.set_axis([0, 1, 2])) == (None, [])
     assert id_of(towns.set_index("number")) == ("number", [7, 8, 9])
     assert id_of(towns.set_index("number"), id="town") == ("town", [])
     assert id_of(towns.iloc[1:]) == ("index", [1, 2])
@@ -184,8 +181,7 @@ def test_the_index_names_the_rows_unless_it_counts_them() -> None:
     assert id_of(towns.set_index([dates, "number"])) == ("number", texts)
     # A column with the index's name keeps its name.
     both = towns.set_index(pd.Index(["a", "b", "c"], name="town"))
-    assert id_of(both, id="town") == ("town", [])
-    assert read_frame(both).id == "town_2"
+    assert id_of(both, id="town") == ("town", []) and read_frame(both).id == "town_2"
 
 
 def test_categories_of_numbers_are_known() -> None:
@@ -193,8 +189,7 @@ def test_categories_of_numbers_are_known() -> None:
         {"zone": pd.Categorical([3, 1, 3]), "town": pd.Categorical(["a", "b", "a"]), "y": [1, 2, 3]}
     )
     read = read_frame(frame)
-    assert read.categories == ("zone",)
-    assert read.table.frame["zone"].to_list() == ["3", "1", "3"]
+    assert read.categories == ("zone",) and read.table.frame["zone"].to_list() == ["3", "1", "3"]
     # The index is the first column of the table and does not shift the others.
     assert read_frame(frame.set_index("y")).categories == ("zone",)
 
@@ -243,8 +238,7 @@ def test_every_library_gives_the_same_table_and_gets_its_own_back(kind: str) -> 
     assert as_polars.columns == ["size", "town", "reason", "rarity", "flagged"]
     assert as_polars["reason"].to_list() == REASONS.to_list()
     assert as_polars["flagged"].to_list() == [False, True, False]
-    some = pl.DataFrame(frame_rows(read.given, np.array([2, 0])))
-    assert some["size"].to_list() == [3.0, 1.5]
+    assert pl.DataFrame(frame_rows(read.given, np.array([2, 0])))["size"].to_list() == [3.0, 1.5]
 
 
 def test_arrays_of_two_dimensions() -> None:
@@ -338,8 +332,7 @@ def test_what_is_done_to_a_frame_later_stays_out_of_it() -> None:
         else:
             frame["new"] = 1
             frame.loc[9] = [4.0, "Kiel", 1]
-        assert list(table.given.columns) == ["size", "town"]
-        assert len(table.given) == 3
+        assert list(table.given.columns) == ["size", "town"] and len(table.given) == 3
 
 
 def test_a_frame_of_pandas_keeps_its_index_types_and_names() -> None:
@@ -351,8 +344,7 @@ def test_a_frame_of_pandas_keeps_its_index_types_and_names() -> None:
         },
         index=pd.MultiIndex.from_tuples([("a", 1), ("b", 1), ("a", 1)], names=["town", None]),
     )  # fmt: skip
-    table = read_frame(frame)
-    beside = frame_beside(table.given, {"rank": np.array([2, 1, 3])})
+    beside = frame_beside(read_frame(frame).given, {"rank": np.array([2, 1, 3])})
     assert list(beside.columns) == ["rank_input", "when", "kind", "rank"]
     pd.testing.assert_index_equal(beside.index, frame.index)
     assert beside["kind"].dtype == frame["kind"].dtype
@@ -373,8 +365,7 @@ def test_a_frame_of_pandas_keeps_its_index_types_and_names() -> None:
 def test_columns_are_put_beside_whatever_names_a_frame_has(labels: Any) -> None:
     frame = pd.DataFrame([[1, 2], [3, 4]], columns=labels)
     beside = frame_beside(frame, {"rank": np.array([2, 1])})
-    assert beside.shape == (2, 3)
-    assert beside.iloc[:, :2].to_numpy().tolist() == [[1, 2], [3, 4]]
+    assert beside.shape == (2, 3) and beside.iloc[:, :2].to_numpy().tolist() == [[1, 2], [3, 4]]
     assert np.ravel(beside["rank"]).tolist() == [2, 1]
     assert len(frame_rows(beside, np.array([1]))) == 1
 

@@ -36,11 +36,9 @@ FRAME = pl.DataFrame(
 
 def test_source_states_how_a_text_table_was_read(tmp_path: Path) -> None:
     data = gzip.compress("größe;name\n1,5;é\n".encode("cp1252"), mtime=0)
-    path = put(tmp_path / "sizes.csv.gz", data)
-    source = read_table(path).source
+    source = read_table(put(tmp_path / "sizes.csv.gz", data)).source
     assert (source.name, source.format) == ("sizes.csv.gz", "csv")
-    assert source.sha256 == hashlib.sha256(data).hexdigest()
-    assert source.n_bytes == len(data)
+    assert source.sha256 == hashlib.sha256(data).hexdigest() and source.n_bytes == len(data)
     assert (source.encoding, source.delimiter) == ("cp1252", ";")
     assert source.notes == (
         "Unpacked from gzip.",
@@ -55,9 +53,7 @@ def test_parquet_keeps_types_whatever_the_file_is_called(suffix: str, tmp_path: 
     with path.open("wb") as file:
         FRAME.write_parquet(file)
     table = read_table(path)
-    assert table.frame.equals(FRAME)
-    assert table.frame.schema == FRAME.schema
-    assert table.lines is None
+    assert table.frame.equals(FRAME) and table.frame.schema == FRAME.schema and table.lines is None
     assert table.source.format == "parquet"
 
 
@@ -126,8 +122,7 @@ def test_json_records_are_not_kept_where_memory_has_no_room_for_them(
     found = []
     for available in (10**9, 10**5):
         monkeypatch.setattr(limits, "available_memory", lambda n=available: n)
-        rows = json_rows(JsonLines(chunks), math.inf)
-        found.append(pa.concat_tables(rows.pieces))
+        found.append(pa.concat_tables(json_rows(JsonLines(chunks), math.inf).pieces))
     assert found[0] == found[1]
     assert len(passes) == 3
 
@@ -166,10 +161,8 @@ def test_json_lines_type_numbers_and_keep_the_rest_as_text(tmp_path: Path) -> No
             "big": "1" + "0" * 30,
         },
     ]
-    assert table.frame.schema["n"] == pl.Int64
-    assert table.lines is not None
-    assert table.lines.tolist() == [1, 3]
-    assert table.source.format == "jsonl"
+    assert table.frame.schema["n"] == pl.Int64 and table.lines is not None
+    assert table.lines.tolist() == [1, 3] and table.source.format == "jsonl"
 
 
 def test_json_lines_are_known_by_their_content_unless_a_delimiter_is_given(tmp_path: Path) -> None:
@@ -199,8 +192,7 @@ def test_standard_input_is_known_by_its_content(kind: str, monkeypatch: pytest.M
     }[kind]
     monkeypatch.setattr(sys, "stdin", Piped(data))
     table = read_table("-")
-    assert table.frame.height == 1
-    assert table.source.name == "standard input"
+    assert table.frame.height == 1 and table.source.name == "standard input"
     assert table.source.format == kind.replace("gzip", "csv")
 
 
@@ -362,8 +354,7 @@ def test_a_gzip_file_is_known_however_it_is_packed(tmp_path: Path) -> None:
 
 def test_a_mark_inside_the_text_stays_in_its_cell(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"a,b\n\xef\xbb\xbf1,2\n\xef\xbb\xbf3,4\n")
-    table = read_table(tmp_path / "a.csv")
-    assert table.frame["a"].to_list() == ["\ufeff1", "\ufeff3"]
+    assert read_table(tmp_path / "a.csv").frame["a"].to_list() == ["\ufeff1", "\ufeff3"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

@@ -53,8 +53,7 @@ def test_csv_holds_input_then_findings(tmp_path: Path) -> None:
     assert write_whole(table, EXTRA, tmp_path / "scored.csv") == ()
     header, *rows = read_back(tmp_path / "scored.csv")
     assert header == ["x", "y", "novelty_score", "p_value", "flagged", "rank"]
-    assert rows[0] == ["1,50", "0.1", "0.1", "", "true", "1"]
-    assert rows[1][:2] == ["", ""]
+    assert rows[0] == ["1,50", "0.1", "0.1", "", "true", "1"] and rows[1][:2] == ["", ""]
     assert rows[2] == ["a\r\nb", "2.0", repr(1 / 3), "", "false", "2"]
 
 
@@ -64,8 +63,7 @@ def test_parquet_holds_everything_as_it_is(tmp_path: Path) -> None:
     frame = pl.read_parquet(tmp_path / "scored.parquet")
     assert frame["=x"].to_list() == ["=1+1", "", None]
     assert frame["novelty_score"].to_list() == EXTRA["novelty_score"].tolist()
-    assert frame["p_value"].null_count() == 3
-    assert frame.columns == ["=x", *EXTRA]
+    assert frame["p_value"].null_count() == 3 and frame.columns == ["=x", *EXTRA]
 
 
 @given(st.lists(st.floats(allow_nan=True), min_size=1, max_size=20))
@@ -75,8 +73,7 @@ def test_numbers_come_back_to_the_last_bit(
     path = tmp_path_factory.mktemp("scored") / "scored.csv"
     table = table_from_frame(pl.DataFrame({"x": ["a"] * len(values)}))
     write_whole(table, {"score": np.array(values)}, path)
-    written = [row[1] for row in read_back(path)[1:]]
-    for text, value in zip(written, values, strict=True):
+    for text, value in zip([row[1] for row in read_back(path)[1:]], values, strict=True):
         assert text == "" if np.isnan(value) else float(text) == value
 
 
@@ -123,8 +120,7 @@ def test_formulas_get_an_apostrophe(cell: str) -> None:
 def test_what_is_left_alone_holds_no_operator(cell: str) -> None:
     (safe,) = neutralise(pl.Series([cell], dtype=pl.String)).to_list()
     if safe.startswith(FORMULA_STARTS):
-        rest = safe[1:].lower().replace("e+", "e").replace("e-", "e")
-        assert not set(rest) & set("=+-@\t\r\na")
+        assert not set(safe[1:].lower().replace("e+", "e").replace("e-", "e")) & set("=+-@\t\r\na")
 
 
 def test_missing_cells_stay_missing() -> None:
@@ -210,8 +206,7 @@ def test_parquet_in_parts_has_the_rows_of_the_whole(
     extra = written_in_parts(source, tmp_path / "parts.parquet", size)
     write_whole(read_table(source), extra, tmp_path / "whole.parquet")
     parts, whole = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("parts", "whole"))
-    assert parts.equals(whole)
-    assert parts.schema == whole.schema
+    assert parts.equals(whole) and parts.schema == whole.schema
     assert {item.name for item in tmp_path.iterdir()} == {
         "hostile.csv", "parts.parquet", "whole.parquet",
     }  # fmt: skip

@@ -48,8 +48,7 @@ def whole(table: Table | PartedTable) -> tuple[list[tuple[object, ...]], list[in
 def test_columns_go_by_name_and_rows_by_file_and_line(folder: Path, rows: float) -> None:
     (folder / "c.csv.gz").write_bytes(gzip.compress(b"id,v\nc1,1\nc2,2\nc3,3\n"))
     table = open_table(folder, in_memory_rows=rows, part_rows=2)
-    assert isinstance(table, PartedTable) == (rows < 6)
-    assert whole(table) == (ROWS, LINES)
+    assert isinstance(table, PartedTable) == (rows < 6) and whole(table) == (ROWS, LINES)
     assert table.source.name == "data (3 files)" and table.source.file_column == "file"
     assert table.source.n_rows == 6 and table.source.format == "csv"
     listing = "".join(
@@ -84,8 +83,7 @@ def test_no_table_of_a_folder_is_lost_for_its_suffix(tmp_path: Path) -> None:
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path: Path) -> None:
     path = tmp_path / "sizes[1].csv"
     path.write_text("a,b\n1,2\n")
-    assert expand(path) == [path]
-    assert "file" not in read_table(path).frame.columns
+    assert expand(path) == [path] and "file" not in read_table(path).frame.columns
 
 
 def test_names_of_files_do_not_take_those_of_columns(tmp_path: Path) -> None:
@@ -184,8 +182,7 @@ def test_packed_texts_are_read_to_their_end(
     packed = tmp_path / f"t.csv{suffix}"
     packed.write_bytes(pack(text[:600_004]) + pack(text[600_004:]))  # two gzip members
     table = read_table(packed)
-    assert table.frame.height == n_bytes // 6 - 1
-    assert table.frame["v"].n_unique() == 2
+    assert table.frame.height == n_bytes // 6 - 1 and table.frame["v"].n_unique() == 2
     assert table.source.notes == (f"Unpacked from {name}.",)
     packed.write_bytes(pack(text)[:-20])
     with pytest.raises(InputError, match=f"the {name} data are damaged or cut short"):
@@ -229,8 +226,7 @@ def test_lines_left_out_of_several_files_are_listed_behind_the_names_of_theirs(
     for name in ("a", "b"):
         rows = "".join(f"{name}{k},{k}\n" + ",\n" * (k % 2) for k in range(20))
         (tmp_path / f"{name}.csv").write_text(f"name,x\n{rows}", encoding="utf-8")
-    alone = read_table(tmp_path / "a.csv").source
-    ((kind, lines),) = alone.left_out
+    ((kind, lines),) = read_table(tmp_path / "a.csv").source.left_out
     found = open_table([tmp_path / "a.csv", tmp_path / "b.csv"]).source
     assert "5 more in result.json" in found.notes[1] and len(lines) == 10
     assert found.left_out == ((f"a.csv: {kind}", lines), (f"b.csv: {kind}", lines))

@@ -46,8 +46,7 @@ def test_parts_can_be_sent_and_read_the_same_elsewhere(kind: str, tmp_path: Path
         path
     )
     table = open_table(path, in_memory_rows=10, part_rows=10)
-    assert isinstance(table, PartedTable)
-    assert table.source == read_table(path).source
+    assert isinstance(table, PartedTable) and table.source == read_table(path).source
     assert [(part.number, part.start, part.stop) for part in table.parts] == [
         (0, 0, 10), (1, 10, 20), (2, 20, 25),
     ]  # fmt: skip

@@ -15,8 +15,7 @@ from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 def test_words_for_missing_are_no_values(word: str) -> None:
     cells = pl.Series(["1", word])
     readings = Column(cells).read(NumberFormat())
-    assert readings.missing.tolist() == [False, True]
-    assert not readings.unreadable.any()
+    assert readings.missing.tolist() == [False, True] and not readings.unreadable.any()
     assert Column(cells).texts.to_list() == ["1", None]
 
 
@@ -34,12 +33,10 @@ def test_typed_and_written_numbers_read_alike() -> None:
 
 
 def test_typed_and_written_dates_read_alike() -> None:
-    moments = [datetime(2008, 3, 15, 12, 30), None]
-    typed = Column(pl.Series(moments)).read(DateFormat())
+    typed = Column(pl.Series([datetime(2008, 3, 15, 12, 30), None])).read(DateFormat())
     text = Column(pl.Series(["2008-03-15 12:30", ""])).read(DateFormat())
     np.testing.assert_array_equal(typed.values, text.values)
-    days = Column(pl.Series([date(1970, 1, 3)])).read(DateFormat())
-    assert days.values.tolist() == [2 * 86400.0]
+    assert Column(pl.Series([date(1970, 1, 3)])).read(DateFormat()).values.tolist() == [2 * 86400.0]
 
 
 def test_a_number_is_no_date_and_a_date_no_number() -> None:

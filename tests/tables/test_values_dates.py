@@ -113,8 +113,7 @@ def test_text_has_no_date_format() -> None:
 
 def test_date_text_shows_a_time_only_where_there_is_one() -> None:
     at = datetime(2008, 3, 15, 6, 30, tzinfo=UTC).timestamp()
-    assert date_text(at) == "2008-03-15 06:30:00"
-    assert date_text(at, has_time=False) == "2008-03-15"
+    assert date_text(at) == "2008-03-15 06:30:00" and date_text(at, has_time=False) == "2008-03-15"
     assert date_text(1e15) == "1.15741e+10 days after 1970-01-01"
     assert date_text(253_402_300_799.9) == "9999-12-31 23:59:59"
 
@@ -157,8 +156,7 @@ def test_months_are_read_in_other_languages(cells: list[str]) -> None:
     format = column.date_format()
     assert format is not None
     days = column.read(format).values.astype("datetime64[s]").astype("datetime64[D]").astype(str)
-    wanted = ["2024-01-03", "2024-02-12", "2024-06-07", "2024-07-08", "2024-08-06"]
-    assert days.tolist() == wanted
+    assert days.tolist() == ["2024-01-03", "2024-02-12", "2024-06-07", "2024-07-08", "2024-08-06"]
 
 
 @pytest.mark.parametrize(

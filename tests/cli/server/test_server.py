@@ -83,8 +83,7 @@ def refused(ask: Ask, name: str, **arguments: Any) -> str:
     with pytest.raises(Refused) as caught:
         ask(name, **arguments)
     text = str(caught.value)
-    assert "\n" not in text
-    assert "Traceback" not in text
+    assert "\n" not in text and "Traceback" not in text
     return text
 
 
@@ -118,8 +117,7 @@ def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
     by_line = ask("explain_row", model=f"{first['folder']}/model.kpca", table="birds.csv",
                   line=odd["line"])  # fmt: skip
     assert by_line == why
-    both = {"row": odd["id"], "line": odd["line"]}
-    for given in ({}, both):
+    for given in ({}, {"row": odd["id"], "line": odd["line"]}):
         arguments = {"model": "kpca-novelty-birds", "table": "birds.csv", **given}
         assert "say which row" in refused(ask, "explain_row", **arguments)
 
@@ -133,8 +131,7 @@ def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
     third = ask("screen_table", **given, accept=accepted, out="third")
     assert not {*rows} & {row["row"] for row in third["ranked"] if row["flagged"]}
     assert "2 fine" in third["accepted"]["statement"]
-    kept = pl.read_csv(served / "kpca-accepted-birds.csv")
-    assert kept["row"].to_list() == rows
+    assert pl.read_csv(served / "kpca-accepted-birds.csv")["row"].to_list() == rows
 
     compared = ask("diff_runs", old=first["folder"], new="third")
     assert {row["elsewhere"] for row in compared["removed"]} >= {"accepted"}
@@ -159,8 +156,7 @@ def test_the_tool_returns_the_rows_of_the_command(
     assert tool["run"].pop("command") == "kpca novelty screen birds.csv --share 0.05 --hide colour"
     for name in ("command", "next_steps"):
         typed["run"].pop(name)
-    assert tool["run"].pop("next_steps") == []
-    assert tool == typed
+    assert tool["run"].pop("next_steps") == [] and tool == typed
     assert answer["says"].replace('"', "") == tool["sentence"]
     scored = [Path(name, "scored.csv").read_bytes() for name in ("tool", "typed")]
     assert scored[0] == scored[1]
@@ -182,8 +178,7 @@ def test_score_and_rules(served: Path, ask: Ask) -> None:
         served / "more.csv"
     )
     checked = ask("check_rules", table="more.csv", rules=found["file"])
-    assert checked["n_broken_rules"] >= 1
-    assert checked["broken"][0]["rows"][0]["row"] == 8
+    assert checked["n_broken_rules"] >= 1 and checked["broken"][0]["rows"][0]["row"] == 8
 
 
 OUTSIDE = (
@@ -308,8 +303,7 @@ def test_hidden_columns_stay_hidden(served: Path, by_server: bool) -> None:
     files = [path for path in served.rglob("*") if path.is_file() and path.suffix != ".kpca"]
     for text in (*map(str, answers), *(path.read_text("utf-8", "replace") for path in files)):
         assert SECRET not in text
-        assert "777.25" not in text
-        assert "9000000000" not in text
+        assert "777.25" not in text and "9000000000" not in text
 
 
 def test_a_hidden_column_is_not_searched_for_a_row(served: Path) -> None:
@@ -403,8 +397,7 @@ def test_hostile_names_and_cells_are_printed_in_one_line(served: Path, ask: Ask)
     assert not {"\u202e", "\x1b", "\r"} & {*text}
     for name in ("x" * 5000, "\u202egnp.exe", "a\nb", "*.csv", "-", "~/birds.csv", "file:///etc"):
         line = refused(ask, "screen_table", table=name)
-        assert len(line) < 1_100
-        assert "\u202e" not in line
+        assert len(line) < 1_100 and "\u202e" not in line
 
 
 def test_calls_that_make_no_sense_are_refused_in_one_line(served: Path, ask: Ask) -> None:
@@ -459,8 +452,7 @@ def test_over_standard_input_and_output_nothing_else_is_written(served: Path) ->
 
     n_tools, found = asyncio.run(work())
     assert n_tools == len(READS) + len(WRITES)
-    assert not found.is_error
-    assert found.structured_content["n_flagged"] == 3
+    assert not found.is_error and found.structured_content["n_flagged"] == 3
     # The client ignores lines outside the protocol, so check the whole stream.
     request = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     done = subprocess.run(
@@ -542,8 +534,7 @@ def test_columns_are_bounded(served: Path, ask: Ask, monkeypatch: pytest.MonkeyP
         ("score_table", {"model": run["folder"], "out": "scored"}),
         ("explain_row", {"model": run["folder"], "row": 1}),
     ):
-        message = refused(ask, name, table="birds.csv", **more)
-        assert "a call works on at most 3" in message
+        assert "a call works on at most 3" in refused(ask, name, table="birds.csv", **more)
     left_out = frame_of(60).columns[3:]
     assert ask("screen_table", table="birds.csv", exclude=left_out, out="fewer")["n_rows"] == 60
 

@@ -42,8 +42,7 @@ def test_components_are_numbered_with_their_share_and_differ_by_side(
 def test_the_described_level_is_the_measured_one(model: DictionaryDenoiser) -> None:
     for choice, subspace in zip(model.choices_, model.subspaces_, strict=True):
         met = ImageOutcome("a", "ok", sigma=255 * choice.level, data_range=255.0)
-        odd = replace(met, sigma=None, status="failed")
-        view = view_dictionary(model, "d.kpca", [met, odd])
+        view = view_dictionary(model, "d.kpca", [met, replace(met, sigma=None, status="failed")])
         assert (view.bandwidth, view.n_components) == (choice.bandwidth, subspace.n_components)
     assert (view.name, view.n_examples, view.shape) == ("d.kpca", 60, (8, 8, 1))
 

@@ -39,8 +39,7 @@ def test_a_page_is_released_after_its_last_copy(tmp_path: Path) -> None:
         return result, Info()
 
     found = _singly(image, PageDenoiser(watched), tmp_path)
-    shapes = [next(found)[0].shape for _ in range(3)]
-    assert shapes == [(16, 16), (8, 8), (8, 8)]
+    assert [next(found)[0].shape for _ in range(3)] == [(16, 16), (8, 8), (8, 8)]
     assert next(found)[0].shape == (16, 16) and calls[0]() is None
     assert next(found)[0].shape == (8, 8)
 
@@ -52,8 +51,7 @@ def test_long_names_with_a_common_start_are_distinguished(jobs: int, tmp_path: P
     ]
     for number, name in enumerate(names):
         save(tmp_path / "in", name, picture(number))
-    result = run(tmp_path, jobs=jobs)
-    assert [image.status for image in result.images] == ["ok"] * len(names)
+    assert [image.status for image in run(tmp_path, jobs=jobs).images] == ["ok"] * len(names)
     for number, name in enumerate(names):
         with Image.open(tmp_path / "out" / name) as seen:
             expected = np.rint(smooth(picture(number), None)[0])
@@ -107,8 +105,7 @@ def killed(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, In
 @pytest.mark.release
 @pytest.mark.skipif(sys.platform == "win32", reason="no signal that cannot be caught")
 def test_a_killed_worker_costs_one_image_and_is_reported_in_one_line(folder: Path) -> None:
-    result = run(folder, denoise=killed, jobs=2)
-    (lost,) = result.failed
+    (lost,) = run(folder, denoise=killed, jobs=2).failed
     assert lost.reason == (
         "grey.png: the system killed its worker process, most likely because memory ran out; "
         "use fewer --jobs, or cut the image."
@@ -181,8 +178,7 @@ def test_an_unchanged_image_is_the_same_file(tmp_path: Path) -> None:
     save(tmp_path / "in", "a.jpg", colours, quality=60)  # a JPEG encoded again has other pixels
     folder = tmp_path / "in"
     Image.fromarray(colours).quantize(16).save(folder / "b.png")  # with a palette
-    result = run(tmp_path, denoise=leave)
-    assert [image.notes for image in result.images] == [(), ()]
+    assert [image.notes for image in run(tmp_path, denoise=leave).images] == [(), ()]
     found = contents(tmp_path / "out")
     assert [found[name] for name in ("a.jpg", "b.png")] == [*contents(folder).values()]
 

@@ -130,8 +130,7 @@ def test_an_image_with_a_wrong_suffix_is_renamed_and_reported(tree: Path) -> Non
     save(tree / "in", "real.jpeg", picture(0))
     planned, notes = plan_outputs([tree / "in"], tree / "out")
     outputs = {image.name: image.output for image in planned}
-    assert outputs["photo.JPG"] == "photo.tif"
-    assert outputs["x/b.jpg"] == "x/b.jpg.png"
+    assert outputs["photo.JPG"] == "photo.tif" and outputs["x/b.jpg"] == "x/b.jpg.png"
     assert [name for name, output in outputs.items() if name != output] == ["photo.JPG", "x/b.jpg"]
     assert '"photo.JPG" is not the kind of image that its name says' in " ".join(notes)
     assert names(tree, "in", format="tiff")["photo.JPG"] == "photo.tif"

@@ -58,8 +58,7 @@ def test_raw_files_become_denoised_pictures(folder: Path, tmp_path: Path) -> Non
     assert cut.reason.startswith("cut.dng: its pixels are damaged or cut short")
     assert (a.format, a.dtype, a.shape, a.noise) == ("tiff", "uint16", (144, 160, 3), "raw")
     assert turned.shape == (160, 144, 3) and turned.orientation == 1
-    assert a.comparison is not None
-    assert a.comparison.denoised.psnr > a.comparison.noisy.psnr + 4
+    assert a.comparison is not None and a.comparison.denoised.psnr > a.comparison.noisy.psnr + 4
     # The file's noise profile is used; without one, the noise is measured, with a similar result.
     assert (a.estimated, turned.estimated) == (False, True)
     assert a.sigma is not None and a.data_range == pytest.approx(65535)
@@ -67,8 +66,7 @@ def test_raw_files_become_denoised_pictures(folder: Path, tmp_path: Path) -> Non
     upright = read_image(tmp_path / "out" / "turned.tif").page(0).astype(float)
     plain = np.rot90(read_image(tmp_path / "out" / "a.tif").page(0).astype(float), -1)
     assert np.mean(np.abs(upright - plain)) < 0.02 * 65535
-    again = batch(folder, tmp_path / "out", reference=folder / "clean")
-    assert again.n_resumed == 3
+    assert batch(folder, tmp_path / "out", reference=folder / "clean").n_resumed == 3
 
 
 def test_a_frame_without_light_to_measure_is_left_as_it_is(tmp_path: Path) -> None:

@@ -56,8 +56,7 @@ def test_one_result_for_any_number_of_workers(folder: Path) -> None:
     alone = run(folder, progress=lambda done, total, outcome: calls.append((done, total)))
     assert calls == [(1, 3), (2, 3), (3, 3)]
     for jobs in (2,):
-        together = run(folder, f"out{jobs}", jobs=jobs)
-        assert together == alone
+        assert run(folder, f"out{jobs}", jobs=jobs) == alone
         assert contents(folder / f"out{jobs}") == contents(folder / "out")
 
 
@@ -161,8 +160,7 @@ def test_a_file_that_appears_meanwhile_is_kept(folder: Path) -> None:
         (folder / "out" / "grey.png").write_bytes(b"precious")
         return smooth(pixels, channel_axis)
 
-    result = run(folder, denoise=slow)
-    assert result.failed[0].name == "grey.png"
+    assert run(folder, denoise=slow).failed[0].name == "grey.png"
     assert contents(folder / "out")["grey.png"] == b"precious"
 
 
@@ -263,8 +261,7 @@ def test_two_runs_do_not_share_a_folder(folder: Path) -> None:
 def test_hostile_names_come_through(tmp_path: Path) -> None:
     for number, name in enumerate(NAMES):
         save(tmp_path / "in", name, picture(number), format="PNG")
-    result = run(tmp_path)
-    assert result.n_failed == 0
+    assert run(tmp_path).n_failed == 0
     assert sorted(contents(tmp_path / "out")) == sorted(NAMES)
 
 
@@ -277,8 +274,7 @@ def test_references_are_found_and_compared(folder: Path) -> None:
         (np.rint(smooth(picture(0), None)[0]) - np.floor(smooth(picture(0), None)[0])) ** 2
     )
     assert compared.denoised.psnr == pytest.approx(10 * np.log10(255**2 / error))
-    assert compared.noisy.psnr < compared.denoised.psnr
-    assert set(compared.baselines) == {"nl_means"}
+    assert compared.noisy.psnr < compared.denoised.psnr and set(compared.baselines) == {"nl_means"}
     assert result.mean_comparison == compared
     assert any("2 images have no clean image" in note for note in result.notes)
     # Results are compared again only if the comparison's options change.

@@ -14,8 +14,7 @@ from kpca_apps.denoise.result import NoiseLaw
 
 def scene(size: int = 192, seed: int = 0) -> np.ndarray:
     """A smooth scene with a few edges, in 0..1."""
-    rng = np.random.default_rng(seed)
-    light = gaussian_filter(rng.standard_normal((size, size)), 12)
+    light = gaussian_filter(np.random.default_rng(seed).standard_normal((size, size)), 12)
     light = (light - light.min()) / np.ptp(light)
     light[40:90, 60:120] *= 0.3
     return np.asarray(light)
@@ -76,8 +75,7 @@ def test_texture_has_no_law(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["patchy", "along rows"])
 def test_even_texture_with_the_spectrum_of_blurred_noise_has_no_law(kind: str) -> None:
-    rng = np.random.default_rng(0)
-    grain, strength, noise = rng.standard_normal((3, 256, 256))
+    grain, strength, noise = np.random.default_rng(0).standard_normal((3, 256, 256))
     texture = gaussian_filter(grain, 0.5)
     if kind == "patchy":
         strength = gaussian_filter(strength, 3)
@@ -148,16 +146,13 @@ def test_correlated_noise_is_not_poisson_noise_whatever_its_variance() -> None:
     light = 100 + 40 * scene()
     noise = gaussian_filter(np.random.default_rng(6).standard_normal(light.shape), 0.6)
     # Add fine detail, correlated between pixels, of deviation 14, like the noise of 196 counts.
-    shared = np.round(light + 14 * noise / noise.std())
-    law = law_of(shared, 1.0)
-    assert law.blur == 0.6
+    assert law_of(np.round(light + 14 * noise / noise.std()), 1.0).blur == 0.6
     counts = np.random.default_rng(7).poisson(light)
     assert (law_of(counts, 1.0).gain, law_of(counts, 1.0).blur) == (1.0, 0.0)
 
 
 def test_a_given_level_has_no_law() -> None:
-    image = seen(4.0, 1.0, 20.0, 50)
-    assert denoise_with_info(image, sigma=5.0, quality="fast")[1].laws == ()
+    assert denoise_with_info(seen(4.0, 1.0, 20.0, 50), sigma=5.0, quality="fast")[1].laws == ()
     assert measure_noise(np.zeros((8, 8), np.uint8)).laws == ()
 
 

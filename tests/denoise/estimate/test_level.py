@@ -46,8 +46,7 @@ def test_estimate_is_in_the_units_of_the_image() -> None:
     plane = np.clip(128 + 10 * noise((96, 96)), 0, 255)
     full = estimate_noise(plane)
     unit = estimate_noise(plane / 255, data_range=1.0)
-    assert unit.sigma == pytest.approx(full.sigma / 255, rel=1e-4)
-    assert unit.clipped == full.clipped
+    assert unit.sigma == pytest.approx(full.sigma / 255, rel=1e-4) and unit.clipped == full.clipped
 
 
 def test_clipping_at_white_does_not_hide_the_noise() -> None:
@@ -60,16 +59,14 @@ def test_noise_of_blurred_pixels_is_not_called_white() -> None:
     clean = data.camera()[:256, :256].astype(float)
     shared = gaussian_filter(noise(clean.shape), 0.7)
     estimate = estimate_noise(clean + 10 * shared / shared.std())
-    assert not estimate.established
-    assert estimate.whiteness < 0.4
+    assert not estimate.established and estimate.whiteness < 0.4
 
 
 def test_each_channel_has_its_own_level() -> None:
     clean = data.astronaut()[:128, :128].astype(float)
     noisy = clean + noise(clean.shape) * [5.0, 10.0, 20.0]
     info = measure_noise(noisy, data_range=255, channel_axis=-1)
-    assert info.channel_sigma == pytest.approx((5, 10, 20), rel=0.15)
-    assert info.estimated
+    assert info.channel_sigma == pytest.approx((5, 10, 20), rel=0.15) and info.estimated
 
 
 def crop(picture: str, size: int) -> np.ndarray:
@@ -82,9 +79,7 @@ def test_clean_texture_is_unchanged_and_reported(picture: str, size: int) -> Non
     clean = crop(picture, size)
     denoised, info = denoise_with_info(clean, noise="auto", data_range=255, quality="fast")
     np.testing.assert_array_equal(denoised, clean)
-    assert not info.established
-    assert info.estimated
-    assert info.sigma_range is not None
+    assert not info.established and info.estimated and info.sigma_range is not None
     assert info.sigma_range[0] <= info.sigma <= info.sigma_range[1]
     assert not measure_noise(clean, data_range=255).established
 
@@ -142,18 +137,15 @@ def disc() -> np.ndarray:
 )
 def test_constant_areas_of_any_value_do_not_hide_the_noise(plane: np.ndarray) -> None:
     estimate = estimate_noise(plane)
-    assert estimate.sigma == pytest.approx(10, rel=0.1)
-    assert estimate.established
+    assert estimate.sigma == pytest.approx(10, rel=0.1) and estimate.established
 
 
 def test_white_noise_of_colours_gives_that_of_a_textured_luminance() -> None:
     texture = np.repeat(crop("gravel", 96)[..., np.newaxis], 3, axis=2)
-    clean = measure_noise(texture, data_range=255, channel_axis=-1)
-    assert not clean.established
+    assert not measure_noise(texture, data_range=255, channel_axis=-1).established
     noisy = texture + 8 * noise(texture.shape)
     info = measure_noise(noisy, data_range=255, channel_axis=-1)
-    assert info.established
-    assert info.sigma == pytest.approx(8, rel=0.1)
+    assert info.established and info.sigma == pytest.approx(8, rel=0.1)
 
 
 @pytest.mark.release
@@ -195,8 +187,7 @@ def test_clipped_channels_do_not_hide_the_noise_of_colours(sigma: float, dark: f
     colours[: int(dark * shape[0])] = [2.0, 0.0, 130.0]
     noisy = np.clip(np.rint(colours + sigma * rng.standard_normal(colours.shape)), 0, 255)
     info = measure_noise(noisy.astype(np.uint8), channel_axis=-1)
-    assert info.established
-    assert info.sigma == pytest.approx(sigma, rel=0.1)
+    assert info.established and info.sigma == pytest.approx(sigma, rel=0.1)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -72,8 +72,7 @@ def test_white_noise_after_jpeg_is_called_correlated_for_its_smoothed_colours() 
     Image.fromarray(image).save(stream, "JPEG", quality=90, subsampling="4:2:0")
     photograph = np.array(Image.open(stream))
     camera, info = denoise_with_info(photograph, noise="auto", channel_axis=-1, quality="fast")
-    assert info.correlated
-    assert info.noise == "camera"
+    assert info.correlated and info.noise == "camera"
     assert (
         db(camera)
         > db(denoise_kpca(photograph, channel_axis=-1, quality="fast", noise="gaussian")) + 0.5
@@ -106,8 +105,7 @@ def test_the_spectrum_of_filtered_noise_is_estimated_at_each_frequency(sigma: fl
     expected = sigma * shape / np.sqrt(np.mean(shape**2))
     # Compare the spectra where they are not negligible, in luminance and in colours.
     for spectrum in found.spectra:
-        ratio = np.sqrt(np.mean((spectrum / expected)[1:5, 1:5] ** 2))
-        assert 0.7 < ratio < 2.5
+        assert 0.7 < np.sqrt(np.mean((spectrum / expected)[1:5, 1:5] ** 2)) < 2.5
         assert spectrum[7, 7] < 0.6 * spectrum[1, 1]
 
 

@@ -51,8 +51,7 @@ def test_known_laws_need_no_measurement(measurements: list[int]) -> None:
     picture = read_picture(grey[np.newaxis, np.newaxis], Axes.of(grey.shape, None, None), 255.0)
     seen = (0.0, 255.0)
     law = NoiseLaw(0.5, 1.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, seen, seen)
-    found = choose.inspect(picture, Options(), None, [law])
-    assert found.noise == "poisson"
+    assert choose.inspect(picture, Options(), None, [law]).noise == "poisson"
     assert not measurements
 
 

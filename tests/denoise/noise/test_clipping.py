@@ -115,5 +115,4 @@ def test_a_dark_picture_stays_dark_in_strong_noise(known: bool) -> None:
 def test_the_interval_contains_the_reported_level() -> None:
     noisy = np.clip(camera() + 20 * np.random.default_rng(0).standard_normal((512, 512)), 0, 255)
     info = measure_noise(noisy, data_range=255)
-    assert info.sigma_range is not None
-    assert info.sigma_range[0] <= info.sigma <= info.sigma_range[1]
+    assert info.sigma_range is not None and info.sigma_range[0] <= info.sigma <= info.sigma_range[1]

@@ -38,16 +38,14 @@ def test_a_bright_bead_does_not_hide_the_noise_elsewhere(side: int) -> None:
     cells = gaussian_filter(white(0), 6)
     clean = 200 + np.clip(150 + 60 * cells / cells.std(), 0, None)
     clean[30 : 30 + side, 50 : 50 + side] = 30000
-    noisy = np.round(clean + 15 * white(1)).astype(np.uint16)
-    assert gain_in_db(noisy, clean) > 9
+    assert gain_in_db(np.round(clean + 15 * white(1)).astype(np.uint16), clean) > 9
 
 
 @pytest.mark.parametrize("offset", [0.0, 7000.0])
 def test_noise_of_a_warm_scene_is_detected_for_any_zero_of_its_scale(offset: float) -> None:
     clean = offset + 1000 + gaussian_filter(picture("camera"), 1.5)
     clean[100:109, 90:98] = offset + 20000
-    noisy = np.round(clean + 14 * white(2)).astype(np.uint16)
-    assert gain_in_db(noisy, clean) > 8
+    assert gain_in_db(np.round(clean + 14 * white(2)).astype(np.uint16), clean) > 8
 
 
 def test_many_stars_do_not_hide_the_noise_of_the_sky() -> None:
@@ -100,8 +98,7 @@ def test_clipped_noise_has_its_level_before_clipping(end: str, seed: int) -> Non
     noisy = clean + 10 * white(seed)
     noisy, clean = (noisy, clean) if end == "black" else (255 - noisy, 255 - clean)
     info = measure_noise(eight_bits(noisy))
-    assert info.noise == "gaussian"
-    assert info.sigma == pytest.approx(10, rel=0.08)
+    assert info.noise == "gaussian" and info.sigma == pytest.approx(10, rel=0.08)
     assert gain_in_db(eight_bits(noisy), clean) > 12
 
 
@@ -125,8 +122,7 @@ def test_a_printing_screen_is_not_noise(frequency: float) -> None:
 
 @pytest.mark.parametrize("name", ["camera", "coins"])
 def test_a_dither_is_not_noise(name: str) -> None:
-    grey = Image.fromarray(eight_bits(picture(name)))
-    dithered = np.asarray(grey.convert("1").convert("L"))
+    dithered = np.asarray(Image.fromarray(eight_bits(picture(name))).convert("1").convert("L"))
     found, _ = denoise_with_info(dithered, quality="fast")
     np.testing.assert_array_equal(found, dithered)
 
@@ -143,16 +139,14 @@ def test_a_dim_photograph_that_is_mostly_noise_is_denoised() -> None:
     # Draw a plain wall as seen by a camera that smooths its noise.
     clean = np.array([90.0, 45.0, 48.0]) + 6 * gaussian_filter(white(8), 8)[..., np.newaxis]
     noise = gaussian_filter(white(9, (192, 192, 3)), (0.8, 0.8, 0))
-    noisy = eight_bits(clean + 15 * noise / noise.std())
-    assert gain_in_db(noisy, clean) > 12
+    assert gain_in_db(eight_bits(clean + 15 * noise / noise.std()), clean) > 12
 
 
 def test_no_option_is_suggested_that_removes_nothing() -> None:
     grain = gaussian_filter(white(10), 0.8)
     clean = picture("camera")
     noisy = eight_bits(clean + 56 * grain / grain.std() * clean / 255 * (1 - clean / 255))
-    info = measure_noise(noisy)
-    option = evidence_of(info).option
+    option = evidence_of(measure_noise(noisy)).option
     if option:
         found, _ = denoise_with_info(noisy, noise=option.split()[-1], quality="fast")
         assert np.std(found - noisy) > 0.5 * np.std(noisy - clean)

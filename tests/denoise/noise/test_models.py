@@ -81,8 +81,7 @@ def test_poisson_level_is_estimated_from_few_photons(picture: str, peak: int) ->
 def test_poisson_mode_is_not_biased_in_the_dark() -> None:
     counts = RNG.poisson(1.5, (96, 96)).astype(float)
     out = denoise_kpca(counts, sigma=np.sqrt(20), noise="poisson", data_range=20)
-    assert out.mean() == pytest.approx(1.5, rel=0.05)
-    assert out.std() < 0.25
+    assert out.mean() == pytest.approx(1.5, rel=0.05) and out.std() < 0.25
 
 
 @pytest.mark.parametrize(("peak", "background"), quick([(50, 10), (50, 100), (20, 400)], (50, 10)))
@@ -155,8 +154,7 @@ def test_levels_of_speckle_are_not_mixed_with_others() -> None:
 
 
 def test_speckle_level_is_estimated_relative_to_the_intensity() -> None:
-    image = speckle(0.3)
-    assert denoise_with_info(image, noise="speckle")[1].sigma == pytest.approx(0.3, rel=0.15)
+    assert denoise_with_info(speckle(0.3), noise="speckle")[1].sigma == pytest.approx(0.3, rel=0.15)
     flat = 50 * RNG.gamma(4, 1 / 4, (96, 96))
     assert denoise_kpca(flat, noise="speckle", sigma=0.5).mean() == pytest.approx(50, rel=0.02)
 
@@ -182,8 +180,7 @@ def test_factors_near_zero_leave_no_black_specks(sigma: float) -> None:
 
 
 def test_black_is_zero_and_not_the_darkest_pixel() -> None:
-    image = RNG.poisson(400.0, (64, 64)).astype(float)
-    info = denoise_with_info(image, noise="poisson")[1]
+    info = denoise_with_info(RNG.poisson(400.0, (64, 64)).astype(float), noise="poisson")[1]
     gain = info.sigma**2 / info.data_range
     assert gain == pytest.approx(1, rel=0.15)
 
@@ -195,8 +192,7 @@ def test_impulses_are_replaced_and_other_pixels_unchanged(share: float) -> None:
     hit, far = image != CLEAN, np.abs(image - CLEAN) > 25
     out = denoise_kpca(image, noise="impulse", sigma=0, data_range=255, quality="fast")
     changed = out != image
-    assert changed[far].mean() > 0.98
-    assert changed[~hit].mean() < 0.005
+    assert changed[far].mean() > 0.98 and changed[~hit].mean() < 0.005
     by_median = np.where(hit, median_filter(image, 3), image)
     assert db(out) > db(by_median) + 3, "better than a median where the impulses are known"
 

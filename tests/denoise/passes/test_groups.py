@@ -58,8 +58,7 @@ def test_the_nearest_patches_are_found(
 ) -> None:
     y, x = min(place[0], 60 - shape[0]), min(place[1], 70 - shape[1])
     group = search(image, y, x, shape, 40)
-    assert set(group) == nearest(image, y, x, shape, 40)
-    assert group == sorted(group)
+    assert set(group) == nearest(image, y, x, shape, 40) and group == sorted(group)
 
 
 def test_a_small_image_gives_all_its_patches() -> None:
@@ -91,8 +90,7 @@ def test_draws_belong_to_the_whole_image(image: Image) -> None:
 
 
 def test_equal_patches_are_taken_in_reading_order() -> None:
-    flat = np.zeros((30, 30), np.float32)
-    assert search(flat, 20, 20, (4, 4), 3) == [(2, 2), (2, 3), (20, 20)]
+    assert search(np.zeros((30, 30), np.float32), 20, 20, (4, 4), 3) == [(2, 2), (2, 3), (20, 20)]
 
 
 @pytest.mark.parametrize("tie", [0.0, 100.0])

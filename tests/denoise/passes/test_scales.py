@@ -14,8 +14,7 @@ def test_a_ramp_survives_inside(shape: tuple[int, int]) -> None:
 
 
 def test_noise_stays_white_with_half_the_deviation() -> None:
-    noise = np.random.default_rng(3).standard_normal((2, 400, 400)).astype(np.float32)
-    half = halve(noise)
+    half = halve(np.random.default_rng(3).standard_normal((2, 400, 400)).astype(np.float32))
     assert half.std() == pytest.approx(0.5, abs=0.005)
     assert abs(np.mean(half[:, :, 1:] * half[:, :, :-1])) < 0.003
     assert abs(np.mean(half[:, 1:] * half[:, :-1])) < 0.003

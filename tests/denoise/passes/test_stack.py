@@ -65,12 +65,10 @@ def test_axes_may_be_anywhere_and_are_kept() -> None:
 
 
 def test_the_level_is_measured_in_the_whole_stack_and_integers_stay_in_range() -> None:
-    clean = volume(4)
-    noisy = np.clip(np.round(with_noise(clean)), 0, 255).astype(np.uint8)
+    noisy = np.clip(np.round(with_noise(volume(4))), 0, 255).astype(np.uint8)
     found, info = denoise_with_info(noisy, stack_axis=0)
     assert info.sigma == pytest.approx(20, rel=0.15)
-    assert found.min() >= 0
-    assert found.max() <= 255
+    assert found.min() >= 0 and found.max() <= 255
 
 
 def test_poisson_noise_in_a_stack() -> None:

@@ -57,8 +57,7 @@ def theta(x: NDArray[np.floating], ridge: float) -> NDArray[np.floating]:
 def test_tiny_ridge_stays_finite() -> None:
     clean, noise = group_of(90, 64)
     z, leverage = smoothed(clean, clean + noise, 1e-6)
-    assert np.isfinite(z).all()
-    assert np.isfinite(leverage).all()
+    assert np.isfinite(z).all() and np.isfinite(leverage).all()
 
 
 @pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
@@ -69,8 +68,7 @@ def test_one_patch_unlike_all_others_stays_alone(size: float) -> None:
     x -= x.mean(0)
     z, leverage = smoothed(x, x, 3000.0)
     expected = theta(x, 3000.0)
-    assert leverage[7] == pytest.approx(expected[7, 7] + 1 / 90, abs=0.01)
-    assert leverage.min() >= 0
+    assert leverage[7] == pytest.approx(expected[7, 7] + 1 / 90, abs=0.01) and leverage.min() >= 0
     np.testing.assert_allclose(z, expected @ x, atol=3 + 3e-3 * size)
     projected, q = truncated(x, 9.0, 1.0, 4.0)
     assert q >= 1
@@ -138,8 +136,7 @@ def test_the_compiled_soft_cut_is_the_operator(shape: tuple[int, int]) -> None:
 def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> None:
     """A bandwidth above the limit gives the linear result in numpy and in compiled code."""
     noisy, _ = random_group(shape, 1)
-    spread = np.square(noisy - noisy.mean(axis=0)).sum(axis=1).mean()
-    limit = WIDEST * spread / (shape[1] * 100.0)
+    limit = WIDEST * np.square(noisy - noisy.mean(axis=0)).sum(axis=1).mean() / (shape[1] * 100.0)
     for denoise in (
         lambda bandwidth: denoise_group(noisy, 100.0, bandwidth=bandwidth).patches,
         lambda bandwidth: compiled_group(noisy, None, bandwidth, 1.0)[0],

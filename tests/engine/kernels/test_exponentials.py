@@ -11,8 +11,7 @@ LOWEST = np.float32(-87.0)
 
 @pytest.mark.parametrize("reach", [0.01, 1.0, 20.0, 87.0])
 def test_powers_of_exponentials_are_as_exact_as_single_precision(reach: float) -> None:
-    rng = np.random.default_rng(0)
-    exponents = -reach * rng.random((7, 1_001), np.float32)
+    exponents = -reach * np.random.default_rng(0).random((7, 1_001), np.float32)
     exponents[0, :2] = 0.0, -reach
     sums = np.ones(exponents.shape, np.float32)
     add_first_and_third(exponents, LOWEST, np.float32(0.3), sums, False)

@@ -80,22 +80,18 @@ class TestDistanceKernels:
 
     def test_one_wild_row_spoils_no_other(self, kernel):
         X = normal_rows(30)
-        with_wild = np.vstack([X, np.full((1, 4), 1e12)])
-        values = kernel(with_wild)
+        values = kernel(np.vstack([X, np.full((1, 4), 1e12)]))
         assert_allclose(values[:30, :30], kernel(X), rtol=0, atol=1e-12)
-        assert values[30, 30] == pytest.approx(1.0, abs=1e-12)
-        assert (values[30, :30] < 1e-50).all()
+        assert values[30, 30] == pytest.approx(1.0, abs=1e-12) and (values[30, :30] < 1e-50).all()
 
     def test_the_largest_floats_are_compared_like_others(self, kernel):
         X = np.full((3, 4), 1.7e308)
         X[2, 0] = -1.7e308
-        values = kernel(X[:2], X[:2])
-        assert_allclose(values, 1.0, rtol=0, atol=1e-12)
+        assert_allclose(kernel(X[:2], X[:2]), 1.0, rtol=0, atol=1e-12)
         assert (kernel(X)[2, :2] < 1.0).all()
 
     def test_enormous_values_do_not_warn_or_overflow(self, kernel):
-        values = kernel(normal_rows(5) * 1e200, normal_rows(3))
-        assert np.isfinite(values).all()
+        assert np.isfinite(kernel(normal_rows(5) * 1e200, normal_rows(3))).all()
 
 
 @pytest.mark.parametrize(
@@ -191,9 +187,7 @@ def test_invalid_parameters_are_rejected(make, message):
 )
 def test_numbers_of_numpy_are_numbers(given, plain):
     kernel = given()
-    assert kernel == plain
-    assert repr(kernel) == repr(plain)
-    assert hash(kernel) == hash(plain)
+    assert kernel == plain and repr(kernel) == repr(plain) and hash(kernel) == hash(plain)
     assert from_file(Holder(kernel)).kernel == plain
 
 

@@ -33,8 +33,7 @@ def test_a_function_of_two_rows_is_a_kernel() -> None:
     model = KernelPCA(3, kernel=alike, precision="float64").fit(ROWS)
     expected = Peer(3, kernel=alike).fit(ROWS)
     same(model.transform(NEW), expected.transform(NEW))
-    assert model.kernel_.describe() == "alike"
-    assert model.reconstruction_error(NEW).shape == (7,)
+    assert model.kernel_.describe() == "alike" and model.reconstruction_error(NEW).shape == (7,)
 
 
 def test_a_kernel_of_gaussian_processes_is_a_kernel() -> None:

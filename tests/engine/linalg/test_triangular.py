@@ -31,8 +31,7 @@ def test_norms_are_those_of_the_plain_product(p, q, dtype, tolerance):
     k = rng.normal(size=(17, p))
     order, norms = squared_norms(C, s, beta, dtype)
     squares, along = norms(k[:, order].astype(dtype))
-    expected = np.square(k @ C - s).sum(axis=1)
-    assert_allclose(squares, expected, rtol=tolerance, atol=tolerance)
+    assert_allclose(squares, np.square(k @ C - s).sum(axis=1), rtol=tolerance, atol=tolerance)
     assert_allclose(along, k @ beta, rtol=0, atol=20 * tolerance * np.sqrt(p))
 
 

@@ -56,8 +56,7 @@ def test_nearest_points_and_norms_are_those_of_the_whole_matrix(name):
     norms = ((g @ K) * g).sum(axis=1)
     assert_allclose(projection_norms(subspace, T), norms, rtol=1e-9)
     distances = subspace.kernel.diagonal(X) - 2.0 * g @ K
-    found = nearest_points(subspace, T, 4)
-    ordered = np.take_along_axis(distances, found, axis=1)
+    ordered = np.take_along_axis(distances, nearest_points(subspace, T, 4), axis=1)
     assert_allclose(ordered, np.sort(distances, axis=1)[:, :4], rtol=1e-8, atol=1e-9)
 
 
@@ -106,8 +105,7 @@ def test_no_rows_and_no_components():
     X = normal_rows(20)
     subspace = exact(RBF(0.2), X)
     assert fixed_point(subspace, np.empty((0, subspace.n_components))).points.shape == (0, 4)
-    mean_alone = subspace.leading(0)
-    found = fixed_point(mean_alone, np.empty((2, 0)), X[:2])
+    found = fixed_point(subspace.leading(0), np.empty((2, 0)), X[:2])
     assert found.converged.all()
     assert_allclose(found.points[0], found.points[1], atol=1e-4)
 
@@ -117,8 +115,7 @@ def test_a_row_gets_the_same_bits_alone_and_among_others_that_take_longer():
     subspace = exact(RBF(0.2), X, n_components=8)
     T = subspace.project(new)
     found = fixed_point(subspace, T, new)
-    threads = fixed_point(subspace, T, new, n_jobs=3)
-    assert_array_equal(threads.points, found.points)
+    assert_array_equal(fixed_point(subspace, T, new, n_jobs=3).points, found.points)
     some = np.argsort(found.iterations, kind="stable")[[0, 7, len(new) // 2, -2, -1]]
     alone = fixed_point(subspace, T[some], new[some])
     assert found.iterations[some].max() > found.iterations[some].min() + 5
@@ -170,5 +167,4 @@ def test_concurrent_threads_get_the_same_result():
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda row: fixed_point(subspace, row[None]).points[0], T))
     assert_array_equal(found, expected)
-    again = pickle.loads(pickle.dumps(subspace))
-    assert_array_equal(fixed_point(again, T).points, expected)
+    assert_array_equal(fixed_point(pickle.loads(pickle.dumps(subspace)), T).points, expected)

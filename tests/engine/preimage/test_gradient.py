@@ -90,8 +90,7 @@ def test_a_descent_never_increases_the_distance(name):
 
     size = kernel.diagonal(new) + norms
     assert_allclose(found.residual, np.maximum(rho(found.points), 0), atol=1e-9 * size.max())
-    assert (rho(found.points) <= rho(new) + 1e-14 * size).all()
-    assert found.converged.mean() > 0.9
+    assert (rho(found.points) <= rho(new) + 1e-14 * size).all() and found.converged.mean() > 0.9
 
 
 @pytest.mark.parametrize("name", ["rbf", "polynomial", "laplacian", "cosine"])

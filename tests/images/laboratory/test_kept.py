@@ -197,8 +197,7 @@ def test_nifti(kind: str, suffix: str, dtype: str, tmp_path: Path) -> None:
     )  # fmt: skip
     np.testing.assert_array_equal(out.dataobj.get_unscaled(), own.dataobj.get_unscaled())
     np.testing.assert_array_equal(out.affine, own.affine)
-    assert out.header == own.header
-    assert out.header.extensions == own.header.extensions
+    assert out.header == own.header and out.header.extensions == own.header.extensions
     if suffix == ".nii.gz":
         assert gzip.decompress(rewrite(path).read_bytes()) == gzip.decompress(path.read_bytes())
 
@@ -312,10 +311,8 @@ def test_fits_whose_images_lie_over_one_another_is_refused(tmp_path: Path) -> No
 def test_written_areas_are_skipped() -> None:
     file, content = io.BytesIO(), bytes(range(100))
     plane = Plane(20, Page(4, 10, 1, np.dtype("u1")), np.dtype("u1"))
-    pixels = np.full((4, 10), 7, "u1")
-    write_in_place(file, [pixels], content, [plane], [(30, b"ab"), (70, b"cd")])
-    made = file.getvalue()
-    assert made == content[:20] + b"\7" * 40 + content[60:70] + b"cd" + content[72:]
+    write_in_place(file, [np.full((4, 10), 7, "u1")], content, [plane], [(30, b"ab"), (70, b"cd")])
+    assert file.getvalue() == content[:20] + b"\7" * 40 + content[60:70] + b"cd" + content[72:]
 
 
 def test_fits_of_too_many_pages_in_all_is_refused(

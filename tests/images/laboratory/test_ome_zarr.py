@@ -68,8 +68,7 @@ def made(
         group.attrs.update(attributes)
     else:
         group.attrs["ome"] = {"version": "0.5", **attributes}
-    labels = group.create_group("labels")
-    labels.create_array("0", shape=(4,), chunks=(4,), dtype="u1")[:] = 7
+    group.create_group("labels").create_array("0", shape=(4,), chunks=(4,), dtype="u1")[:] = 7
     return folder
 
 
@@ -138,8 +137,7 @@ def test_lower_resolutions_lie_at_the_stated_positions(
     group = zarr.open_group(str(folder), mode="w", zarr_format=3)
     for level in range(5):
         own = sides[-1]
-        shape = (1, 1, own, own)
-        group.create_array(str(level), shape=shape, chunks=(1, 1, 64, 64), dtype="f4")
+        group.create_array(str(level), shape=(1, 1, own, own), chunks=(1, 1, 64, 64), dtype="f4")
         # As some writers do, make the pixels of each resolution cover exactly the whole image, even
         # if the scale is then not a power of 2.
         scale = side / own
@@ -290,8 +288,7 @@ def test_links_beside_pixels_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (folder / "notes.txt").symlink_to(tmp_path / "secret")
     os.mkfifo(folder / "pipe")
-    assert read_image(folder).sha256 == before
-    assert "notes.txt" not in _contents(folder)
+    assert read_image(folder).sha256 == before and "notes.txt" not in _contents(folder)
     assert not (written(folder, tmp_path / "b.zarr") / "notes.txt").exists()
 
 
@@ -304,14 +301,11 @@ def test_a_chunk_that_decompresses_beyond_its_size_is_rejected(
     made(folder, texture(*SHAPE), reduced=False)
     packing = [getattr(zarr.codecs, codec)()]
     options = {"chunks": chunks, "shards": shards, "compressors": packing, "overwrite": True}
-    array = zarr.create_array(str(folder / "0"), shape=SHAPE, dtype="u1", **options)
-    array[:] = texture(*SHAPE)
-    image = read_image(folder)
-    np.testing.assert_array_equal(image.page(1), texture(*SHAPE)[0, 1])
+    zarr.create_array(str(folder / "0"), shape=SHAPE, dtype="u1", **options)[:] = texture(*SHAPE)
+    np.testing.assert_array_equal(read_image(folder).page(1), texture(*SHAPE)[0, 1])
     # Claim chunks that are much smaller than their content.
     metadata = json.loads((folder / "0/zarr.json").read_text())
-    places = [metadata["chunk_grid"], *(metadata["codecs"] if shards else ())]
-    for place in places:
+    for place in [metadata["chunk_grid"], *(metadata["codecs"] if shards else ())]:
         *counts, tall, wide = place["configuration"]["chunk_shape"]
         place["configuration"]["chunk_shape"] = [*counts, tall // 10, wide // 5]
     monkeypatch.setattr("kpca_apps.images.laboratory.ome_zarr._SLACK", 10)

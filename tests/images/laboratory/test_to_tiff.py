@@ -23,8 +23,7 @@ def as_tiff(path: Path) -> tuple[list[tuple[str, np.ndarray]], str]:
     assert encoded(read_image(path)) == out.read_bytes()
     with tifffile.TiffFile(out) as file:
         assert file.is_ome
-        found = [(part.axes, part.asarray()) for part in file.series]
-        return found, file.ome_metadata
+        return [(part.axes, part.asarray()) for part in file.series], file.ome_metadata
 
 
 def pixel_metadata(xml: str) -> Any:
@@ -77,15 +76,13 @@ def test_only_the_requested_part_of_large_files_is_read(
     frames = rng.integers(0, 4096, (1, 2, 1, 20, 30)).astype("u2")
     (tmp_path / "a.nd2").write_bytes(nd2_file(frames, names=["A"], size=1.0, step=1.0, ms=1.0))
     dicom(frames[0, :, 0], tmp_path)
-    fits = pytest.importorskip("astropy.io.fits")
-    fits.PrimaryHDU(frames[0, :, 0]).writeto(tmp_path / "a.fits")
+    pytest.importorskip("astropy.io.fits").PrimaryHDU(frames[0, :, 0]).writeto(tmp_path / "a.fits")
     nibabel = pytest.importorskip("nibabel")
     scan = nibabel.Nifti1Image(frames[0, :, 0].astype("i2").T, np.eye(4))
     nibabel.save(scan, tmp_path / "a.nii.gz")
     monkeypatch.setattr("kpca_apps.images.files.FRONT", 100)
     for name in ("a.nd2", "a.dcm", "a.fits", "a.nii.gz"):
-        image = read_image(tmp_path / name)
-        np.testing.assert_array_equal(image.page(1), frames[0, 1, 0])
+        np.testing.assert_array_equal(read_image(tmp_path / name).page(1), frames[0, 1, 0])
 
 
 def test_names_lose_characters_invalid_in_xml(tmp_path: Path) -> None:
@@ -275,7 +272,6 @@ def test_dicom_whose_rescaling_is_too_large_is_refused(tmp_path: Path) -> None:
 
 
 def test_dicom_packed_as_a_whole_is_refused(tmp_path: Path) -> None:
-    pydicom = pytest.importorskip("pydicom")
-    whole = pydicom.uid.DeflatedExplicitVRLittleEndian
+    whole = pytest.importorskip("pydicom").uid.DeflatedExplicitVRLittleEndian
     with pytest.raises(InputError, match="packed as a whole"):
         read_image(dicom(np.zeros((1, 20, 30), "u1"), tmp_path, syntax=whole))

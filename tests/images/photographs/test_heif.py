@@ -58,8 +58,7 @@ def test_avif_keeps_metadata(orientation: int, tmp_path: Path) -> None:
     _, out = rewrite(saved(COLOUR, "AVIF", **given), tmp_path)
     with Image.open(out) as seen:
         assert (seen.info["icc_profile"], seen.info["xmp"]) == (profile, b"<x:xmpmeta/>")
-        assert seen.getexif()[271] == "Maker"
-        assert seen.getexif().get(274, 1) == orientation
+        assert seen.getexif()[271] == "Maker" and seen.getexif().get(274, 1) == orientation
     assert read_image(out).metadata.orientation == orientation
 
 
@@ -79,8 +78,7 @@ def test_animations_and_bombs_are_refused(tmp_path: Path) -> None:
 
 def test_errors_of_a_damaged_avif_show_no_object(tmp_path: Path) -> None:
     path = tmp_path / "a.avif"
-    content = bytes(imagecodecs.avif_encode(COLOUR, level=100))
-    path.write_bytes(content[:600])
+    path.write_bytes(bytes(imagecodecs.avif_encode(COLOUR, level=100))[:600])
     with pytest.raises(InputError, match="pixels are damaged") as refused:
         read_image(path)
     assert "object" not in str(refused.value) and "0x" not in str(refused.value)
@@ -89,8 +87,7 @@ def test_errors_of_a_damaged_avif_show_no_object(tmp_path: Path) -> None:
 def test_avif_with_a_false_bit_depth_is_rejected(tmp_path: Path) -> None:
     content = bytearray(imagecodecs.avif_encode(COLOUR, level=100))
     extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # says 12 bits; no image uses it
-    start = struct.pack(">I", content.index(b"mdat") + 4)
-    at = content.index(start, content.index(b"iloc"))
+    at = content.index(struct.pack(">I", content.index(b"mdat") + 4), content.index(b"iloc"))
     content[at : at + 4] = struct.pack(">I", content.index(b"mdat") + 4 + len(extra))
     content[content.index(b"ipma") - 4 : content.index(b"ipma") - 4] = extra
     for name in (b"ipco", b"iprp", b"meta"):
@@ -118,8 +115,7 @@ def test_heic_is_written_as_tiff(bits: int, tmp_path: Path) -> None:
     write_image(out, image.page(0), image)
     found = tifffile.imread(out)
     assert found.dtype == pixels.dtype
-    expected = np.rot90(pixels, -1).astype(float)
-    assert np.abs(found - expected).mean() < (2 if bits == 8 else 512)
+    assert np.abs(found - np.rot90(pixels, -1).astype(float)).mean() < (2 if bits == 8 else 512)
     with tifffile.TiffFile(out) as file:
         assert file.pages[0].tags[271].value == "Maker"
 

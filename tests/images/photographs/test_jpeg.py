@@ -84,8 +84,7 @@ def test_segments_are_written_as_they_were() -> None:
     given = {"comment": b"a note", "icc_profile": bytes(70_000), "exif": b"Exif\0\0II*\0"}
     first = read_jpeg(saved(texture(16, 24), "JPEG", **given), "a")
     second = read_jpeg(encoded(first), "a")
-    assert second.carried == first.carried
-    assert second.metadata.icc == bytes(70_000)
+    assert second.carried == first.carried and second.metadata.icc == bytes(70_000)
 
 
 def test_thousands_of_empty_segments_take_no_time() -> None:

@@ -44,8 +44,7 @@ def test_codes_that_became_floats_are_codes() -> None:
 def test_numbers_that_hold_by_chance_are_no_codes() -> None:
     rng = np.random.default_rng(1)
     for low, high in ((10**7, 10**8), (10**12, 10**13), (10**14, 10**15)):
-        numbers = pl.Series(rng.integers(low, high, 500).astype(str))
-        assert check_digits_of(numbers) == ""
+        assert check_digits_of(pl.Series(rng.integers(low, high, 500).astype(str))) == ""
 
 
 @pytest.mark.parametrize("repeated", [False, True])
@@ -72,7 +71,6 @@ def test_digits_of_other_scripts_are_no_codes() -> None:
         other = [code.translate({ord("0") + i: ord(zero) + i for i in range(10)}) for code in CODES]
         assert check_digits_of(pl.Series(other)) == ""
         stock = np.random.default_rng(3).integers(10, 90, len(CODES))
-        frame = pl.DataFrame({"code": [*CODES[:-9], *other[-9:]], "stock": stock})
-        screening = screen_table(frame)
+        screening = screen_table(pl.DataFrame({"code": [*CODES[:-9], *other[-9:]], "stock": stock}))
         odd = {cell.row for cell in screening.findings.odd_cells if cell.column == "code"}
         assert odd == set(range(len(CODES) - 8, len(CODES) + 1))

@@ -12,8 +12,7 @@ from kpca_apps.tables.values import Column
 
 
 def summaries(frame: pl.DataFrame) -> list[ColumnSummary]:
-    table = table_from_frame(frame)
-    plan = infer_plan(table)
+    plan = infer_plan(table_from_frame(frame))
     return [ColumnSummary.of(Column(frame[spec.name]), spec) for spec in plan.used]
 
 
@@ -64,13 +63,11 @@ def test_what_moved_is_stated_in_the_units_of_the_column() -> None:
 
 
 def test_a_small_change_of_a_large_table_is_not_reported_and_few_cells_say_nothing() -> None:
-    rng = np.random.default_rng(3)
-    x = rng.normal(size=100_000)
+    x = np.random.default_rng(3).normal(size=100_000)
     # A shift by 3 % of the standard deviation is significant but irrelevant.
     before, after = pl.DataFrame({"x": x}), pl.DataFrame({"x": x + 0.03})
     assert stats.ks_2samp(before["x"], after["x"]).pvalue < 1e-6
-    assert moved(before, after) == []
-    assert moved(before[:20], after[:20] + 100) == []
+    assert moved(before, after) == [] and moved(before[:20], after[:20] + 100) == []
     assert moved(before[:500], after[:500] + 100) != []
 
 

@@ -124,13 +124,11 @@ def test_a_cap_or_a_group_of_the_column_is_no_code(values: FloatArray, cap: floa
 def test_a_value_is_suggested_only_if_it_is_clear(
     column: str, seen: float, meant: float | None
 ) -> None:
-    rule = NumberRule.fit(COLUMNS[column], 1.0)
-    assert rule.meant(seen) == meant
+    assert NumberRule.fit(COLUMNS[column], 1.0).meant(seen) == meant
 
 
 def test_a_date_in_another_century_is_found_and_put_right() -> None:
-    day = 86400.0
-    dates = (17000 + np.arange(1500.0) % 1400) * day
+    dates = (17000 + np.arange(1500.0) % 1400) * 86400.0
     wrong = np.datetime64("2918-03-04").astype("datetime64[s]").astype(float)
     rule = NumberRule.fit(np.append(dates, wrong), 1.0, is_date=True)
     assert ODDITIES[rule.judge(np.array([wrong]))[0]] == "far above"

@@ -104,8 +104,7 @@ def test_planted_cells_are_listed_with_line_and_suggestion() -> None:
     assert n_cells == len(PLANTED)
     assert all(cell.line == cell.row + 1 for cell in listed)
     code = next(cell for cell in listed if cell.kind == "placeholder")
-    assert code.more_lines == (53, 592)
-    assert code.more_rows == (52, 591)
+    assert code.more_lines == (53, 592) and code.more_rows == (52, 591)
 
 
 def test_a_suggested_number_keeps_all_its_digits() -> None:

@@ -57,8 +57,7 @@ def test_a_rare_level_stands_for_the_common_one_next_to_it(seen: str, meant: str
     ],
 )
 def test_codes_short_words_and_frequent_levels_are_left_alone(counts: dict[str, int]) -> None:
-    rule = SpellingRule.fit(counts)
-    assert meant(rule, counts) == {}
+    assert meant(SpellingRule.fit(counts), counts) == {}
 
 
 def test_another_case_is_reported_however_often_it_is() -> None:

@@ -32,18 +32,15 @@ def test_what_a_distribution_draws_belongs_to_its_tail(draw: Draw, n: int) -> No
     rng = np.random.default_rng(0)
     tables = [draw(rng, n) for _ in range(20)]
     tails = [(values, Tail.fit(values)) for values in tables]
-    beyond = sum(tail is not None and bool(values.max() > tail.limit) for values, tail in tails)
-    assert beyond == 0
+    assert sum(tail is not None and bool(values.max() > tail.limit) for values, tail in tails) == 0
 
 
 def test_the_tail_bound_holds_for_exponential_values() -> None:
     """The bound is 0.5 to 30 times the expected number of exponential values beyond a limit."""
-    values = np.random.default_rng(1).exponential(size=5000)
-    tail = fitted(values)
+    tail = fitted(np.random.default_rng(1).exponential(size=5000))
     far = np.array([8.0, 10.0])
     true = 5000 * np.exp(-far)
-    assert (tail.expected(far) >= 0.5 * true).all()
-    assert (tail.expected(far) <= 30 * true).all()
+    assert (tail.expected(far) >= 0.5 * true).all() and (tail.expected(far) <= 30 * true).all()
 
 
 @pytest.mark.parametrize("size", [1e2, 1e6, 1e150])
@@ -51,8 +48,7 @@ def test_far_values_do_not_extend_the_tail(size: float) -> None:
     values = np.random.default_rng(2).normal(size=2000)
     alone = fitted(np.append(values, [6e1] * 3))
     spoilt = fitted(np.append(values, [size, 2 * size, 3 * size]))
-    assert spoilt.limit == pytest.approx(alone.limit)
-    assert spoilt.ordinary == values.max()
+    assert spoilt.limit == pytest.approx(alone.limit) and spoilt.ordinary == values.max()
 
 
 def test_a_value_half_as_near_makes_another_ordinary_and_more_rows_reach_farther() -> None:

@@ -35,8 +35,7 @@ def table_of(**columns: Any) -> Table:
 @pytest.fixture
 def birds() -> Table:
     """Return a small table with a column of every used role, with gaps and errors."""
-    rng = np.random.default_rng(0)
-    mass = [f"{value:.1f}" for value in rng.normal(4000, 500, 60)]
+    mass = [f"{value:.1f}" for value in np.random.default_rng(0).normal(4000, 500, 60)]
     mass[3], mass[4] = "12O", ""
     seen = [f"2008-03-{1 + i % 28:02d}" for i in range(60)]
     seen[5] = "2008-13-45"
@@ -118,8 +117,7 @@ def test_an_unseen_level_is_other_and_named(birds: Table) -> None:
     encoder = fitted(birds)
     new = Table(birds.frame.with_columns(pl.lit("puffin").alias("kind")), None, birds.source)
     group = list(encoder.groups[2].columns)
-    row = encoder.matrix(new)[0, group]
-    assert encoder.coders[2].describe(row) == ("a rarer value", None)
+    assert encoder.coders[2].describe(encoder.matrix(new)[0, group]) == ("a rarer value", None)
     assert encoder.seen(new, 0, 2) == ("puffin", "puffin")
 
 
@@ -144,8 +142,7 @@ def test_describing_encoded_cells_says_what_stands_there(birds: Table) -> None:
 
 
 def test_hours_count_where_they_vary() -> None:
-    times = [f"2008-03-01 {i % 24:02d}:00" for i in range(48)]
-    table = table_of(at=times, y=np.arange(48) * 1.5)
+    table = table_of(at=[f"2008-03-01 {i % 24:02d}:00" for i in range(48)], y=np.arange(48) * 1.5)
     encoder = fitted(table)
     block = encoder.matrix(table)[:, list(encoder.groups[0].columns)]
     # The features are the day, and the sine and cosine of the hour. The weekday is not a feature,
@@ -213,8 +210,7 @@ def test_profiles_follow_the_table(birds: Table) -> None:
     profiles = {
         profile.name: profile for profile in column_profiles(encode(encoder, Sample.of(wider)))
     }
-    assert list(profiles) == wider.frame.columns
-    assert not profiles["extra"].used
+    assert list(profiles) == wider.frame.columns and not profiles["extra"].used
     mass, seen = profiles["mass"].distribution, profiles["seen"].distribution
     assert isinstance(mass, NumericProfile) and isinstance(seen, NumericProfile)
     assert mass.counts.sum() == 58 and len(mass.counts) == 40
@@ -241,8 +237,7 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
             item.coders[g].describe(row[list(group.columns)]) for g, group in enumerate(item.groups)
         ]
         assert [text for text, _ in texts] == ["1.000 EUR", "1.3.2008", "Yes"]
-        assert texts[0][1] == 1000.5
-        assert texts[2][1] == "yes"
+        assert texts[0][1] == 1000.5 and texts[2][1] == "yes"
 
 
 @pytest.mark.parametrize(
@@ -261,8 +256,7 @@ def test_what_is_expected_in_a_column_of_few_values_is_one_of_them(
 
 
 def test_numbers_that_rarely_repeat_are_expected_as_they_are() -> None:
-    frame = pl.DataFrame({"age": np.arange(60.0) % 30, "size": np.arange(60.0)})
-    table = table_from_frame(frame)
+    table = table_from_frame(pl.DataFrame({"age": np.arange(60.0) % 30, "size": np.arange(60.0)}))
     coder = LearnedEncoder.learn(table, infer_plan(table), contaminated=True).coders[0]
     assert coder.describe(np.array([17.5]), 17.0)[1] == 17.5
 

@@ -157,8 +157,7 @@ def test_marks_and_texts_for_missing_values_are_noted_without_values_of_hidden_c
     frame = pl.DataFrame({"lead": lead, "mass": rng.normal(size=100).astype(str)})
     options = ColumnOptions(hide=("lead",))
     for shown in (False, True):
-        plan = infer_plan(table_from_frame(frame), ColumnOptions() if shown else options)
-        spec = plan.specs[0]
+        spec = infer_plan(table_from_frame(frame), ColumnOptions() if shown else options).specs[0]
         (note,) = visible_notes(spec.notes, () if shown else ("lead",))
         assert (spec.role, spec.n_missing) == ("numeric", 30)
         assert "cells with a comparison sign and 30 cells with " in note
@@ -198,8 +197,7 @@ def test_the_error_is_found_in_columns_of_an_export(tmp_path: Path) -> None:
     lead[30] = 2400.0
 
     def german(value: float) -> str:
-        text = f"{value:,.2f}".translate(str.maketrans(".,", ",."))
-        return text + "-" * bool(value % 1 < 0.22)
+        return f"{value:,.2f}".translate(str.maketrans(".,", ",.")) + "-" * bool(value % 1 < 0.22)
 
     frame = pl.DataFrame(
         {
@@ -252,8 +250,7 @@ def dated(days: list[date], pattern: str) -> pl.DataFrame:
 @pytest.mark.parametrize("later", [ISO, DOTS, NAME])
 def test_dates_of_a_later_table_are_those_it_says(reference: str, later: str) -> None:
     model = fit_model(dated(AUTUMN, reference))
-    result = score_table(model, dated(DECEMBER, later))
-    assert not result.findings.moved
+    assert not score_table(model, dated(DECEMBER, later)).findings.moved
     (spec,) = (spec for spec in model.encoder.plan.specs if spec.name == "date")
     cells = pl.Series([day.strftime(later) for day in DECEMBER])
     read_values = Column(cells).read(spec.format).values.astype("datetime64[s]").tolist()
@@ -311,8 +308,7 @@ def test_what_a_table_leaves_open_is_stated(
 
 
 def test_rows_are_accepted_however_their_list_is_written() -> None:
-    rng = np.random.default_rng(0)
-    size = rng.normal(1300, 150, 100).round(2)
+    size = np.random.default_rng(0).normal(1300, 150, 100).round(2)
     table = pl.DataFrame({"size": [f"{k:.2f}" for k in size], "date": [f"{d}" for d in DAYS[:100]]})
     fine = pl.DataFrame(
         {
@@ -355,8 +351,7 @@ def test_years_or_words_in_nearly_half_of_the_cells_are_no_gaps_among_dates() ->
 
 def test_a_dot_that_may_separate_thousands_is_named_as_the_decimal_mark() -> None:
     cells = [f"{k / 1000:.3f}" + "-" * (k % 3 == 0) for k in range(1_200, 9_900, 77)]
-    notes = spec_and_values(cells)[2]
-    assert any('"." is read as a decimal mark' in note for note in notes)
+    assert any('"." is read as a decimal mark' in note for note in spec_and_values(cells)[2])
 
 
 def numbers(n: int, seed: int) -> list[str]:
@@ -438,8 +433,7 @@ def test_marks_of_other_columns_take_nothing_off_what_is_no_mark(
 def test_marks_of_other_columns_are_taken_off_whole_numbers_that_are_no_codes(
     write: Callable[[int], str], value: Callable[[int], float]
 ) -> None:
-    cells = [write(k) for k in range(90, 210)]
-    table = table_from_frame(pl.DataFrame(SHARED | {"own": cells}))
+    table = table_from_frame(pl.DataFrame(SHARED | {"own": [write(k) for k in range(90, 210)]}))
     read_values = table.column["own"].read(infer_plan(table).specs[-1].format).values
     np.testing.assert_array_equal(read_values, [value(k) for k in range(90, 210)])
 
@@ -508,5 +502,4 @@ def test_times_on_both_sides_of_midnight_are_near_each_other(tmp_path: Path) -> 
     ],
 )
 def test_times_that_do_not_pass_midnight_begin_there(minutes: np.ndarray) -> None:
-    seconds = spec_and_values(clock(minutes))[1]
-    assert seconds.tolist() == (60.0 * minutes).tolist()
+    assert spec_and_values(clock(minutes))[1].tolist() == (60.0 * minutes).tolist()

@@ -60,16 +60,14 @@ def test_a_row_is_filled_by_regression_on_its_observed_columns(n: int, d: int) -
         gaps = np.isnan(row)
         np.testing.assert_allclose(values[gaps], expected[gaps], rtol=1e-9)
         np.testing.assert_array_equal(values[~gaps], row[~gaps])
-    alone = np.vstack([imputer.fill(row[None]) for row in later])
-    np.testing.assert_array_equal(alone, filled)
+    np.testing.assert_array_equal(np.vstack([imputer.fill(row[None]) for row in later]), filled)
     np.testing.assert_array_equal(from_file(imputer).fill(later), filled)
 
 
 def test_fill_is_much_nearer_than_the_mean() -> None:
     x, holes = gappy()
     gaps = np.isnan(holes)
-    filled = ConditionalMeanImputer.fit(holes).fill(holes)
-    error = np.sqrt(np.mean((filled - x)[gaps] ** 2))
+    error = np.sqrt(np.mean((ConditionalMeanImputer.fit(holes).fill(holes) - x)[gaps] ** 2))
     assert error < 0.5 * np.sqrt(np.mean((np.nanmean(holes, axis=0) - x)[gaps] ** 2))
 
 

@@ -56,8 +56,7 @@ def test_numbers(cells: list[str], value: float, text: str) -> None:
     series = pl.Series(cells)
     format = Column(series).number_format()
     assert format is not None
-    notation = Notation.of(Column(series), format)
-    assert notation.write(value, format) == text
+    assert Notation.of(Column(series), format).write(value, format) == text
     assert read_numbers(pl.Series([text]), format)[0] == pytest.approx(value, rel=1e-3)
 
 
@@ -147,8 +146,7 @@ def test_a_further_kind_takes_an_entry_and_nothing_else(monkeypatch: pytest.Monk
 
 
 def test_expected_numbers_and_dates_are_on_the_steps_of_their_column() -> None:
-    numbers = Column(pl.Series([84, 90, 1200] * 50))
-    number = Notation.of(numbers, NumberFormat())
+    number = Notation.of(Column(pl.Series([84, 90, 1200] * 50)), NumberFormat())
     assert [number.write(value, NumberFormat()) for value in (89.4, 1000.5)] == ["89", "1000"]
     broken = Notation.of(Column(pl.Series([84.5, 90.0] * 50)), NumberFormat())
     assert broken.write(89.4, NumberFormat()) == "89.4"

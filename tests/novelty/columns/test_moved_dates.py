@@ -55,9 +55,7 @@ def test_the_next_month_is_flagged_for_its_faults(tmp_path: Path) -> None:
     assert {row.row - 1 for row in result.ranked[:3]} == FAULTS
     assert result.n_flagged <= 0.05 * len(APRIL)
     (note,) = [text for text in result.run.warnings if "Most dates" in text]
-    assert '"ordered", "sent"' in note
-    assert "exclude" in note
-    assert len(note) < 400
+    assert '"ordered", "sent"' in note and "exclude" in note and len(note) < 400
     assert not any("fit a new model if" in text for text in result.run.warnings)
     assert {"ordered", "sent"} == {moved.column for moved in result.findings.moved}
     late = next(row for row in result.ranked if row.row == 11)
@@ -103,8 +101,7 @@ def moved_days(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
     """Return dates in days since 1 March, and the days they are mapped to."""
     march = table_from_frame(MARCH)
     encoder = TableEncoder.fit(march, infer_plan(march), contaminated=True)
-    frame = orders(first, n_days, 4)
-    table = table_from_frame(frame)
+    table = table_from_frame(orders(first, n_days, 4))
     moved = encoder.moved_dates(table)
     assert isinstance(moved["ordered"], MovedDates)
     place = encoder.groups[0].columns[0]
@@ -119,7 +116,6 @@ def test_dates_are_laid_onto_the_nearest_weeks_that_are_known() -> None:
     for first, shift in ((date(2026, 4, 1), -14), (date(2025, 12, 3), 91)):
         days, onto = moved_days(first, 10)
         np.testing.assert_allclose(onto - days, shift, atol=1e-9)
-        assert onto.min() >= 0
-        assert onto.max() <= 27
+        assert onto.min() >= 0 and onto.max() <= 27
     days, onto = moved_days(date(2026, 4, 1), 60)  # a longer period: the early dates are clipped
     np.testing.assert_array_equal(onto, np.maximum(days - 63, 0))

@@ -83,8 +83,7 @@ CODES = [f"K{i:03d}" for i in range(40)]
 )
 def test_roles(cells: Sequence[Any] | pl.Series, role: str) -> None:
     spec = spec_of(cells)
-    assert spec.role == role
-    assert spec.why
+    assert spec.role == role and spec.why
     assert spec.used == (role in {"numeric", "boolean", "categorical", "datetime", "text"})
 
 
@@ -114,8 +113,7 @@ def test_options_win_over_rules() -> None:
     assert spec_of(numbers, numeric=("x",)).role == "numeric"
     assert spec_of(numbers, categorical=("x",)).role == "categorical"
     assert spec_of(numbers, exclude=("x",)).role == "excluded"
-    assert spec_of(numbers, id="x").role == "id"
-    assert spec_of(numbers, label="x").role == "label"
+    assert spec_of(numbers, id="x").role == "id" and spec_of(numbers, label="x").role == "label"
     assert spec_of(WORDS * 10, hide=("x",)).hidden
 
 
@@ -164,8 +162,7 @@ def test_doubtful_commas_follow_the_other_columns_and_are_stated() -> None:
     (note,) = spec_of(doubtful).notes
     assert '"," is read as a separator of thousands' in note
     plan = plan_of(x=doubtful, y=[f"{i},5" for i in range(40)])
-    assert plan.specs[0].format is not None
-    assert plan.specs[0].why == "numbers (decimal comma)"
+    assert plan.specs[0].format is not None and plan.specs[0].why == "numbers (decimal comma)"
 
 
 @pytest.mark.parametrize(
@@ -196,8 +193,7 @@ def test_a_hostile_name_stays_in_one_line() -> None:
     name = "a\nb\u202e" + "x" * 500
     with pytest.raises(InputError) as caught:
         infer_plan(table_from_frame(pl.DataFrame({name: [1, 1, 1]})))
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 300
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 300
 
 
 def test_plans_survive_a_file() -> None:

@@ -66,15 +66,13 @@ def test_the_next_month_is_flagged_at_the_rate_of_false_alarms() -> None:
 
 
 def test_what_repeats_still_makes_a_row_odd(tmp_path: Path) -> None:
-    model = fit_model(deliveries(6, 0), alpha=0.01)
-    save_model(model, tmp_path / "june.kpca")
+    save_model(fit_model(deliveries(6, 0), alpha=0.01), tmp_path / "june.kpca")
     july = deliveries(7, 1)
     july[100, "sent"] = "2024-07-14 03:00"  # a Sunday night
     result = score_table(load_model(tmp_path / "june.kpca"), july)
     assert result.rows.is_flagged[100]
     row = next(row for row in result.ranked if row.row == 101)
-    assert row.reasons[0].column == "sent"
-    assert row.reasons[0].seen == "2024-07-14 03:00"
+    assert row.reasons[0].column == "sent" and row.reasons[0].seen == "2024-07-14 03:00"
     assert re.fullmatch(r"\w+day, about \d\d:\d\d", row.reasons[0].expected)
 
 
@@ -85,7 +83,6 @@ def test_dates_of_a_table_that_judges_itself_count_as_they_are() -> None:
 
 
 def test_hidden_columns_that_ran_on_reveal_no_date() -> None:
-    model = fit_model(deliveries(6, 0), hide="sent")
-    result = score_table(model, deliveries(7, 1))
+    result = score_table(fit_model(deliveries(6, 0), hide="sent"), deliveries(7, 1))
     assert not any("2024" in text for text in result.run.warnings)
     assert any('"sent" has run on;' in text for text in result.run.warnings)

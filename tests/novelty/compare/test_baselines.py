@@ -13,13 +13,11 @@ def test_every_baseline_ranks_a_far_row_highest_and_new_rows_alike(baseline: Bas
     for scored in (np.vstack([usual, far]), np.vstack([rng.normal(size=(9, 3)) * 0.2, far])):
         fit = scored if len(scored) > 200 else usual
         scores = baseline.scores(fit, scored, 0)
-        assert scores.shape == (len(scored),)
-        assert scores.argmax() == len(scored) - 1
+        assert scores.shape == (len(scored),) and scores.argmax() == len(scored) - 1
 
 
 def test_linear_pca_is_the_residual_of_the_leading_directions() -> None:
-    rng = np.random.default_rng(1)
-    fit = rng.normal(size=(50, 4)) * np.array([5.0, 3.0, 0.5, 0.1])
+    fit = np.random.default_rng(1).normal(size=(50, 4)) * np.array([5.0, 3.0, 0.5, 0.1])
     q = 2  # the first two directions hold 34 of the variance of 34.26
     centred = fit - fit.mean(axis=0)
     directions = np.linalg.svd(centred, full_matrices=False)[2][:q]

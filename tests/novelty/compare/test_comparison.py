@@ -68,8 +68,7 @@ def test_the_same_seed_gives_the_same_areas() -> None:
 
 def test_too_few_normal_rows_leave_one_setting_and_say_so() -> None:
     result = compare_table(correlated(12, odd=8), OPTIONS)
-    assert len(result.evaluations) == 1
-    assert "4 normal rows are too few" in result.run.warnings[-1]
+    assert len(result.evaluations) == 1 and "4 normal rows are too few" in result.run.warnings[-1]
 
 
 def test_a_label_is_needed() -> None:
@@ -120,8 +119,7 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
 )
 def test_the_value_that_means_outlier(values: tuple[object, ...], positive: str, why: str) -> None:
     labels = read_labels(labelled(*values), "class")
-    assert labels.positive == positive
-    assert labels.note is not None
+    assert labels.positive == positive and labels.note is not None
     assert why in labels.note
     texts = [str(value).lower() for value in values]
     assert labels.is_outlier.tolist() == [text == positive.lower() for text in texts]

@@ -116,8 +116,7 @@ def test_columns_that_are_written_under_another_name_are_named_by_their_own(name
     after = before.clone()
     after[20, name] = 6000.0
     old, new = run(before, "old"), run(after, "new")
-    diff = diff_runs(old, new)
-    (one,) = [row for row in diff.appeared if row.name == "=N020"]
+    (one,) = [row for row in diff_runs(old, new).appeared if row.name == "=N020"]
     assert one.changed == ((name, str(before[20, name]), "6000.0"),)
     assert one.reason.startswith(f'"{name}": 6000.0, expected')
     # A value hidden in either run is shown for neither.

@@ -126,8 +126,7 @@ def test_contaminated_flags_the_chosen_share(ring):
 
 def test_no_rate_exists_for_a_contaminated_table(ring):
     detector = KernelPCANovelty(random_state=0).fit(ring)
-    assert detector.novelty_p_values_ is None
-    assert detector.calibration_ is None
+    assert detector.novelty_p_values_ is None and detector.calibration_ is None
     with pytest.raises(ValueError, match="contaminated=False"):
         detector.p_values(ring)
 
@@ -219,9 +218,7 @@ def test_scores_too_small_for_float32_take_float64():
     """In one dimension, the landmarks reconstruct a row almost exactly."""
     table = np.random.default_rng(12).normal(size=(2500, 1))
     detector = KernelPCANovelty(contaminated=False, n_landmarks=100, random_state=0).fit(table)
-    assert detector.precision_ == "float64"
-    again = restored(detector)
-    assert again.precision == "float64"
+    assert detector.precision_ == "float64" and restored(detector).precision == "float64"
 
 
 @pytest.mark.release
@@ -263,8 +260,7 @@ def test_too_few_rows_to_calibrate_flag_nothing_and_keep_the_order(parameters):
     assert np.isfinite(decision).all()
     assert (decision >= 0).all()
     np.testing.assert_array_equal(decision, detector.score_samples(new) - detector.offset_)
-    assert (detector.predict(new) == 1).all()
-    assert restored(detector).flags_above == np.inf
+    assert (detector.predict(new) == 1).all() and restored(detector).flags_above == np.inf
     outlier = np.arange(31) == 30
     area = roc_auc_score(outlier, -decision)
     assert area == roc_auc_score(outlier, -detector.score_samples(new)) > 0.9
@@ -294,8 +290,7 @@ def test_hoffmanns_method_calibrates_on_held_back_rows(ring):
     detector = KernelPCANovelty(
         contaminated=False, method="hoffmann", sigma=0.6, components=20, random_state=0
     ).fit(ring)
-    assert detector.calibration_ == "split"
-    assert len(detector.calibration_scores_) == 200
+    assert detector.calibration_ == "split" and len(detector.calibration_scores_) == 200
     # Training rows have no p-value.
     p_values = detector.novelty_p_values_
     assert np.isnan(p_values).sum() == 200
@@ -310,8 +305,7 @@ def test_hoffmanns_method_calibrates_on_held_back_rows(ring):
     ids=["soft", "exact", "landmarks"],
 )
 def test_a_linear_kernel_sees_small_directions_however_far_the_rows_are_from_0(parameters):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(300, 4)) * [10.0, 5.0, 2.0, 0.05]
+    rows = np.random.default_rng(0).normal(size=(300, 4)) * [10.0, 5.0, 2.0, 0.05]
     odd = np.arange(0, 300, 60)
     rows[odd, 3] += 1.0
     for offset in (0.0, 1e4, 1e6):
@@ -333,8 +327,7 @@ def test_far_rows_that_tie_are_all_flagged():
     detector = KernelPCANovelty(share=0.01, random_state=0)
     detector.fit(np.vstack([rng.normal(size=(980, 3)), far]))
     flagged = np.flatnonzero(detector.training_labels_ == -1)
-    assert len(flagged) >= 10
-    assert flagged.min() >= 980
+    assert len(flagged) >= 10 and flagged.min() >= 980
     assert detector.predict([[1000.0, 1000.0, 1000.0]]).tolist() == [-1]
 
 
@@ -454,8 +447,7 @@ def test_reasons_name_the_column_and_what_was_expected():
     table = np.hstack([x, 2 * x, -x]) + 0.05 * rng.normal(size=(500, 3))
     detector = KernelPCANovelty(contaminated=False, random_state=0).fit(table)
     (reasons,) = detector.explain([[1.0, -2.0, -1.0]])
-    assert reasons[0].group == 1
-    assert reasons[0].expected[0] == pytest.approx(2.0, abs=0.3)
+    assert reasons[0].group == 1 and reasons[0].expected[0] == pytest.approx(2.0, abs=0.3)
     assert sum(drop.share for drop in reasons) == pytest.approx(1.0)
 
 
@@ -465,11 +457,9 @@ def test_a_training_row_is_explained_without_its_own_landmark():
     table = np.hstack([x, 2 * x, -x]) + 0.05 * rng.normal(size=(150, 3))
     table[17, 1] += 6.0
     detector = KernelPCANovelty(contaminated=False, random_state=0).fit(table)
-    assert 17 in detector.detector_.landmarks
-    assert detector.novelty_scores_.argmax() == 17
+    assert 17 in detector.detector_.landmarks and detector.novelty_scores_.argmax() == 17
     (reasons,) = detector.explain(table[[17]], training_rows=[17])
-    assert reasons[0].group == 1
-    assert reasons[0].share > 0.5
+    assert reasons[0].group == 1 and reasons[0].share > 0.5
 
 
 def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(ring):
@@ -513,8 +503,7 @@ def test_groups_are_replaced_together():
         contaminated=False, as_is=[1, 2], groups=[[0], [1, 2]], random_state=0
     ).fit(table)
     (reasons,) = detector.explain([[1.0, 1.0, 0.0]])
-    by_group = {drop.group: drop.expected.tolist() for drop in reasons}
-    assert by_group[1] == [0.0, 1.0]
+    assert {drop.group: drop.expected.tolist() for drop in reasons}[1] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -533,8 +522,7 @@ def test_state_round_trip_keeps_every_bit(ring, detector):
     new = np.random.default_rng(8).normal(size=(20, 2))
     np.testing.assert_array_equal(again.scores(new), detector.novelty_scores(new))
     assert again.flags_above == detector.threshold_
-    reasons = again.explain(new, np.full(20, -1))
-    assert reasons[0][0].share == detector.explain(new)[0][0].share
+    assert again.explain(new, np.full(20, -1))[0][0].share == detector.explain(new)[0][0].share
 
 
 def test_a_damaged_state_is_refused(clean):

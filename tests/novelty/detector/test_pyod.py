@@ -30,8 +30,7 @@ def test_scores_and_labels(fitted: BaseDetector) -> None:
 def test_what_pyod_makes_of_the_scores(fitted: BaseDetector) -> None:
     order = np.argsort(fitted.decision_function(NEW))
     for method in ("linear", "unify"):
-        shares = fitted.predict_proba(NEW, method=method)
-        assert (np.diff(shares[order, 1]) >= 0).all()
+        assert (np.diff(fitted.predict_proba(NEW, method=method)[order, 1]) >= 0).all()
     labels, confidence = fitted.predict(NEW, return_confidence=True)
     assert set(labels) == {0, 1}
     assert ((confidence >= 0) & (confidence <= 1)).all()
@@ -40,8 +39,7 @@ def test_what_pyod_makes_of_the_scores(fitted: BaseDetector) -> None:
 def test_fit_predict_and_clone(fitted: BaseDetector) -> None:
     np.testing.assert_array_equal(clone(fitted).fit(ROWS).labels_, fitted.labels_)
     given = KernelPCANovelty(n_landmarks=50, random_state=1)
-    other = PyodNovelty(0.2, detector=given).fit(ROWS)
-    assert other.detector_.n_landmarks == 50
+    assert PyodNovelty(0.2, detector=given).fit(ROWS).detector_.n_landmarks == 50
     assert given.share == KernelPCANovelty().share  # not changed
 
 

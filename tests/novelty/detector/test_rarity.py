@@ -38,10 +38,8 @@ def test_a_higher_score_is_never_less_rare(scores, seed):
     spread = np.ptp(scores) or abs(scores[0]) or 1.0
     beyond = scores.max() + spread * np.geomspace(1e-6, 1e9, 60)
     within = np.random.default_rng(seed).uniform(scores.min() - spread, scores.max(), 200)
-    grid = np.unique(np.concatenate([within, scores, beyond]))
-    shares = rarity.share(grid)
-    assert np.all((shares >= 1 / (n + 1)) & (shares < 1))
-    assert np.all(np.diff(shares) <= 0)
+    shares = rarity.share(np.unique(np.concatenate([within, scores, beyond])))
+    assert np.all((shares >= 1 / (n + 1)) & (shares < 1)) and np.all(np.diff(shares) <= 0)
     np.testing.assert_array_equal(rarity.share(beyond), 1 / (n + 1))
 
 
@@ -95,8 +93,7 @@ def test_marks_read_back():
     rarity = Rarity.fit(SCORES)
     marks = rarity.scale_of_scores.marks
     assert [mark.words for mark in marks] == ["1 in 10", "1 in 100"]
-    shares = rarity.share(np.array([mark.score for mark in marks]))
-    np.testing.assert_allclose(shares, [0.1, 0.01])
+    np.testing.assert_allclose(rarity.share(np.array([mark.score for mark in marks])), [0.1, 0.01])
 
 
 def test_a_saved_scale_is_the_same_to_the_bit():
@@ -134,10 +131,8 @@ def test_a_state_that_no_fit_leads_to_is_refused(wrong):
 def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Path) -> None:
     result, model = screen(correlated(120, odd=2))
     detector = model.detector
-    assert result.rows.p_values is None
-    assert result.rows.rarities is not None
-    assert result.rows.scale is not None
-    assert result.rows.scale.name == "how rare"
+    assert result.rows.p_values is None and result.rows.rarities is not None
+    assert result.rows.scale is not None and result.rows.scale.name == "how rare"
     # Rarity compares scores with those of the rows that trained the regressions between columns.
     assert detector.rarity.n_rows == detector.combined.cells.columns.n
     np.testing.assert_array_equal(result.rows.rarities, detector.rarity.share(result.rows.scores))
@@ -160,8 +155,7 @@ def test_a_clean_reference_has_p_values_and_a_hard_cut_has_neither() -> None:
         None,
         None,
     )
-    assert clean.rows.scale is not None
-    assert clean.rows.scale.name == "p-value"
+    assert clean.rows.scale is not None and clean.rows.scale.name == "p-value"
     for mark in clean.rows.scale.marks:
         assert (clean.rows.scores > mark.score).mean() == pytest.approx(float(mark.words), abs=0.15)
     hard = screen(correlated(60), options=ScreeningOptions(method="hoffmann"))[0]

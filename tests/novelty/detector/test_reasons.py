@@ -82,8 +82,7 @@ def test_expected_values_are_medians_over_rows_near_in_the_other_columns():
 
 
 def test_a_huge_value_does_not_drown_the_distances_of_the_others():
-    rng = np.random.default_rng(1)
-    rows = rng.normal(size=(200, 3))
+    rows = np.random.default_rng(1).normal(size=(200, 3))
     row = np.array([1e12, 0.0, 0.0])
     assert expected(rows, row, singles(3))[0] == [expected_by_hand(rows, row, 0)]
 
@@ -239,8 +238,7 @@ def test_a_category_is_replaced_by_the_most_frequent_level():
 
 
 def test_a_lone_column_is_compared_with_all_rows():
-    rows = np.arange(21.0)[:, None]
-    assert expected(rows, np.array([99.0]), singles(1)) == {0: [10.0]}
+    assert expected(np.arange(21.0)[:, None], np.array([99.0]), singles(1)) == {0: [10.0]}
 
 
 def test_shares_are_drops_over_their_sum_in_order():
@@ -268,8 +266,7 @@ def test_rows_are_explained_alike_in_any_batch():
 
 
 def test_of_many_columns_the_farthest_from_expected_are_tried():
-    rng = np.random.default_rng(4)
-    rows = rng.normal(size=(50, 200))
+    rows = np.random.default_rng(4).normal(size=(50, 200))
     X = np.zeros((1, 200))
     X[0, [3, 150]] = 9.0, -8.0
     sizes = []
@@ -352,8 +349,7 @@ def test_the_farthest_column_is_reported_where_no_drop_tells():
 def test_a_rare_kind_of_rows_stays_and_strays_go():
     rng = np.random.default_rng(9)
     usual, rare = rng.normal(size=(2000, 4)), 9 + 0.5 * rng.normal(size=(60, 4))
-    strays = rng.uniform(-40, 40, size=(30, 4))
-    rows = np.vstack([usual, rare, strays])
+    rows = np.vstack([usual, rare, rng.uniform(-40, 40, size=(30, 4))])
     kept = rows_without_strays(rows, np.linalg.norm(rows, axis=1), n_novel=100)
     assert np.isin(np.arange(2000, 2060), kept).mean() > 0.9
     assert np.isin(np.arange(2060, 2090), kept).mean() < 0.1

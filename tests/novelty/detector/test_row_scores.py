@@ -52,8 +52,7 @@ def fit(rows):
 def scores_refitted(rows, fit, i):
     """Return the score of row i from a model without it, and without its landmark, if any."""
     landmarks = fit.detector_.landmarks[fit.detector_.landmarks != i]
-    basis = LandmarkBasis.from_cholesky(RBF(0.3), rows[landmarks])
-    z = basis.features()(rows)
+    z = LandmarkBasis.from_cholesky(RBF(0.3), rows[landmarks]).features()(rows)
     return soft_score(z[i], 1.0, np.delete(z, i, axis=0), len(rows) * fit.detector_.ridge)
 
 

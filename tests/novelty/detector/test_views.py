@@ -93,8 +93,7 @@ def test_as_is_columns_keep_their_scale_beside_a_block_of_unit_variance():
 
 def test_categories_alone_make_one_view():
     X = np.eye(3)[np.random.default_rng(6).integers(0, 3, size=50)]
-    views = fitted(X, np.arange(3))
-    assert views.transform(X).shape == (50, 3)
+    assert fitted(X, np.arange(3)).transform(X).shape == (50, 3)
 
 
 def test_columns_of_one_source_weigh_as_much_as_one():
@@ -116,12 +115,10 @@ def test_scalings_come_from_the_rows_in_use():
 
 
 def test_a_column_constant_among_the_rows_in_use_is_scaled_by_the_table():
-    rng = np.random.default_rng(9)
-    X = rng.normal(size=(100, 2))
+    X = np.random.default_rng(9).normal(size=(100, 2))
     X[:60, 1] = 7.0
     views = fitted(X, rows=np.arange(60))
-    assert views.varying.tolist() == [0, 1]
-    assert views.scales.sd[1] == X[:, 1].std()
+    assert views.varying.tolist() == [0, 1] and views.scales.sd[1] == X[:, 1].std()
     assert np.isfinite(views.transform(X)).all()
 
 

@@ -131,8 +131,7 @@ def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObj
     repeats = repeats_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
     n_repeats, equal, near, common = by_pairs(rows)
     # The report lists at most 20 groups.
-    assert repeats.n_repeats == n_repeats
-    assert repeats.n_near == len(near)
+    assert repeats.n_repeats == n_repeats and repeats.n_near == len(near)
     if len(equal) <= module.MAX_GROUPS:
         assert {tuple(row - 1 for row in group.rows) for group in repeats.equal} == {
             group[: module.MAX_PLACES] for group in equal
@@ -169,8 +168,7 @@ def test_repeats_and_near_repeats_are_reported_with_their_rows() -> None:
         colour=pl.when(pl.int_range(302) == 301).then(pl.lit(other)).otherwise("colour")
     )
     options = ScreeningOptions(columns=ColumnOptions(exclude=("kind",), hide=("colour",)))
-    result = screen(table_from_frame(frame), options=options)[0]
-    repeats = result.findings.duplicates
+    repeats = screen(table_from_frame(frame), options=options)[0].findings.duplicates
     # The name, unique except for one repeat, is not compared.
     assert [group.rows for group in repeats.equal] == [(18, 301)]
     assert [(group.rows, group.columns) for group in repeats.near] == [((41, 302), ("colour",))]
@@ -203,16 +201,14 @@ def test_long_whole_numbers_are_equal_to_the_last_digit() -> None:
     rng = np.random.default_rng(0)
     sizes = {f"size {k}": rng.normal(size=60) for k in range(4)}
     frame = pl.DataFrame({"time": 2**60 + 10**9 * np.arange(60), **sizes})
-    near = frame[:1].with_columns(pl.col("time") + 1)
-    repeats = repeats_in(pl.concat([frame, frame[7:8], near]))
+    repeats = repeats_in(pl.concat([frame, frame[7:8], frame[:1].with_columns(pl.col("time") + 1)]))
     assert [group.rows for group in repeats.equal] == [(8, 61)]
     assert [(group.rows, group.columns) for group in repeats.near] == [((1, 62), ("time",))]
 
 
 def test_what_repeats_by_nature_is_one_sentence() -> None:
     rng = np.random.default_rng(0)
-    frame = pl.DataFrame({name: rng.choice(["a", "b", "c"], 2_000) for name in "xyz"})
-    repeats = repeats_in(frame)
+    repeats = repeats_in(pl.DataFrame({name: rng.choice(["a", "b", "c"], 2_000) for name in "xyz"}))
     assert (repeats.n_repeats, repeats.n_groups, repeats.equal, repeats.near) == (1_973, 27, (), ())
     assert "1,973 rows repeat" in repeats.statement and "by chance" in repeats.statement
     # Rows are visits, and the visits of one patient differ only in the day.
@@ -233,8 +229,7 @@ def test_all_rows_of_a_table_in_parts_are_compared_as_written(part_rows: int) ->
     encoder = LearnedEncoder.learn(whole, plan, contaminated=True)
     sample = draw_sample(parted(whole, part_rows=part_rows), 0, Execution())
     rows = encode(encoder, sample, n_jobs=1)
-    assert rows.size_of_parts == part_rows
-    assert (rows.hashes == hash_rows(whole, encoder)).all()
+    assert rows.size_of_parts == part_rows and (rows.hashes == hash_rows(whole, encoder)).all()
     repeats = find_duplicates(rows)
     assert repeats.equal == find_duplicates(encode(encoder, Sample.of(whole))).equal
     assert [group.rows for group in repeats.equal] == [(18, 301), (41, 302)]

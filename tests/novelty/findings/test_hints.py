@@ -75,8 +75,7 @@ def test_a_planted_slip_gets_a_hint(change: tuple[float, ...], expected: str) ->
     ],
 )
 def test_units_are_suggested_where_the_column_is_of_them(name: str, unit: str, text: str) -> None:
-    names = {0: name, 1: "arm", 2: "hand"}
-    finder = HintFinder(STORED, GROUPS, names, {name: unit})
+    finder = HintFinder(STORED, GROUPS, {0: name, 1: "arm", 2: "hand"}, {name: unit})
     rows = people(20, seed=1) * np.array([1 / 0.45359237, 1, 1, 1, 1])
     texts = [" ".join(hints(row, finder)) for row in rows]
     assert sum(text in hint and bool(hint) == bool(text) for hint in texts) >= 14
@@ -198,8 +197,7 @@ def test_no_repair_is_suggested_that_the_column_cannot_hold() -> None:
         (rng.poisson(40, 800).astype(float), 34.5, 34.0),
     ):
         description = _Column("x", 0, 0, column)
-        assert not description.holds(impossible)
-        assert description.holds(possible)
+        assert not description.holds(impossible) and description.holds(possible)
 
 
 def test_a_broken_number_is_not_exchanged_into_a_whole_column() -> None:

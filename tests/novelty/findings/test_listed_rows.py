@@ -255,8 +255,6 @@ def test_no_cell_of_rows_that_differ_in_size_alone_is_odd() -> None:
 def test_small_values_are_not_odd_for_their_logarithms(seed: int) -> None:
     rng = np.random.default_rng([13, seed])
     sizes = rng.normal(size=(200, 1)) + 0.8 * rng.normal(size=(200, 8))
-    counts = rng.poisson(np.exp(1.8 + 0.25 * sizes))
-    measures = np.abs(50 + 13 * sizes).round(1)
-    for values in (counts, measures):
+    for values in (rng.poisson(np.exp(1.8 + 0.25 * sizes)), np.abs(50 + 13 * sizes).round(1)):
         table = pl.DataFrame({f"m{j}": values[:, j] for j in range(8)})
         assert not screen_table(table, explain=20).findings.odd_cells

@@ -136,8 +136,7 @@ def test_hostile_text_is_one_line() -> None:
         (profile(HOSTILE, "categorical"),),
         beside={HOSTILE + "2": [HOSTILE] * 9 + ["x"] * 99},
     )
-    assert pattern.common == (HOSTILE + "2", HOSTILE)
-    assert pattern.sentence.isprintable()
+    assert pattern.common == (HOSTILE + "2", HOSTILE) and pattern.sentence.isprintable()
     assert "\u202e" not in pattern.sentence
 
 

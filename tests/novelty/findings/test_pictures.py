@@ -29,19 +29,16 @@ OPTIONS = ScreeningOptions(count=4)
 
 
 def test_the_plane_has_the_column_that_explains_most() -> None:
-    table = table_from_frame(frame())
-    result, _ = screen(table, options=OPTIONS)
+    result, _ = screen(table_from_frame(frame()), options=OPTIONS)
     plane = result.pictures.plane
     assert plane is not None and plane.y is not None
     parts = {column.name: column.reason_share for column in result.columns}
-    drawn = sorted((parts[plane.x.name], parts[plane.y.name]))
-    assert drawn == sorted(parts.values())[-2:]
+    assert sorted((parts[plane.x.name], parts[plane.y.name])) == sorted(parts.values())[-2:]
     assert plane.x.name == "height"
     by_rank = dict(zip(plane.rank.tolist(), plane.x.values, strict=True))
     for row in result.ranked[:4]:
         assert by_rank[row.rank] == frame()["height"][row.row - 1]
-    assert plane.flagged.sum() == 4
-    assert len(plane.rank) == plane.n_rows == 300
+    assert plane.flagged.sum() == 4 and len(plane.rank) == plane.n_rows == 300
 
 
 def test_hidden_columns_are_not_drawn() -> None:

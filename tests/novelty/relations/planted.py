@@ -120,8 +120,7 @@ def with_faults(
     frame: pl.DataFrame, n_each: int, seed: int = 1
 ) -> tuple[pl.DataFrame, dict[str, set[int]]]:
     """Change cells in each column of `FAULTS`; return the changed rows (from 1) by rule."""
-    rng = np.random.default_rng(seed)
-    rows = iter(rng.permutation(frame.height).tolist())
+    rows = iter(np.random.default_rng(seed).permutation(frame.height).tolist())
     broken: dict[str, set[int]] = {}
     for name, (change, rules) in FAULTS.items():
         cells = frame[name].to_list()

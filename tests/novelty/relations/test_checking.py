@@ -113,8 +113,7 @@ rows = st.fixed_dictionaries({"a": numbers, "b": numbers, "c": numbers, "s": tex
 def cells_of(rows: Sequence[dict[str, Number | Text]]) -> Cells:
     types = {name: pl.Float64 if name in "abc" else pl.String for name in "abcst"}
     table = table_from_frame(pl.DataFrame(list(rows), schema=types), "table")
-    formats = {name: NumberFormat() if name in "abc" else None for name in "abcst"}
-    return Cells(table, formats)
+    return Cells(table, {name: NumberFormat() if name in "abc" else None for name in "abcst"})
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{type(rule).__name__}{rule.columns}")
@@ -145,8 +144,7 @@ def test_one_number_out_of_order_is_named_alone(order: list[int], wrong: int) ->
     checked = check(Sorted(columns=("a",), falling=True), cells)
     assert checked.applies.sum() == 11 and not checked.broken.any()
     shuffled = cells_of([{"a": float(place), **blank} for place in order])
-    held = check(Sorted(columns=("a",)), shuffled)
-    assert held.broken.any() == (order != sorted(order))
+    assert check(Sorted(columns=("a",)), shuffled).broken.any() == (order != sorted(order))
 
 
 def test_cells_are_read_as_the_plan_says_and_identifiers_as_they_look() -> None:

@@ -94,8 +94,6 @@ def test_rules_that_quote_hidden_values_are_left_out() -> None:
     # Rules of these kinds quote a hidden value, or are formulas from which hidden values follow.
     quoting = {"empty unless", "positive only if", "within", "equal", "linear", "product"}
     left = [held for held in rules.rules if held not in kept.rules]
-    kinds = {msgspec.to_builtins(held.rule)["kind"] for held in left}
-    assert kinds == quoting
-    note = f"{len(left)} rules are left out for quoting values of hidden columns."
-    assert kept.notes == (note,)
+    assert {msgspec.to_builtins(held.rule)["kind"] for held in left} == quoting
+    assert kept.notes == (f"{len(left)} rules are left out for quoting values of hidden columns.",)
     assert without_values(rules) == rules

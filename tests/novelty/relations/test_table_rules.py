@@ -86,8 +86,7 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
         parted(table_from_frame(worse, "t"), part_rows=50), ColumnOptions(), seed=0, execution=WORK
     )
     found = {phrase(held.rule, again.by_name): held for held in again.rules}
-    assert "gross = net + tax" not in found
-    assert found["ordered <= shipped"].broken == (11, 311)
+    assert "gross = net + tax" not in found and found["ordered <= shipped"].broken == (11, 311)
 
 
 def test_rows_that_break_a_rule_are_listed_as_they_stand(tmp_path: Path) -> None:

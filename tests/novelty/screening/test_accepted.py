@@ -149,8 +149,7 @@ def test_accepted_rows_missing_from_the_table_are_reported() -> None:
     lines = np.array([2, 3, 5])
     accept = Table(pl.DataFrame({"x": ["1", "7", "8"]}), lines, rows.source)
     (note,) = find(accept, rows, POINT).notes
-    assert "2 rows match no row of table.csv (line 3, line 5)" in note
-    assert "listed again" in note
+    assert "2 rows match no row of table.csv (line 3, line 5)" in note and "listed again" in note
 
 
 @pytest.mark.parametrize(
@@ -184,9 +183,7 @@ def test_the_plan_of_a_table_reads_what_is_accepted() -> None:
     )
     typed = table_from_frame(frame, "typed")
     as_text = frame.with_columns(pl.all().cast(pl.String))
-    text = table_from_frame(as_text, "text")
-    for rows in (typed, text):
+    for rows in (typed, table_from_frame(as_text, "text")):
         for some in (frame, as_text):
-            accept = table_from_frame(some[[3, 17]], "accept")
-            matches = find(accept, rows, *infer_plan(rows).specs)
+            matches = find(table_from_frame(some[[3, 17]], "accept"), rows, *infer_plan(rows).specs)
             assert np.flatnonzero(matches.is_accepted).tolist() == [3, 17]

@@ -166,8 +166,7 @@ def test_scoring_skips_accepted_rows_and_keeps_the_model() -> None:
     plain = score(model, table())
     rates = score(model, table(), accept=[PATTERN])
     assert rates.rows.scores.tobytes() == plain.rows.scores.tobytes()
-    assert rates.threshold == plain.threshold
-    assert flagged(rates) == flagged(plain) - set(RARE)
+    assert rates.threshold == plain.threshold and flagged(rates) == flagged(plain) - set(RARE)
     assert rates.lists.accepted is not None
     assert rates.lists.accepted.statement == "20 rows are accepted in fine.csv and not listed."
     # With a false discovery rate, accepted rows do not count, as if the table did not have them.

@@ -38,8 +38,7 @@ def test_a_row_is_found_by_number_line_or_id(model: NoveltyModel, new: Table) ->
         (30, 31, 1, score(model, new).rows.scores.max())
     }
     assert [row.id for row in rows] == ["bird 0029"] * 3
-    assert rows[0].reasons == rows[1].reasons
-    assert rows[0].reasons[0].column == "bill"
+    assert rows[0].reasons == rows[1].reasons and rows[0].reasons[0].column == "bill"
 
 
 def test_a_row_of_the_list_is_explained_as_on_the_list() -> None:

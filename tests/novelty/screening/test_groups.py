@@ -56,8 +56,7 @@ def test_a_row_that_is_ordinary_in_the_table_is_found_odd_in_its_group() -> None
     (flagged,) = np.flatnonzero(result.rows.is_flagged)
     assert (flagged, result.ranked[0].row, result.ranked[0].group) == (ODD, ODD + 1, "kind a")
     # Without groups, the row is not even in the top tenth of the table.
-    plain = screened(frame.drop("kind"), ScreeningOptions(count=1))
-    assert plain.rows.ranks[ODD] > 33
+    assert screened(frame.drop("kind"), ScreeningOptions(count=1)).rows.ranks[ODD] > 33
 
 
 def test_groups_of_few_rows_are_judged_by_the_model_of_the_table_and_it_is_stated() -> None:
@@ -153,8 +152,7 @@ def test_a_group_too_small_for_a_rate_requested_later_flags_nothing_and_it_is_st
     model, _ = fit_table(table_from_frame(reference, "clean"), by("kind"))
     new = two_kinds(100, 0, seed=6).with_columns(pl.col("c0").cast(pl.Float64) + 9)
     result = score(model, table_from_frame(new, "new"), options=by("kind", alpha=0.005))
-    flagged = {group.name: group.n_flagged for group in result.groups}
-    assert flagged == {"kind a": 0, "kind b": 100}
+    assert {group.name: group.n_flagged for group in result.groups} == {"kind a": 0, "kind b": 100}
     (note,) = [text for text in result.run.warnings if "nothing can be flagged" in text]
     assert note.startswith('In "kind a" nothing')
 
@@ -198,8 +196,7 @@ def test_two_columns_make_groups_of_their_pairs_and_missing_is_one() -> None:
     frame = two_kinds().with_columns(
         site=pl.Series([None if i % 2 else "east" for i in range(329)], dtype=pl.String)
     )
-    result = screened(frame, by("kind", "site"))
-    names = {group.name for group in result.groups}
+    names = {group.name for group in screened(frame, by("kind", "site")).groups}
     assert names == {
         f"kind {kind}, site {site}" for kind in "ab" for site in ("east", "(missing)")
     } | {""}

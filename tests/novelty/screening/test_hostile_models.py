@@ -91,16 +91,14 @@ def refused_or_works(path: Path, table: Table) -> None:
         model = load_model(path)
         result = score(model, table)
     except ModelFileError as error:
-        assert "\n" not in str(error)
-        assert len(str(error)) < 400
+        assert "\n" not in str(error) and len(str(error)) < 400
         return
     assert np.isfinite(result.rows.scores).all()
     explain_row(model, table, row="1")
 
 
 def test_the_table_has_every_kind_of_column(table: Table, archives: list[Any]) -> None:
-    columns = archives[0][0]["model"]["encoder"]["plan"]["specs"]
-    roles = {column["role"] for column in columns}
+    roles = {column["role"] for column in archives[0][0]["model"]["encoder"]["plan"]["specs"]}
     assert roles >= {"numeric", "boolean", "categorical", "datetime", "text", "identifier"}
 
 
@@ -210,8 +208,7 @@ def test_a_hard_cut_of_huge_numbers_is_refused(
     document, arrays = archives[1]
     bad = arrays["detector.subspace.mean_weights"].copy()
     bad[3] = -1e308
-    changed = {**arrays, "detector.subspace.mean_weights": bad}
-    write_parts(tmp_path / "bad.kpca", document, changed)
+    write_parts(tmp_path / "bad.kpca", document, {**arrays, "detector.subspace.mean_weights": bad})
     with pytest.raises(ModelFileError, match="mean_weights holds values that no fit leads to"):
         load_model(tmp_path / "bad.kpca")
 

@@ -77,8 +77,7 @@ def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
         assert text in info.statement
     np.testing.assert_array_equal(flagged, wanted)
     # The flagged rows come first in the ranking, whatever breaks ties.
-    ranks = novelty_ranks(scores, scores[::-1])
-    assert ranks[flagged].max(initial=0) == flagged.sum()
+    assert novelty_ranks(scores, scores[::-1])[flagged].max(initial=0) == flagged.sum()
     assert (" more that score" in info.statement) == (flagged.sum() > count)
 
 
@@ -93,8 +92,7 @@ def test_alpha_flags_by_the_conformal_quantile() -> None:
         Rule("alpha", 0.05), np.array([94.0, 95.0, 95.5]), calibration, "leave-one-out"
     )
     assert (flagged.tolist(), info.value, warnings) == ([False, False, True], 95.0, ())
-    assert "About 5 %" in info.statement
-    assert "approximate" in info.statement
+    assert "About 5 %" in info.statement and "approximate" in info.statement
 
 
 def test_too_few_clean_rows_flag_nothing_and_say_the_smallest_rate() -> None:
@@ -116,8 +114,7 @@ def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     assert "the smallest p-value they allow is 0.1, which is above the 9.8 % that scores have" in (
         info.statement
     )
-    assert len(warnings) == 1
-    assert "--alpha" in warnings[0]
+    assert len(warnings) == 1 and "--alpha" in warnings[0]
     calibration = np.arange(199.0)
     _, info, _ = flag(Rule("fdr", 0.05), np.full(1_000, 0.5), calibration, "split")
     assert "is 0.005, and among 1,000 rows it takes 103 that have it." in info.statement
@@ -234,8 +231,7 @@ def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
         ).all()
     new = correlated(50, seed=9)
     chosen = verdict_by(model, new, inherit_options(model, new, count=4))
-    assert chosen.scored.is_flagged.sum() == 4
-    assert not chosen.rows.is_own
+    assert chosen.scored.is_flagged.sum() == 4 and not chosen.rows.is_own
 
 
 def test_warnings_of_the_reference_are_distinguished_from_those_of_the_table() -> None:

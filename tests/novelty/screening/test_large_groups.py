@@ -38,8 +38,7 @@ def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame,
         centre = 4.0 * is_limited[rows]
         columns["a"][rows], columns["b"][rows] = centre + 4.0, centre - 4.0
     limits = np.where(is_limited, "yes", rng.choice(["no", "no answer"], N))
-    frame = pl.DataFrame({"limits": limits, **columns})
-    return frame, is_limited
+    return pl.DataFrame({"limits": limits, **columns}), is_limited
 
 
 def odd_of(is_limited: np.ndarray, n_odd: int = 8) -> np.ndarray:

@@ -148,8 +148,7 @@ def test_a_reference_and_a_table_may_both_be_in_parts(
     mixed(400, seed=1).filter(pl.col("planted") == 0).drop("planted").write_csv(clean)
     given = ScreeningOptions(**rule, columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
     whole = screen(read_table(birds), reference=read_table(clean), options=given)[0]
-    parted = screen(in_parts(birds), reference=in_parts(clean), options=given)[0]
-    assert_same(whole, parted)
+    assert_same(whole, screen(in_parts(birds), reference=in_parts(clean), options=given)[0])
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -166,8 +165,7 @@ def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
     )
     assert result.n_flagged == 14
     assert (result.n_rows, result.run.settings["rows drawn for columns and figures"]) == (700, 300)
-    planted = pl.read_csv(birds)["planted"].to_numpy()
-    assert roc_auc_score(planted, result.rows.scores) > 0.95
+    assert roc_auc_score(pl.read_csv(birds)["planted"].to_numpy(), result.rows.scores) > 0.95
     assert sorted(result.rows.ranks) == list(range(1, 701))
     missing = {column.name: column.n_missing for column in result.columns}
     assert (missing["x"], missing["y"], missing["age"]) == (2, 1, 19)
@@ -210,8 +208,7 @@ def test_accepted_rows_are_never_listed_though_few_of_them_are_drawn(birds: Path
     assert result.lists.accepted.statement.endswith(
         "not listed; where it drew them, the model learned them as normal."
     )
-    judged = result.rows.scores[~result.rows.is_accepted]
-    assert (judged > model.detector.flags_above).sum() == 14
+    assert (result.rows.scores[~result.rows.is_accepted] > model.detector.flags_above).sum() == 14
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -333,5 +330,4 @@ def test_a_large_table_in_memory_is_cut_into_parts(
     monkeypatch.setattr("kpca_apps.novelty.columns.parts.SAMPLE_ROWS", 300)
     table = read_table(birds)
     assert isinstance(table, Table)
-    result = screen(table, options=OPTIONS)[0]
-    assert result.run.settings["read"] == "in parts of 700 rows"
+    assert screen(table, options=OPTIONS)[0].run.settings["read"] == "in parts of 700 rows"

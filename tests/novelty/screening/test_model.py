@@ -42,10 +42,8 @@ def test_a_saved_model_scores_as_before_to_the_bit(
     new = correlated(20, seed=1, odd=3)
     before, after = score(model, new), score(again, new)
     assert before.rows.scores.tobytes() == after.rows.scores.tobytes()
-    assert before.ranked == after.ranked
-    assert before.threshold == after.threshold
-    assert again.warnings == model.warnings
-    assert again.options == model.options
+    assert before.ranked == after.ranked and before.threshold == after.threshold
+    assert again.warnings == model.warnings and again.options == model.options
 
 
 def test_the_same_fit_saves_the_same_bytes(tmp_path: Path) -> None:
@@ -127,8 +125,7 @@ def test_a_model_of_a_wide_table_is_no_larger_than_the_table_and_scores_as_befor
     save_model(model, tmp_path / "m.kpca")
     frame.write_csv(tmp_path / "table.csv")
     assert (tmp_path / "m.kpca").stat().st_size < (tmp_path / "table.csv").stat().st_size
-    gaps = frame[:3].with_columns(c3=pl.lit(None, dtype=pl.Float64))
-    new = table_from_frame(gaps, "wide")
+    new = table_from_frame(frame[:3].with_columns(c3=pl.lit(None, dtype=pl.Float64)), "wide")
     before, after = (score(kept, new) for kept in (model, load_model(tmp_path / "m.kpca")))
     assert before.rows.scores.tobytes() == after.rows.scores.tobytes()
 

@@ -48,6 +48,5 @@ def test_a_reference_is_compared_and_a_table_with_itself_is_not() -> None:
 @pytest.mark.parametrize("when", ["fit", "score"])
 def test_values_of_hidden_columns_are_not_reported(when: str) -> None:
     model = fit_model(people(0), hide="weight" if when == "fit" else ())
-    later = people(1).with_columns(pl.col("weight") + 1234.5)
-    result = score_table(model, later, hide="weight")
+    result = score_table(model, people(1).with_columns(pl.col("weight") + 1234.5), hide="weight")
     assert [column.words for column in result.findings.moved] == ["values hidden"]

@@ -28,8 +28,7 @@ def panel(n: int, rng: np.random.Generator) -> pl.DataFrame:
     """Return weights near each person's mean weight, with about six rows per person."""
     person = rng.integers(0, n // 6, n)
     own = np.random.default_rng(7).normal(70, 12, n)[person]
-    names = [f"id{i}" for i in person]
-    return pl.DataFrame({"person": names, "weight": own + rng.normal(size=n)})
+    return pl.DataFrame({"person": [f"id{i}" for i in person], "weight": own + rng.normal(size=n)})
 
 
 def orders(n: int, rng: np.random.Generator) -> pl.DataFrame:

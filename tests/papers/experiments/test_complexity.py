@@ -42,8 +42,7 @@ def test_fits_are_judged_by_their_exponents(powers, verdicts):
         curves[0] = (rows, 1e6 * rows ** powers[0])
     names = ("all", "few", "low")
     seconds, memory = (dict(zip(names, part, strict=True)) for part in (curves[:3], curves[3:]))
-    found = complexity._judge_fits(seconds, memory)
-    assert [claim.verdict for claim in found] == verdicts
+    assert [claim.verdict for claim in complexity._judge_fits(seconds, memory)] == verdicts
 
 
 def test_projections_are_judged_by_their_exponents():

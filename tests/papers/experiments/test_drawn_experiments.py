@@ -133,8 +133,7 @@ def test_verdicts_turn_where_the_rows_do(name, function, spoilt, verdicts, monke
         return SPOILT[spoilt](rng, *found), found[1]
 
     monkeypatch.setattr(module, function, drawn)
-    outcome = experiment.run(PaperData(None))
-    assert [claim.verdict for claim in outcome.claims] == verdicts
+    assert [claim.verdict for claim in experiment.run(PaperData(None)).claims] == verdicts
 
 
 def test_properties_turn_where_the_subspace_is_not_that_of_the_rows():
@@ -145,8 +144,7 @@ def test_properties_turn_where_the_subspace_is_not_that_of_the_rows():
     K = RBF(0.1)(X)
     level = replace(subspace, variances=np.full_like(subspace.variances, 1e-3))
     mixed = T @ np.linalg.qr(rng.normal(size=(T.shape[1],) * 2))[0]
-    found = statements._properties(mixed, level, X, rng)
-    assert [claim.verdict for claim in found] == [N] * 5
+    assert [claim.verdict for claim in statements._properties(mixed, level, X, rng)] == [N] * 5
     assert [claim.verdict for claim in statements._lengths(K, level)] == [C, C, R]
     turned = replace(subspace, weights=subspace.weights[:, ::-1])
     assert [claim.verdict for claim in statements._centring(K, turned, X)] == [N, N, N]
@@ -172,13 +170,11 @@ def test_parity_tells_odd_from_even():
 
 
 def test_groups_are_separable_where_a_direction_parts_them():
-    rng = np.random.default_rng(0)
-    T, w = rng.normal(size=(80, 3)), np.array([1.0, -2.0, 0.5])
+    T, w = np.random.default_rng(0).normal(size=(80, 3)), np.array([1.0, -2.0, 0.5])
     sides = (T @ w > 0.3).astype(np.intp)
     assert separable(T, sides) and separable(1e-4 * T, sides)
     # A row between two rows of the other group cannot be separated.
-    middle = T[sides == 1][:2].mean(axis=0)
-    assert not separable(np.vstack([T, middle]), np.append(sides, 0))
+    assert not separable(np.vstack([T, T[sides == 1][:2].mean(axis=0)]), np.append(sides, 0))
 
 
 def test_two_fits_turn_by_no_angle_or_a_right_one():

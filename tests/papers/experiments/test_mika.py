@@ -92,7 +92,6 @@ def test_cleaned_digits_are_fixed_points(papers_folder):
     noisy = mika.spoil("Gaussian", clean, np.random.default_rng(0))
     cleaned = mika._clean(subspace, noisy)
     weights = subspace.project(noisy) @ subspace.weights.T + 1.0 / len(train)
-    distances = ((cleaned[:, None] - train) ** 2).sum(axis=2)
-    terms = weights * np.exp(-gamma * distances)
+    terms = weights * np.exp(-gamma * ((cleaned[:, None] - train) ** 2).sum(axis=2))
     again = terms @ train / terms.sum(axis=1)[:, None]
     assert_allclose(again, cleaned, atol=1e-4)

@@ -72,8 +72,7 @@ def test_smoothing_leaves_an_empty_image_empty():
     example = np.full((1, 256), -1.0)
     example[0, 8 * 16 + 8] = 1.0
     smooth = smoothed_digits(example)
-    assert smooth.sum() == pytest.approx(example.sum())
-    assert smooth.argmax() == 8 * 16 + 8
+    assert smooth.sum() == pytest.approx(example.sum()) and smooth.argmax() == 8 * 16 + 8
 
 
 def test_a_moved_digit_comes_back():

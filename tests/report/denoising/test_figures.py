@@ -59,8 +59,7 @@ def test_only_available_data_are_drawn() -> None:
 
 
 def test_many_images_have_no_names_and_no_more_room() -> None:
-    result = many(MOST_NAMED + 1)
-    assert names(result, "noise") == []
+    assert names(many(MOST_NAMED + 1), "noise") == []
     figures = [denoising_drawings(many(n))["noise"].figure for n in (MOST_NAMED + 1, 400)]
     assert figures[0].get_figheight() == figures[1].get_figheight()
 

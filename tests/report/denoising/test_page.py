@@ -47,8 +47,7 @@ def test_a_trial_becomes_a_sound_page() -> None:
     assert result.command in page.text
     for trial in result.trials:
         assert trial.option in page.text
-    assert "Strength 0.75" in page.text
-    assert "10 of 255" in page.text
+    assert "Strength 0.75" in page.text and "10 of 255" in page.text
     assert page.text.count("before") == page.text.count("after") == len(result.trials)
     assert "--noise camera" in page.text
 
@@ -89,8 +88,7 @@ def test_links_lead_to_the_files_written() -> None:
 
 @pytest.mark.release
 def test_a_large_batch_has_a_page_for_each_image() -> None:
-    result = examples.many(500)
-    found = render_denoising(result)
+    found = render_denoising(examples.many(500))
     assert list(found) == ["report.html", *(f"details/{n:04d}.html" for n in range(1, 501))]
     overview = Page(found["report.html"])
     assert len(found["report.html"]) < 4_000_000
@@ -98,8 +96,7 @@ def test_a_large_batch_has_a_page_for_each_image() -> None:
     assert {link for link in links if link.startswith("details/")} == set(found) - {"report.html"}
     lazy = [picture for picture in overview.all("img") if picture.get("loading") == "lazy"]
     assert len(lazy) == 500
-    middle = Page(found["details/0007.html"])
-    around = [link["href"] for link in middle.all("a")]
+    around = [link["href"] for link in Page(found["details/0007.html"]).all("a")]
     assert around[:3] == ["../report.html", "../details/0006.html", "../details/0008.html"]
     assert "../../images/roll%206/006.png" in around
     assert "12 more under" in overview.text
@@ -116,8 +113,7 @@ def test_a_page_holds_no_more_than_opens_fast() -> None:
 
 def test_hostile_names_stay_text() -> None:
     for html in pages("hostile").values():
-        assert "<script>alert" not in html
-        assert "{{7*7}}" in html
+        assert "<script>alert" not in html and "{{7*7}}" in html
         check_isolated(html)
 
 
@@ -138,8 +134,7 @@ def test_tables_hold_every_method_and_the_mean() -> None:
     mean = examples.real().mean_comparison
     assert mean is not None
     for quality in (mean.noisy, mean.denoised, *mean.baselines.values()):
-        assert f"{quality.psnr:.2f}" in page.text
-        assert f"{quality.ssim:.3f}" in page.text
+        assert f"{quality.psnr:.2f}" in page.text and f"{quality.ssim:.3f}" in page.text
 
 
 def test_a_dictionary_is_shown_by_its_components() -> None:

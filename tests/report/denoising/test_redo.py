@@ -50,8 +50,7 @@ def test_impossible_options_are_not_offered() -> None:
     assert "high quality" not in about(grey, quality="high")["presets"]
     own = replace(grey, own_settings={"quality": "high"})
     assert "high quality" not in about(own, quality="fast")["presets"]
-    assert can_redo(examples.many(1))
-    assert not can_redo(examples.with_dictionary())
+    assert can_redo(examples.many(1)) and not can_redo(examples.with_dictionary())
     assert not can_redo(DenoisingResult((grey,), {"mode": "dictionary"}))
 
 

@@ -110,8 +110,7 @@ def test_with_clean_images_the_headline_says_what_was_gained() -> None:
     assert "0.5 dB below wavelet shrinkage" in say(behind)
     equal = image(comparison=compared(20.0, 30.0, wavelet=30.01))
     assert "as much as with wavelet shrinkage" in say(equal)
-    worse = image(comparison=compared(30.0, 28.0))
-    assert "PSNR fell from 30.0 to 28.0 dB." in say(worse)
+    assert "PSNR fell from 30.0 to 28.0 dB." in say(image(comparison=compared(30.0, 28.0)))
     assert "PSNR of 1 rose from 20.0 to 30.0 dB on average" in say(near, image())
     # An image equal to its reference has an infinite PSNR, which is not averaged.
     assert "the noise was" in say(image(comparison=compared(math.inf, math.inf)))
@@ -268,8 +267,7 @@ def test_other_scales_are_not_set_beside_the_residual() -> None:
 def test_a_strength_is_advised_only_where_there_is_one() -> None:
     structured = image(residual=Residual(18.0, 0.4, 0.01, structured=True))
     assert "--strength" not in residual_sentence(structured, has_strength=False)
-    with_one = with_dictionary()
-    batch = replace(with_one, images=(structured,))
+    batch = replace(with_dictionary(), images=(structured,))
     assert "--strength" not in render_denoising(batch)["report.html"]
     assert "--strength" in render_denoising(replace(batch, dictionary=None))["report.html"]
 

@@ -160,8 +160,7 @@ def test_the_axis_of_scores_ends_where_the_threshold_can_be_seen() -> None:
         scale=None,
         threshold=replace(examples.screening().threshold, value=1.11),
     )
-    assert result.distribution.n_beyond == 2
-    assert result.distribution.counts.sum() == 342
+    assert result.distribution.n_beyond == 2 and result.distribution.counts.sum() == 342
     drawing = drawn(score_distribution, result)
     low, high = drawing.figure.axes[0].get_xlim()
     assert 0.2 < (1.11 - low) / (high - low) < 0.8

@@ -43,8 +43,7 @@ def test_hostile_text_stays_text() -> None:
     html = rendered("hostile")
     assert "<script>alert" not in html
     assert "49" not in re.findall(r"&#39;&amp;(\d+)", html)  # {{7*7}} is not evaluated
-    page = Page(html)
-    assert "<script>alert(1)</script>" in page.text
+    assert "<script>alert(1)</script>" in Page(html).text
     check_isolated(html)
 
 
@@ -79,8 +78,7 @@ def test_odd_cells_and_hints_are_on_the_first_screen_and_many_are_folded() -> No
     first = first_screen(rendered("usual"))
     found = first.index("9 cells, by their columns or the rest of their rows; the clearest first.")
     assert found < first.index("Next steps")
-    assert "suggested value" in first
-    assert "Also on lines 20, 31, 1,041, 1,052 and 2 more." in first
+    assert "suggested value" in first and "Also on lines 20, 31, 1,041, 1,052 and 2 more." in first
     assert '"Flipper Length (mm)" fits if divided by 10.' in first
     text = Page(rendered("hostile")).text
     assert "the clearest 10, by their columns or the rest of their rows" in text
@@ -89,9 +87,7 @@ def test_odd_cells_and_hints_are_on_the_first_screen_and_many_are_folded() -> No
 
 def test_columns_that_are_odd_together_are_one_reason() -> None:
     text = Page(rendered("together")).text
-    assert "together 75 %" in text
-    assert text.count("included above") > 1
-    assert "farthest off" in text
+    assert "together 75 %" in text and text.count("included above") > 1 and "farthest off" in text
     assert text.count("14 rows: ") == 8
 
 
@@ -128,8 +124,7 @@ def test_lines_without_data_are_reported_at_the_top(form: str, noun: str) -> Non
 def test_all_settings_are_listed() -> None:
     result = examples.with_reference()
     text = Page(rendered("with_reference")).text
-    assert result.source.sha256 in text
-    assert result.run.command in text
+    assert result.source.sha256 in text and result.run.command in text
     for key, version in result.run.versions.items():
         assert key in text and version in text
     for column in result.columns:
@@ -158,9 +153,7 @@ def test_without_a_scale_the_score_stands_alone() -> None:
     ranked = tuple(replace(row, rarity=None) for row in result.ranked)
     plain = changed(result, scale=None, rarity_of=None, ranked=ranked)
     html = render_screening(replace(plain, threshold=replace(result.threshold, rarity=None)))
-    assert "how rare" not in html
-    assert "1 in " not in Page(html).text
-    assert ">score</th>" in html
+    assert "how rare" not in html and "1 in " not in Page(html).text and ">score</th>" in html
 
 
 def test_a_table_without_threshold_lines_or_ids_says_so() -> None:
@@ -183,9 +176,7 @@ def test_every_ranked_row_stands_in_the_page_without_script() -> None:
 
 
 def test_a_comparison_is_a_page() -> None:
-    result = examples.comparison()
-    html = render_comparison(result)
-    page = Page(html)
+    page = Page(render_comparison(examples.comparison()))
     assert "kernel PCA shares 2nd place of 6 with one-class SVM in both tests" in page.text
     assert "Test 1: " in page.text and "Test 2: " in page.text
     assert "share of reasons" not in page.text and "share of all reasons" not in page.text
@@ -221,8 +212,7 @@ def test_text_stands_out_from_the_paper() -> None:
 
 def test_a_card_lists_the_rows_like_its_own() -> None:
     result = examples.together()
-    html = rendered("together")
-    cards = re.findall(r'(?s)<li class="card.*?</li>', html)
+    cards = re.findall(r'(?s)<li class="card.*?</li>', rendered("together"))
     assert len(cards) == len(result.kinds_of_reason[:5])
     for card, rows in zip(cards, result.kinds_of_reason, strict=False):
         text = " ".join(Page(card).text.split())

@@ -40,8 +40,7 @@ def test_the_plane_draws_every_flagged_row_or_says_why_not() -> None:
 
 
 def test_one_column_is_drawn_against_the_score() -> None:
-    drawing = drawn_plane(y=None)
-    axes = drawing.figure.axes[0]
+    axes = drawn_plane(y=None).figure.axes[0]
     assert axes.get_ylabel() == "novelty score (higher = more novel)"
     threshold = examples.screening().threshold.value
     assert any(np.array_equal(line.get_ydata(), [threshold] * 2) for line in axes.get_lines())
@@ -63,5 +62,4 @@ def test_categories_dates_and_long_tails_have_axes_of_their_own() -> None:
     )
     axes = drawn.figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", examples.ARABIC]
-    assert "12 flagged rows lack one of the values" in drawn.caption
-    assert to_svg(drawn)
+    assert "12 flagged rows lack one of the values" in drawn.caption and to_svg(drawn)

@@ -49,10 +49,8 @@ def test_values_stand_in_proportion(
 
 @pytest.mark.parametrize("value", [0.0, 1e-300, 7e15])
 def test_a_column_of_one_value_is_drawn_and_a_missing_value_is_not(value: float) -> None:
-    single = replace(NUMBERS, distribution=NumericProfile.of(np.full(9, value)))
-    found = strip(value, value, single)
-    assert found.seen is not None
-    assert found.seen.x == pytest.approx(WIDTH / 2)
+    found = strip(value, value, replace(NUMBERS, distribution=NumericProfile.of(np.full(9, value))))
+    assert found.seen is not None and found.seen.x == pytest.approx(WIDTH / 2)
     assert "nan" not in found.band
     found = strip(None, 5.0, NUMBERS)
     assert found.seen is None and found.expected is not None
@@ -68,8 +66,7 @@ def test_categories_stand_over_their_bars() -> None:
     # A level that the column never had gets its own position.
     found = strip("c", "a", LEVELS)
     assert found.seen is not None and len(found.bars) == 3
-    assert found.bars[2].height == 0.0
-    assert found.seen.x > found.bars[1].x + found.bars[1].width
+    assert found.bars[2].height == 0.0 and found.seen.x > found.bars[1].x + found.bars[1].width
     # Marks on one bar are placed side by side.
     found = strip("a", "a", LEVELS)
     assert found.seen is not None and found.expected is not None

@@ -76,9 +76,7 @@ def test_scores_of_any_size_are_written_without_needless_decimals() -> None:
 @given(st.text(), st.integers(2, 50))
 def test_cut_text_is_one_short_line(text: str, length: int) -> None:
     short = cut(text, length)
-    assert len(short) <= length
-    assert len(short.splitlines()) <= 1
-    assert isinstance(short, Verbatim)
+    assert len(short) <= length and len(short.splitlines()) <= 1 and isinstance(short, Verbatim)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +136,7 @@ def test_the_first_sentence_of_a_small_table(n_rows: int, n_flagged: int, start:
 
 def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column() -> None:
     hidden = ("Flipper Length (mm)", "Individual ID")
-    named = changed(examples.screening(n_flagged=1), id_column="Individual ID")
-    result = redact(named, hidden)
+    result = redact(changed(examples.screening(n_flagged=1), id_column="Individual ID"), hidden)
     assert "".join(headline(result)) == (
         "1 of 344 rows stands out: row 263 (line 264), chiefly for its Flipper Length (mm), whose "
         "values are hidden."
@@ -166,8 +163,7 @@ def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column(
 def test_the_first_sentence_of_gaps_and_free_text(reason: Reason, end: str) -> None:
     result = examples.screening(reasons=(reason,))
     text = replace(result.columns[1], name="note", role="text", distribution=None)
-    sentence = headline(replace(result, columns=(*result.columns, text)))
-    assert "".join(sentence).endswith(end)
+    assert "".join(headline(replace(result, columns=(*result.columns, text)))).endswith(end)
 
 
 def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:

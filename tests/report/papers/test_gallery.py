@@ -49,8 +49,7 @@ def test_the_page_is_sound_and_holds_every_claim(html: str) -> None:
 
 def test_hostile_words_stay_words() -> None:
     page = Page(render_gallery(examples.hostile()))
-    assert page.tags.count("script") == 1
-    assert "alert(1)" in page.text
+    assert page.tags.count("script") == 1 and "alert(1)" in page.text
 
 
 def test_the_first_sentence_counts_claims() -> None:
@@ -127,13 +126,11 @@ def test_pictures_keep_their_pixels() -> None:
     mosaic = np.ma.filled(axes.images[0].get_array(), np.nan)
     images = examples.spots().images
     assert np.array_equal(mosaic[:4, :4], images[0, 0])
-    assert np.array_equal(mosaic[-4:, -4:], images[1, 2])
-    assert np.isnan(mosaic[4]).all()
+    assert np.array_equal(mosaic[-4:, -4:], images[1, 2]) and np.isnan(mosaic[4]).all()
 
 
 def test_rows_stand_under_the_curves_fitted_to_them() -> None:
-    shown = replace(examples.lines(), points=examples.POINTS)
-    (axes,) = draw(shown, "lines").figure.axes
+    (axes,) = draw(replace(examples.lines(), points=examples.POINTS), "lines").figure.axes
     (dots,) = axes.patches
     middles = dots.get_path().vertices.reshape(-1, 2, 2).mean(axis=1)
     assert np.allclose(middles, examples.POINTS) and len(axes.lines) == 2
@@ -148,8 +145,7 @@ def test_one_panel_needs_no_caption_of_its_own() -> None:
 
 def test_thinning_of_many_rows_is_reported() -> None:
     rows = np.random.default_rng(0).normal(size=(1000, 2))
-    shown = examples.Scatter("Rows", "x", "y", rows, np.zeros(1000, dtype=int))
-    drawing = draw(shown, "rows")
+    drawing = draw(examples.Scatter("Rows", "x", "y", rows, np.zeros(1000, dtype=int)), "rows")
     (dots,) = drawing.figure.axes[0].patches
     assert len(dots.get_path().vertices) == 2 * MAX_POINTS
     assert f"{MAX_POINTS} of 1,000 rows" in drawing.caption
@@ -166,8 +162,7 @@ def test_a_picture_shows_every_dot() -> None:
     """Dots are lines of almost no length, which a raster image might drop."""
     side = np.linspace(0.0, 1.0, 5)
     points = np.column_stack([np.tile(side, 5), np.repeat(side, 5)]) + 0.013
-    labels = np.zeros(25, dtype=np.intp)
-    dots = Outcome((), (Scatter("A grid", "x", "y", points, labels),))
+    dots = Outcome((), (Scatter("A grid", "x", "y", points, np.zeros(25, dtype=np.intp)),))
     result = GalleryResult((Reproduction("dots", "Author (2001)", "A grid", dots),))
     with Image.open(io.BytesIO(gallery_figures(result)["dots-1"])) as picture:
         pixels = np.asarray(picture.convert("RGB"), dtype=np.int64)
@@ -224,8 +219,7 @@ def test_columns_that_would_be_empty_are_left_out() -> None:
         ((lost,), ["claim", "paper", "verdict"]),
         ((claim, number), ["claim", "paper", "ours", "tolerance", "verdict"]),
     ):
-        single = Reproduction("one", "p", "One", Outcome(claims))
-        html = render_gallery(GalleryResult((single,)))
+        html = render_gallery(GalleryResult((Reproduction("one", "p", "One", Outcome(claims)),)))
         assert re.findall(r'<th scope="col">([^<]*)</th>', html)[: len(heads)] == heads
 
 

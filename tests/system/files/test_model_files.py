@@ -97,8 +97,7 @@ def load(path: Path) -> Whole:
 
 def assert_same(one: Whole, other: Whole = WHOLE) -> None:
     first, second = parts_of(one), parts_of(other)
-    assert first[0] == second[0]
-    assert first[1].keys() == second[1].keys()
+    assert first[0] == second[0] and first[1].keys() == second[1].keys()
     for name, array in first[1].items():
         np.testing.assert_array_equal(array, second[1][name], strict=True)
     assert one.points.flags.writeable

@@ -22,9 +22,7 @@ from kpca_apps.tables.opening import open_table
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_])
 def test_a_zero_array_has_no_visible_file(dtype: type, temporary: Path) -> None:
     array = spilled(1000, dtype)
-    assert array.dtype == dtype
-    assert array.shape == (1000,)
-    assert not array.any()
+    assert array.dtype == dtype and array.shape == (1000,) and not array.any()
     array[::7] = 1
     assert array.sum() == 143
     if os.name == "posix":

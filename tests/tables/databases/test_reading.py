@@ -94,16 +94,14 @@ def test_a_query_without_rows_or_a_name_twice(make: Make) -> None:
     with pytest.raises(InputError, match="no rows"):
         read_table(uri, query="SELECT * FROM birds WHERE bird < 0")
     twice = read_table(uri, query="SELECT bird, bird FROM birds ORDER BY bird")
-    assert twice.columns == ("bird", "bird_2")
-    assert twice.source.renamed == (("bird_2", "bird"),)
+    assert twice.columns == ("bird", "bird_2") and twice.source.renamed == (("bird_2", "bird"),)
     assert all(twice.frame[name].to_list() == [*range(60)] for name in twice.columns)
 
 
 def test_scores_are_those_of_the_same_parquet_file(make: Make, tmp_path: Path) -> None:
     FRAME.write_parquet(tmp_path / "birds.parquet")
     uri = make(FRAME, key="bird")
-    read = partial(open_table, in_memory_rows=50, part_rows=32)
-    for how in (open_table, read):
+    for how in (open_table, partial(open_table, in_memory_rows=50, part_rows=32)):
         expected = scored_columns(how(tmp_path / "birds.parquet"))
         assert scored_columns(how(uri, table_name="birds")).equals(expected)
         assert scored_columns(how(uri, query="SELECT * FROM birds ORDER BY bird")).equals(expected)

@@ -58,8 +58,7 @@ def test_numbers_of_sqlite_among_text_keep_their_digits(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE a (mixed, bytes)")
         connection.executemany("INSERT INTO a VALUES (?, ?)", [(item, item) for item in numbers])
         connection.execute("INSERT INTO a VALUES ('x', x'ff')")
-    frame = read_table(f"sqlite:///{tmp_path}/a.db").frame
-    for column in frame:
+    for column in read_table(f"sqlite:///{tmp_path}/a.db").frame:
         assert [float(text) for text in column[:-1]] == numbers
 
 

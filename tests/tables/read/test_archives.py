@@ -36,8 +36,7 @@ def test_the_only_table_of_an_archive_is_read(name: str, tmp_path: Path) -> None
 def test_a_table_in_it_may_be_of_any_kind_and_length(tmp_path: Path) -> None:
     frame = pl.DataFrame({"x": range(50), "y": [f"r{i}" for i in range(50)]})
     frame.write_parquet(tmp_path / "t.parquet")
-    content = (tmp_path / "t.parquet").read_bytes()
-    path = archive(tmp_path / "t.zip", **{"t.parquet": content})
+    path = archive(tmp_path / "t.zip", **{"t.parquet": (tmp_path / "t.parquet").read_bytes()})
     assert read_both_ways(path, 20).frame.equals(frame)
 
 

@@ -97,8 +97,7 @@ def test_numbers_that_are_all_whole_are_integers_and_dates_stay_dates(tmp_path: 
     header: list[Any] = ["id", "gap", "half", "huge", "flag", "code"]
     frame = read_table(sheets(tmp_path / "t.xlsx", s=[header, *rows])).frame
     kinds = [pl.Int64, pl.Int64, pl.Float64, pl.Float64, pl.Boolean, pl.String]
-    assert list(frame.schema.values()) == kinds
-    assert frame.rows() == [tuple(row) for row in rows]
+    assert list(frame.schema.values()) == kinds and frame.rows() == [tuple(row) for row in rows]
     day = read_table(sheets(tmp_path / "d.xlsx", s=DATA)).frame["day"]
     assert day.to_list() == [row[2] for row in DATA[1:]]
 
@@ -156,8 +155,7 @@ def test_a_table_beside_smaller_sheets_is_read(other: list[list[Any]], tmp_path:
 
 def test_a_small_table_alone_is_read(tmp_path: Path) -> None:
     assert read_table(sheets(tmp_path / "t.xlsx", data=DATA[:3])).frame.height == 2
-    path = sheets(tmp_path / "u.xlsx", data=DATA[:3], old_hidden=DATA)
-    assert read_table(path).frame.height == 2
+    assert read_table(sheets(tmp_path / "u.xlsx", data=DATA[:3], old_hidden=DATA)).frame.height == 2
 
 
 def test_hidden_sheets_are_read_only_by_name(tmp_path: Path) -> None:
@@ -173,8 +171,7 @@ def test_titles_above_a_header_are_left_out_and_rows_keep_their_numbers(
     # The title starts further to the left than the table.
     rows = [["Sales"], [None], *([None] * left + row for row in DATA)]
     table = read_table(sheets(tmp_path / "t.xlsx", s=rows))
-    assert table.frame.columns == DATA[0]
-    assert table.frame.rows() == [tuple(row) for row in DATA[1:]]
+    assert table.frame.columns == DATA[0] and table.frame.rows() == [tuple(row) for row in DATA[1:]]
     assert table.lines is not None and table.lines.tolist() == list(range(4, 64))
     assert table.source.notes == (
         'Left out as not data: rows 1-2 (title "Sales"); --layout off reads them as data.',
@@ -182,8 +179,7 @@ def test_titles_above_a_header_are_left_out_and_rows_keep_their_numbers(
 
 
 def test_rows_are_skipped_as_requested(tmp_path: Path) -> None:
-    rows = [["x", "y", "z"], *DATA]
-    path = sheets(tmp_path / "t.xlsx", s=rows)
+    path = sheets(tmp_path / "t.xlsx", s=[["x", "y", "z"], *DATA])
     assert read_table(path).frame.columns == ["x", "y", "z"]
     table = read_table(path, skip_rows=1)
     assert table.frame.columns == DATA[0] and table.lines is not None and table.lines[0] == 3
@@ -195,10 +191,8 @@ def test_blank_rows_and_empty_columns_are_none(tmp_path: Path) -> None:
     rows: list[list[Any]] = [[*row, None, "", "  "] for row in DATA]
     rows[3:3] = [[None], ["  "] * 6]
     table = read_table(sheets(tmp_path / "t.xlsx", s=[*rows, [None], [" "]]))
-    assert table.frame.columns == DATA[0]
-    assert table.frame.rows() == [tuple(row) for row in DATA[1:]]
-    assert table.lines is not None
-    assert table.lines.tolist() == [2, 3, *range(6, 64)]
+    assert table.frame.columns == DATA[0] and table.frame.rows() == [tuple(row) for row in DATA[1:]]
+    assert table.lines is not None and table.lines.tolist() == [2, 3, *range(6, 64)]
     assert table.source.notes == ()
 
 

@@ -31,8 +31,7 @@ ROWS = pl.DataFrame(
 
 def write_partitioned(frame: pl.DataFrame, folder: Path, *columns: str) -> None:
     """Write Hive partitions with pyarrow; their names sort in row order."""
-    kinds = frame.to_arrow().select(columns).schema
-    layout = ds.partitioning(kinds, flavor="hive")
+    layout = ds.partitioning(frame.to_arrow().select(columns).schema, flavor="hive")
     ds.write_dataset(frame.to_arrow(), folder, format="parquet", partitioning=layout)
 
 
@@ -45,8 +44,7 @@ def frame_of(path: Path, in_memory: int = 10_000) -> pl.DataFrame:
 def test_folders_give_the_columns_they_are_named_after(in_memory: int, tmp_path: Path) -> None:
     write_partitioned(ROWS, tmp_path, "year", "zone")
     assert frame_of(tmp_path, in_memory).equals(ROWS)
-    notes = open_table(tmp_path).source.notes
-    assert notes[1] == 'Named after folders: "year" and "zone".'
+    assert open_table(tmp_path).source.notes[1] == 'Named after folders: "year" and "zone".'
 
 
 @pytest.mark.release
@@ -94,8 +92,7 @@ def test_files_that_are_named_one_by_one_keep_the_columns(suffix: str, tmp_path:
     expected = frame_of(tmp_path).select(ROWS.columns)
     for paths in (str(tmp_path / "*" / "zone=*" / "a.*"), sorted(tmp_path.rglob(f"a{suffix}"))):
         table = open_table(paths)
-        assert isinstance(table, Table)
-        assert table.frame.columns == [*ROWS.columns, "file"]
+        assert isinstance(table, Table) and table.frame.columns == [*ROWS.columns, "file"]
         assert table.frame.drop("file").equals(expected)
         files = table.frame["file"].unique(maintain_order=True).to_list()
         assert files == [f"a{suffix} #{number}" for number in range(1, 5)]
@@ -113,8 +110,7 @@ def test_files_that_are_not_all_under_the_same_columns_get_none(name: str, tmp_p
     for path in (paths := [tmp_path / "a.csv", tmp_path / name / "a.csv"]):
         path.write_text("size\n5\n")
     table = open_table(paths)
-    assert table.columns == ("size", "file")
-    assert isinstance(table, Table)
+    assert table.columns == ("size", "file") and isinstance(table, Table)
     assert table.frame["file"].to_list() == ["a.csv", f"{name}/a.csv"]
 
 
@@ -149,8 +145,7 @@ def test_one_folder_is_another_table_by_another_name_and_hides_it(
         write = rows.write_csv if suffix == ".csv" else rows.write_parquet
         write(folder / f"a{suffix}")
         table = open_table(tmp_path / zone / "all")
-        assert isinstance(table, Table)
-        assert table.frame["zone"].to_list() == [zone] * 2
+        assert isinstance(table, Table) and table.frame["zone"].to_list() == [zone] * 2
         shown = [table.source.name, *table.source.notes, *map(str, table.frame.drop("zone").rows())]
         assert not any(zone in text for text in shown)
         sources.append(table.source)

@@ -37,8 +37,7 @@ def test_a_list_is_read_as_its_records_are_as_lines(
     lines = "".join(json.dumps(record) + "\n" for record in RECORDS)
     expected = read(lines, tmp_path, "lines.jsonl").frame
     table = read(around.format(json.dumps(RECORDS, indent=indent)), tmp_path, name)
-    assert table.frame.equals(expected)
-    assert table.source.format == "json"
+    assert table.frame.equals(expected) and table.source.format == "json"
     assert 'Lists and records read as text: "c".' in table.source.notes
 
 
@@ -149,10 +148,8 @@ def test_options_of_lines_do_not_apply(option: dict[str, Any], tmp_path: Path) -
 def test_a_list_is_the_same_in_parts_and_whole(indent: int | None, tmp_path: Path) -> None:
     # Only the last record determines the column's type.
     records = [*RECORDS * 40, {"a": 0.5, "d": True}]
-    path = write(json.dumps(records, indent=indent), tmp_path)
-    whole = read_both_ways(path, 64)
-    assert whole.frame.height == len(records)
-    assert (whole.lines is None) == (indent is None)
+    whole = read_both_ways(write(json.dumps(records, indent=indent), tmp_path), 64)
+    assert whole.frame.height == len(records) and (whole.lines is None) == (indent is None)
 
 
 def test_bytes_that_are_no_text_are_refused_by_their_line(tmp_path: Path) -> None:

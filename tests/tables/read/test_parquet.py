@@ -60,9 +60,7 @@ def test_a_folder_is_one_table_in_the_order_of_names(size: int, tmp_path: Path) 
     assert (table.source.n_rows, table.source.format) == (10, "parquet")
     assert table.source.notes == ("Read from 4 Parquet files, in the order of their names.",)
     whole = open_table(tmp_path)
-    assert isinstance(whole, Table)
-    assert whole.frame.equals(FRAME)
-    assert whole.source == table.source
+    assert isinstance(whole, Table) and whole.frame.equals(FRAME) and whole.source == table.source
 
 
 def test_the_hash_of_a_folder_is_that_of_its_listing(tmp_path: Path) -> None:
@@ -119,12 +117,10 @@ def test_rows_that_would_be_left_out_are_reported(
 
 def test_types_with_hostile_names_are_reported_in_one_line(tmp_path: Path) -> None:
     for name, field in [("a", "x"), ("b", "y\n" * 100)]:
-        frame = pl.DataFrame({"s": [{field: 1}]})
-        frame.write_parquet(tmp_path / f"{name}.parquet")
+        pl.DataFrame({"s": [{field: 1}]}).write_parquet(tmp_path / f"{name}.parquet")
     with pytest.raises(InputError) as caught:
         opened(tmp_path)
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 600
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 600
 
 
 def test_folders_without_rows_and_options_of_text_are_refused(tmp_path: Path) -> None:
@@ -235,8 +231,7 @@ def test_types_polars_would_panic_at_are_read_or_refused_in_silence(
     numbers = pa.array([Decimal("1.5"), Decimal(10) ** 50], wide)
     pq.write_table(pa.table({"n": numbers, "t": pa.array([0, 1], far)}), path)
     frame = read_table(path).frame
-    assert frame["n"].to_list() == [1.5, 1e50]
-    assert frame["t"].dtype == pl.Datetime("us", "UTC")
+    assert frame["n"].to_list() == [1.5, 1e50] and frame["t"].dtype == pl.Datetime("us", "UTC")
     for kind, value in ((wide, Decimal("1.5")), (far, 0)):
         pq.write_table(pa.table({"l": pa.array([[value]], pa.list_(kind))}), path)
         with pytest.raises(InputError, match=r"t\.parquet: .* inside other values is not read"):
@@ -361,9 +356,7 @@ def test_dates_of_old_writers_are_not_wrapped_into_other_centuries(tmp_path: Pat
 def test_types_made_of_others_and_offsets_for_time_zones_are_read(tmp_path: Path) -> None:
     times = pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("us", "+05:30"))
     flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8()))
-    table = pa.table({"": pa.array([7]), "t": times, "f": flags})
-    pq.write_table(table, tmp_path / "a.parquet")
+    pq.write_table(pa.table({"": pa.array([7]), "t": times, "f": flags}), tmp_path / "a.parquet")
     frame = read_table(tmp_path / "a.parquet").frame
-    assert frame.columns == ["", "t", "f"]
-    assert frame["t"].dt.epoch("s").to_list() == [1577836800]
+    assert frame.columns == ["", "t", "f"] and frame["t"].dt.epoch("s").to_list() == [1577836800]
     assert frame["f"].to_list() == [1] and frame["f"].dtype == pl.Int8

@@ -191,8 +191,7 @@ def test_object_names_do_not_escape_the_bucket(
     write(ROWS, tmp_path / "rows.parquet")
     for name in ("year=1/a.parquet", "year=1/../../../../b.parquet", "year=2/c.parquet"):
         store.upload_file(str(tmp_path / "rows.parquet"), BUCKET, f"hostile/{name}")
-    table = open_table(f"s3://{BUCKET}/hostile")
-    assert table.source.n_rows == 120
+    assert open_table(f"s3://{BUCKET}/hostile").source.n_rows == 120
     assert [item.name for item in tmp_path.iterdir()] == ["rows.parquet"]
 
 

@@ -105,8 +105,7 @@ def test_many_rows_agree_with_a_plain_split() -> None:
 
 def test_numbers_in_place_of_names_are_data_and_reported() -> None:
     cut = read_delimited(b"1.5,NA\n2,3\n", "t.csv")
-    assert cut.frame.rows() == [("1.5", "NA"), ("2", "3")]
-    assert cut.lines.tolist() == [1, 2]
+    assert cut.frame.rows() == [("1.5", "NA"), ("2", "3")] and cut.lines.tolist() == [1, 2]
     assert cut.notes == ("Line 1 holds numbers only: the columns are named column_1, ...",)
 
 

@@ -83,8 +83,7 @@ def test_loosely_written_text_is_read_in_parts_as_it_is_whole(
 def test_files_of_few_rows_are_read_at_once(tmp_path: Path) -> None:
     path = put(tmp_path / "t.csv", b"a,b\n" + b"\n" * 9 + b'1,"2\n\n\n\n\n\n"\n')
     table = open_table(path, in_memory_rows=5)
-    assert isinstance(table, Table)
-    assert table.frame.rows() == [("1", "2\n\n\n\n\n\n")]
+    assert isinstance(table, Table) and table.frame.rows() == [("1", "2\n\n\n\n\n\n")]
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -103,8 +102,7 @@ def test_streams_are_kept_in_a_private_folder_while_they_are_used(
     (kept,) = temporary.iterdir()
     assert kept.stat().st_mode & 0o777 == 0o700
     assert [part.read().frame.height for part in table.parts] == [2, 1]
-    assert table.source.n_bytes == len(data)
-    assert table.source.name == "standard input"
+    assert table.source.n_bytes == len(data) and table.source.name == "standard input"
     del table
     assert list(temporary.iterdir()) == []
 
@@ -140,8 +138,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_followed(tmp_path: Path) -> N
 
 def test_a_name_of_several_lines_is_printed_in_one(tmp_path: Path) -> None:
     path = put(tmp_path / "a\nb.csv", b"a,b\n1,2\n3,4\n")
-    table = opened(path)
-    part = table.parts[0]
+    part = opened(path).parts[0]
     assert str(part) == "rows 1 to 2 of a\\nb.csv"
     lost = replace(part, stop=3)
     with pytest.raises(InputError, match=r"^a\\nb\.csv: rows 1 to 3 are no longer there"):

@@ -34,8 +34,7 @@ def test_quality_is_psnr_and_ssim(shape: tuple[int, ...]) -> None:
     assert found.ssim is not None
     assert 0 < found.ssim < 1
     same = quality_of(clean, clean, 255.0)
-    assert same.psnr == np.inf
-    assert same.ssim == pytest.approx(1)
+    assert same.psnr == np.inf and same.ssim == pytest.approx(1)
     assert quality_of(clean[:10], clean[:10], 255.0).ssim is None
 
 
@@ -44,8 +43,7 @@ def test_baselines_denoise(colour: bool) -> None:
     clean = data.astronaut()[:128, :128] if colour else CAMERA[:128, :128]
     image = np.clip(np.rint(noisy(clean, 20)), 0, 255).astype(np.uint8)
     found = compare(image, image, clean, sigma=20, span=255.0, baselines=BASELINES)
-    assert found.noisy == found.denoised
-    assert set(found.baselines) == set(BASELINES)
+    assert found.noisy == found.denoised and set(found.baselines) == set(BASELINES)
     for quality in found.baselines.values():
         assert quality.psnr > found.noisy.psnr + 3
 
@@ -66,8 +64,7 @@ def test_without_noise_baselines_change_nothing() -> None:
 def test_noise_alone_is_not_structured_and_blur_is() -> None:
     image = noisy(CAMERA, 15)
     found = measure_residual(image, CAMERA)
-    assert not found.structured
-    assert found.sd == pytest.approx(15, rel=0.02)
+    assert not found.structured and found.sd == pytest.approx(15, rel=0.02)
     assert measure_residual(image, gaussian_filter(CAMERA.astype(float), 3)).structured
 
 
@@ -85,8 +82,7 @@ def test_the_mean_that_clipped_noise_adds_is_measured_where_pixels_are_clipped(s
 def test_noise_correlated_everywhere_is_not_structure() -> None:
     grain = gaussian_filter(np.random.default_rng(0).normal(0, 40, CAMERA.shape), 1)
     found = measure_residual(CAMERA + grain, CAMERA)
-    assert found.flat_correlation > 0.5
-    assert not found.structured
+    assert found.flat_correlation > 0.5 and not found.structured
 
 
 @pytest.mark.filterwarnings("error")
@@ -111,8 +107,7 @@ def test_means_are_over_images_with_a_reference() -> None:
     second = outcome("b", 32.0, None, nl_means=Quality(30.0, None))
     result = DenoisingResult((first, second, ImageOutcome("c", "failed", reason="c: no")))
     mean = result.mean_comparison
-    assert mean is not None
-    assert mean.denoised == Quality(31.0, 0.8)
+    assert mean is not None and mean.denoised == Quality(31.0, 0.8)
     assert mean.baselines == {"nl_means": Quality(29.0, 0.6)}
     assert (result.n_failed, result.n_resumed) == (1, 0)
     assert DenoisingResult(()).mean_comparison is None

@@ -34,8 +34,7 @@ def test_the_law_of_poisson_noise_is_recorded_with_the_runner_up() -> None:
 
 
 def test_correlated_noise_is_reported_as_correlated() -> None:
-    rng = np.random.default_rng(1)
-    grain = gaussian_filter(rng.normal(size=CAMERA.shape), 0.7)
+    grain = gaussian_filter(np.random.default_rng(1).normal(size=CAMERA.shape), 0.7)
     noisy = np.clip(CAMERA + 12 * grain / grain.std(), 0, 255)
     found = evidence_of(measure_noise(noisy, data_range=255))
     assert found.is_shared == found.laws[0].established
@@ -48,8 +47,7 @@ def test_constant_white_noise_is_reported_as_not_rising() -> None:
     found = evidence_of(info)
     assert info.noise == "gaussian" and not found.is_law
     assert found.why.startswith("it seems as strong in dark as in bright areas")
-    assert found.runner_up == RISING
-    assert found.sigma_range == info.sigma_range
+    assert found.runner_up == RISING and found.sigma_range == info.sigma_range
 
 
 def test_an_unchanged_image_has_a_reason_and_an_option() -> None:

@@ -87,8 +87,7 @@ def test_each_image_is_denoised_with_the_noise_of_its_kind(folder: Path, tmp_pat
     )
     assert all("--same-noise" in image.notes[-1] for image in counted)
     assert not clean.established and not clean.notes
-    again = run_batch([folder], tmp_path / "out", denoiser.settings, denoise=denoiser)
-    assert again.n_resumed == 4
+    assert run_batch([folder], tmp_path / "out", denoiser.settings, denoise=denoiser).n_resumed == 4
     # A different pooled estimate gives different settings, so results are not reused.
     other = replace(denoiser, same=(replace(same, laws=(law(3.0, 0.0),)),))
     assert other.settings != denoiser.settings

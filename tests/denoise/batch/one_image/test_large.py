@@ -123,8 +123,7 @@ def test_missing_data_in_a_large_page_are_kept_and_ignored(tmp_path: Path, small
     done = write(tmp_path, holes)
     assert not run(tmp_path, denoiser).reason
     found = tifffile.imread(done)
-    assert np.array_equal(np.isnan(found), np.isnan(holes))
-    assert np.nanstd(found - CLEAN) < 0.7 * 15
+    assert np.array_equal(np.isnan(found), np.isnan(holes)) and np.nanstd(found - CLEAN) < 0.7 * 15
     alpha = np.where(np.isnan(holes), 0, 255).astype(np.uint8)
     colours = np.dstack([NOISY, NOISY[::-1], NOISY[:, ::-1], alpha])
     options: dict[str, Any] = {"photometric": "rgb", "extrasamples": ["unassalpha"]}
@@ -164,15 +163,13 @@ def test_lower_resolutions_wait_for_their_own_rows_only() -> None:
 @pytest.mark.parametrize("chunks", [(1, 1, 32, 48), (1, 2, 32, 340)])
 def test_bands_of_ome_zarr(tmp_path: Path, small: None, chunks: tuple[int, ...]) -> None:
     zarr = pytest.importorskip("zarr")
-    pixels = np.stack([NOISY, NOISY[::-1]])[np.newaxis]
-    made(tmp_path / "in" / "a.zarr", pixels, chunks=chunks)
+    made(tmp_path / "in" / "a.zarr", np.stack([NOISY, NOISY[::-1]])[np.newaxis], chunks=chunks)
     assert not run(tmp_path).reason
     found, half = (
         zarr.open_array(str(tmp_path / f"out/a.zarr/{level}"), mode="r")[:].astype(float)
         for level in (0, 1)
     )
-    assert np.std(found[0, 0] - CLEAN) < 0.6 * 15
-    assert np.std(found[0, 1] - CLEAN[::-1]) < 0.6 * 15
+    assert np.std(found[0, 0] - CLEAN) < 0.6 * 15 and np.std(found[0, 1] - CLEAN[::-1]) < 0.6 * 15
     means = found.reshape(1, 2, 150, 2, 170, 2).mean(axis=(3, 5))
     np.testing.assert_allclose(half, means, rtol=0, atol=0.5)
 

@@ -43,8 +43,7 @@ def test_a_row_with_an_absurd_cell_has_the_oddest_cell(seed, contaminated, colum
     X = table_of(seed)
     X[17, NAMES.index(column)] = value
     _, rows = fit(X, contaminated=contaminated)
-    assert rows.oddest.argmax() == 17
-    assert rows.oddest[17] > 1.3 * np.sort(rows.oddest)[-2]
+    assert rows.oddest.argmax() == 17 and rows.oddest[17] > 1.3 * np.sort(rows.oddest)[-2]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -55,8 +54,7 @@ def test_an_ordinary_value_that_other_columns_contradict_is_odd(seed):
     model, rows = fit(X)
     assert rows.oddest.argmax() == row
     # The value on its own is ordinary.
-    values = model.map(X[[row]])
-    assert model.alone(values.value)[2, 0] < 2.0
+    assert model.alone(model.map(X[[row]]).value)[2, 0] < 2.0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -83,12 +81,10 @@ def test_a_common_level_is_odd_if_another_column_contradicts_it(seed):
     groups = [np.array([0]), np.array([1]), np.array([2, 3, 4])]
     model, rows = fit(X, groups=groups, as_is=[2, 3, 4])
     assert rank_of(rows.oddest, row) <= 2
-    usual = X[(level == 2) & (np.arange(N) != row)]
-    as_new = model(np.vstack([X[[row]], usual]))
+    as_new = model(np.vstack([X[[row]], X[(level == 2) & (np.arange(N) != row)]]))
     assert as_new.oddest[0] > np.quantile(as_new.oddest[1:], 0.95)
     # A row of zeros has a level that the reference does not contain.
-    unseen = np.array([[0.0, 0.0, 0.0, 0.0, 0.0]])
-    assert np.isfinite(model(unseen).oddest).all()
+    assert np.isfinite(model(np.array([[0.0, 0.0, 0.0, 0.0, 0.0]])).oddest).all()
 
 
 def test_a_rare_level_alone_is_as_odd_as_it_is_rare():

@@ -54,14 +54,11 @@ def test_the_farther_off_one_cell_is_the_higher_the_row_scores(contaminated, see
     column = int(rng.integers(0, 5))
     side = rng.choice([-1.0, 1.0])
     reach = np.abs(X[:, column] - np.median(X[:, column])).max()
-    row = X[int(rng.integers(len(X)))]
-    far = np.repeat(row[None], 40, axis=0)
+    far = np.repeat(X[int(rng.integers(len(X)))][None], 40, axis=0)
     far[:, column] = np.median(X[:, column]) + side * reach * np.logspace(0.5, 290, 40)
     scores = -detector.score_samples(far)
-    assert (np.diff(scores) > 0).all()
-    assert np.isfinite(scores).all()
-    assert scores[-1] < LARGEST
-    assert scores[0] > np.median(detector.novelty_scores_)
+    assert (np.diff(scores) > 0).all() and np.isfinite(scores).all()
+    assert scores[-1] < LARGEST and scores[0] > np.median(detector.novelty_scores_)
 
 
 @settings(max_examples=15)
@@ -142,8 +139,7 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
 def test_rows_with_one_absurd_cell_in_common_are_distinguished_by_the_rest():
     X = mixed(8)[0][:, :5]
     X[:20, 0] = 1e250
-    errors = np.random.default_rng(8).gamma(3.0, size=len(X))
-    _, scores = fit_combined(X, errors)
+    _, scores = fit_combined(X, np.random.default_rng(8).gamma(3.0, size=len(X)))
     assert len(np.unique(scores[:20])) == 20
 
 

@@ -35,8 +35,7 @@ def test_the_median_of_others_leaves_each_value_out(k):
 
 
 def test_log_densities_have_the_entropy_of_a_normal_and_change_with_the_scale():
-    rng = np.random.default_rng(0)
-    values = rng.normal(3, 0.4, (1, 20_000))
+    values = np.random.default_rng(0).normal(3, 0.4, (1, 20_000))
     seen, least = np.ones(values.shape, dtype=bool), np.array([[1e-9]])
     density = log_density(values, seen, least)
     entropy = 0.5 * np.log(2 * np.pi * np.e * 0.4**2)
@@ -48,8 +47,7 @@ def test_log_densities_have_the_entropy_of_a_normal_and_change_with_the_scale():
 
 def test_log_densities_of_equal_values_end_and_unseen_ones_have_none():
     values = np.array([[2.0, 2.0, 2.0, 2.0, 1e9]])
-    seen = np.array([[True, True, True, True, False]])
-    density = log_density(values, seen, np.array([[0.5]]))
+    density = log_density(values, np.array([[True, True, True, True, False]]), np.array([[0.5]]))
     np.testing.assert_allclose(density, [[np.log(2.0)] * 4 + [0.0]])
 
 
@@ -98,8 +96,7 @@ def test_residuals_of_fitted_rows_are_those_of_a_fit_without_them():
 
 
 def test_a_cell_that_has_no_logarithm_stays_as_the_others_predict_it():
-    rng = np.random.default_rng(3)
-    X = curve_times_size(rng, 80, 8)
+    X = curve_times_size(np.random.default_rng(3), 80, 8)
     X[5, 2] = -X[5, 2]
     model, rows = learned(X)
     assert model.curve.place.size == 8

@@ -42,8 +42,7 @@ def test_frequent_values_become_indicators_and_leave_the_scale():
     X = np.column_stack([rain, two])
     features = fit(X)
     rows = features(X)
-    assert features.source.tolist() == [0, 1, 1]
-    assert features.equals.tolist() == [0.0, -1.0, 5.0]
+    assert features.source.tolist() == [0, 1, 1] and features.equals.tolist() == [0.0, -1.0, 5.0]
     assert features.state.tolist() == [0, 1, 1]
     for at, j, value in zip(features.indicator, features.source, features.equals, strict=True):
         np.testing.assert_array_equal(rows.features[:, at], X[:, j] == value)
@@ -65,8 +64,7 @@ def test_constant_columns_have_no_feature_and_two_valued_ones_a_single_indicator
     X = np.column_stack([np.full(n, 3.0), np.arange(n) % 7 == 0, few, rng.normal(size=n)])
     features = fit(X)
     # Without its frequent value 0, column 2 has too few values for a scale.
-    assert features.number.tolist() == [3]
-    assert features.source.tolist() == [1, 2]
+    assert features.number.tolist() == [3] and features.source.tolist() == [1, 2]
     assert features.group.tolist() == [1, 2, 3, 3, 3]
     np.testing.assert_array_equal(features(X).features[:, 0], X[:, 1] == 0)
 
@@ -77,8 +75,7 @@ def test_indicators_of_a_category_are_one_state_and_keep_their_height():
     X = np.column_stack([rng.normal(size=200), height * np.eye(3)[level]])
     features = fit(X, as_is=[1, 2, 3], groups=[np.array([0]), np.array([1, 2, 3])])
     assert np.isnan(features.equals).all()
-    assert features.state.tolist() == [0, 0, 0]
-    assert features.group.tolist() == [0, 0, 0, 1, 1, 1]
+    assert features.state.tolist() == [0, 0, 0] and features.group.tolist() == [0, 0, 0, 1, 1, 1]
     np.testing.assert_array_equal(features(X).features[:, features.indicator], X[:, 1:])
 
 
@@ -88,10 +85,8 @@ def test_the_largest_numbers_are_finite_and_in_order(size):
     features = fit(X)
     far = np.array([-1.7e308, -1e300, -1e299, 1e299, 1e300, 1.7e308])
     rows = features(np.column_stack([far] * 3))
-    assert np.isfinite(rows.value).all()
-    assert np.isfinite(rows.features).all()
-    assert (np.diff(rows.value) >= 0).all()
-    assert np.abs(rows.features).max() < 1e3
+    assert np.isfinite(rows.value).all() and np.isfinite(rows.features).all()
+    assert (np.diff(rows.value) >= 0).all() and np.abs(rows.features).max() < 1e3
 
 
 def test_one_absurd_number_leaves_the_scale_of_the_others():

@@ -83,8 +83,7 @@ def test_marks_of_a_large_table_teach_as_much_as_those_of_a_small_one(
     table["slips"][wrong] = 5.0
     table["tails"][fine] = 5.0
     rows = np.sort(np.r_[wrong, fine])
-    first = screen_table(table, explain=0, count=100)
-    keys = {entry.row: entry.key for entry in first.ranked}
+    keys = {entry.row: entry.key for entry in screen_table(table, explain=0, count=100).ranked}
     assert keys.keys() >= {*(rows + 1).tolist()}
     kinds = ["wrong" if row in wrong else "fine" for row in rows]
     marks = {"row_key": [keys[row + 1] for row in rows], "row": rows + 1, "mark": kinds}

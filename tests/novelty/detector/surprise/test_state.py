@@ -61,8 +61,7 @@ def test_a_table_without_varying_numbers_comes_back_too():
     X = np.column_stack([table_of(3)[:, 3:4], np.full(N, 2.0)])
     fitted = KernelPCANovelty(random_state=0).fit(X)
     assert not fitted.combined_.cells.map.number.size
-    again = restored(fitted)
-    np.testing.assert_array_equal(again.scores(X), fitted.novelty_scores(X))
+    np.testing.assert_array_equal(restored(fitted).scores(X), fitted.novelty_scores(X))
 
 
 def first_set(array, value):

@@ -49,8 +49,7 @@ def test_beyond_the_knots_a_pareto_tail_is_met(exponent):
     inside = share > 0
     heavy = FLOOR * (share[inside] ** (-1 / exponent) - 1)
     light = FLOOR * (share[inside] ** (-1 / (2 * exponent)) - 1)
-    side = np.sign(np.linspace(-1, 1, n))[inside]
-    values = np.where(side < 0, -light, heavy)[None]
+    values = np.where(np.sign(np.linspace(-1, 1, n))[inside] < 0, -light, heavy)[None]
     tails = TwoTails.fit(values, np.ones_like(values, dtype=bool), of_logs=False)
     np.testing.assert_allclose(tails.exponents, [[2 * exponent, exponent]], rtol=2e-3)
     far = FLOOR * np.array([[1e3, 1e6, 1e9]])
@@ -123,8 +122,7 @@ def test_columns_that_end_sharply_have_the_largest_exponent_and_empty_ones_none(
     values = np.stack([np.repeat([0.0, 1.0], n // 2), np.arange(float(n))])
     seen = np.stack([np.ones(n, dtype=bool), np.zeros(n, dtype=bool)])
     tails = TwoTails.fit(values, seen, of_logs=False)
-    assert (tails.exponents[0] == LARGEST_EXPONENT).all()
-    assert not tails.exponents[1].any()
+    assert (tails.exponents[0] == LARGEST_EXPONENT).all() and not tails.exponents[1].any()
     assert np.isfinite(tails(np.full((2, 3), [[0.5], [1e6]]))).all()
 
 
@@ -148,8 +146,7 @@ def test_of_many_scores_the_most_extreme_are_counted_and_the_others_nearly():
     np.testing.assert_allclose(surprise[-EXTREME_KNOTS:], brute[-EXTREME_KNOTS:], rtol=1e-12)
     # Between two knots, the share of rows is interpolated. Its error is smaller than the share of
     # rows between the two knots, which is 1 / 447 of the rows below the highest scores.
-    shares = np.abs(np.exp(-surprise) - np.exp(-brute))
-    assert shares.max() <= 1 / (KNOTS - EXTREME_KNOTS - 1)
+    assert np.abs(np.exp(-surprise) - np.exp(-brute)).max() <= 1 / (KNOTS - EXTREME_KNOTS - 1)
     assert (np.diff(surprise) >= 0).all()
 
 
@@ -164,8 +161,7 @@ def test_an_exponential_tail_goes_through_its_quantiles():
 
 def test_rows_that_all_score_alike_get_a_steep_tail_not_an_endless_one():
     tail = UpperTail.fit(np.full(40, 3.0))
-    assert np.isfinite(tail(np.array([3.0, 3.1, 1e6]))).all()
-    assert tail(np.array([3.0])) < 1.0
+    assert np.isfinite(tail(np.array([3.0, 3.1, 1e6]))).all() and tail(np.array([3.0])) < 1.0
 
 
 @given(seed=SEEDS, n=st.integers(5, 300))

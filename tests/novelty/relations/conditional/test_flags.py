@@ -30,8 +30,7 @@ def test_a_flag_without_any_of_its_causes_is_found(digits: Words) -> None:
     learned, verdict = judged(frame)
     assert {*np.argsort(-verdict.surprise, kind="stable")[:7].tolist()} == {*rows.tolist()}
     assert {(cell.row, cell.column) for cell in verdict.cells} == {(row, "failed") for row in rows}
-    causes = frame.select(f"cause {j}" for j in range(4)).to_numpy()
-    alike = (causes == digits[0]).all(axis=1)
+    alike = (frame.select(f"cause {j}" for j in range(4)).to_numpy() == digits[0]).all(axis=1)
     for item in verdict.cells:
         assert item.expected == str(digits[0]) and {*item.given} == {f"cause {j}" for j in range(4)}
         assert item.support == alike.sum() - 1

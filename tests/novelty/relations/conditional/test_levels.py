@@ -58,13 +58,11 @@ def tail_left_out(
 ) -> float:
     """Return the probability of values no likelier than the row's, by loops over the other rows."""
     given, value = rows[row]
-    others = [rows[i] for i in range(len(rows)) if i != row]
-    group = Counter(v for g, v in others if g == given)
+    group = Counter(v for g, v in [rows[i] for i in range(len(rows)) if i != row] if g == given)
     if not group:
         return 1.0
     column = Counter(v for _, v in rows)
-    as_rare = sum(n for n in column.values() if n <= column[value])
-    rarity = (as_rare + 1) / (len(rows) + 1)
+    rarity = (sum(n for n in column.values() if n <= column[value]) + 1) / (len(rows) + 1)
     as_likely = sum(n for n in group.values() if n <= group[value]) if group[value] else 0
     p = (as_likely + (m + d * len(group)) * rarity) / (group.total() + m)
     most = max(Counter(v for g, v in rows if g == given).values())
@@ -220,8 +218,7 @@ def test_shuffled_columns_say_nothing(seed: int) -> None:
     for place in range(8):
         k = int(rng.choice([2, 6, 40, 300]))
         share = 1.0 / np.arange(1, k + 1) ** rng.choice([0.0, 1.0, 3.0])
-        levels = words(rng, k, 6)
-        columns[f"c{place}"] = rng.choice(levels, n, p=share / share.sum())
+        columns[f"c{place}"] = rng.choice(words(rng, k, 6), n, p=share / share.sum())
     learned, judged = fit(pl.DataFrame(columns))
     assert judged.cells == () and learned.exceptions == ()
     for s in (1.0, 2.0, 3.0):
@@ -293,8 +290,7 @@ def test_likeness_is_the_share_of_others_as_close() -> None:
     assert writing.likeness("10033", 1, 0) == 0.0
     assert writing.likeness("100x5", 1, 0) == pytest.approx(math.log(0.1 / 5))
     assert writing.likeness("birmingxam", 1, 3) == pytest.approx(math.log(0.1 / 5))
-    assert writing.likeness("mobile", 1, 3) == 0.0
-    assert writing.likeness("birmingxam", 60, 3) == 0.0
+    assert writing.likeness("mobile", 1, 3) == 0.0 and writing.likeness("birmingxam", 60, 3) == 0.0
 
 
 def test_what_is_numbered_is_not_misspelt() -> None:
@@ -322,8 +318,7 @@ def test_edits_are_what_the_textbook_counts(a: str, b: str, most: int) -> None:
 
 
 def test_numbers_are_levels_by_their_value() -> None:
-    rng = np.random.default_rng(2)
-    size = rng.integers(1, 9, 400)
+    size = np.random.default_rng(2).integers(1, 9, 400)
     frame = pl.DataFrame({"size": map(str, size), "price": [f"{3 * k}.50" for k in size]})
     table = table_from_frame(frame, "sizes")
     learned = LevelRelations.learn(table, infer_plan(table))

@@ -34,8 +34,7 @@ def test_a_new_level_is_as_rare_as_levels_that_occur_once() -> None:
     levels = ["a"] * 6 + ["b", "c"] + ["d"] * 2
     column = table_from_frame(pl.DataFrame({"x": levels}), "t").column["x"]
     learned = LevelColumn.of(column, ColumnSpec("x", "categorical", ""))
-    frame = pl.DataFrame({"x": [*levels, "new", None]})
-    cells = learned.cells(table_from_frame(frame, "t"))
+    cells = learned.cells(table_from_frame(pl.DataFrame({"x": [*levels, "new", None]}), "t"))
     own = np.arange(12) < 10
     surprise, _ = find_new_levels([learned], [cells], own)
     # Two of ten cells have a unique level; with the new row, three of eleven.
@@ -77,15 +76,13 @@ def scored():
 
 
 def test_a_level_never_seen_is_odd_where_none_is_new(scored) -> None:
-    assert (scored.rows.p_values[:2] < 4 / N).all()
-    assert scored.rows.is_flagged[:2].all()
+    assert (scored.rows.p_values[:2] < 4 / N).all() and scored.rows.is_flagged[:2].all()
     (fax,) = [cell for cell in scored.findings.odd_cells if cell.column == "channel"]
     assert (fax.kind, fax.seen, fax.suggestion, fax.row) == ("new", "fax", "", 1)
     # The p-value of a new level in one column, 1 / (N + 1), times the number of such columns, 3.
     assert fax.p_value == pytest.approx(3 / (N + 1))
     of_row = {row.row: row.reasons for row in scored.ranked}
-    assert of_row[1][0].column == "channel"
-    assert of_row[1][0].share > 0.8
+    assert of_row[1][0].column == "channel" and of_row[1][0].share > 0.8
 
 
 def test_a_level_misspelt_is_named_with_the_one_it_is_written_like(scored) -> None:

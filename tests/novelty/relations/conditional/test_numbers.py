@@ -64,8 +64,7 @@ def test_a_number_between_its_neighbours_is_found_whatever_the_id_reads() -> Non
     for one in of.numbers:
         low, high = sorted(frame["weight"][one.row + step] for step in (-1, 1))
         assert low <= float(one.expected.removeprefix("about ")) <= high
-    beside = np.concatenate([rows - 1, rows + 1])
-    assert (of.surprise[beside] < np.log(100)).all()
+    assert (of.surprise[np.concatenate([rows - 1, rows + 1])] < np.log(100)).all()
 
 
 def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
@@ -91,8 +90,7 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
 
 def test_counts_of_one_place_are_a_sequence_of_all_rows() -> None:
     rows = np.array([300, 500])
-    frame = days()
-    learned, verdict = judged(with_numbers(frame, "cases", rows, 1.1))
+    learned, verdict = judged(with_numbers(days(), "cases", rows, 1.1))
     (sequence,) = (item for item in learned.numbers.predictors if isinstance(item, Sequenced))
     assert sequence.given == ALL
     assert {*np.argsort(-verdict.surprise)[:2].tolist()} == {*rows.tolist()}
@@ -183,8 +181,7 @@ def test_rows_of_many_patients_that_share_their_days_are_no_sequence() -> None:
 
 
 def test_an_id_is_no_number() -> None:
-    frame = children()
-    learned, _ = judged(frame)
+    learned, _ = judged(children())
     names = [column.name for column in learned.columns]
     assert learned.numbers.predictors
     for item in learned.numbers.predictors:

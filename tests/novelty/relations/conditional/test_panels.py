@@ -24,8 +24,7 @@ def panel(seed: int = 0) -> pl.DataFrame:
 def fit(frame: pl.DataFrame) -> tuple[LevelRelations, np.ndarray]:
     table = table_from_frame(frame, "panel")
     learned = LevelRelations.learn(table, infer_plan(table))
-    judged = learned.judge(table, own=np.ones(table.frame.height, dtype=bool))
-    return learned, judged.surprise
+    return learned, learned.judge(table, own=np.ones(table.frame.height, dtype=bool)).surprise
 
 
 def usual_of(learned: LevelRelations) -> UsualNumber:
@@ -119,8 +118,7 @@ def test_shuffled_numbers_have_no_usual_value() -> None:
 
 
 def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
-    frame = panel()
-    few = frame.filter((pl.col("country") != "country 3") | (pl.col("year") < 2003))
+    few = panel().filter((pl.col("country") != "country 3") | (pl.col("year") < 2003))
     income = few["income"].to_numpy().copy()
     rows = np.flatnonzero((few["country"] == "country 3").to_numpy())
     _, before = fit(few)

@@ -248,8 +248,7 @@ def test_no_rules_are_empty_lists() -> None:
 def test_index_labels_may_repeat_for_the_rules_of_rows_alike() -> None:
     """The exported `unique` and `determines` mark the right rows even if index labels repeat."""
     frame = pl.DataFrame({"a": [1, 1, 2, None], "b": ["x", "y", "z", "z"]})
-    rules = held(frame, (Unique(columns=("a",)), Determines(columns=("a", "b"))))
-    names = helpers(rules)
+    names = helpers(held(frame, (Unique(columns=("a",)), Determines(columns=("a", "b")))))
     cells = frame.to_pandas().set_index(pd.Index([7, 7, 7, 7]))
     assert names["unique"](names["numbers"](cells["a"])).tolist() == [False, False, True, True]
     keys = names["numbers"](cells["a"]), names["texts"](cells["b"])
@@ -308,8 +307,7 @@ def test_pandera_reads_numbers_without_their_marks() -> None:
     due = Column(pl.Series("cells", texts)).read(format).values
     assert np.count_nonzero(~np.isnan(due)) > 1_000
     names = helpers(HeldRules("t", 0, (), ())) | {"cells": pd.Series(texts, dtype="str")}
-    read = eval(f"numbers(cells, {', '.join(_marks(format))})", names)
-    np.testing.assert_array_equal(read, due)
+    np.testing.assert_array_equal(eval(f"numbers(cells, {', '.join(_marks(format))})", names), due)
 
 
 NUMBERS = st.none() | st.integers(-2, 3)

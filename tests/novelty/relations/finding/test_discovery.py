@@ -80,8 +80,7 @@ def test_rules_do_not_depend_on_the_order_of_rows_and_columns(seed: int) -> None
     frame = planted().drop("town again")
     wanted = signatures(RULES) - {("Equal", frozenset({"town", "town again"}))}
     rows = frame[rng.permutation(frame.height)]
-    columns = frame.select(rng.permutation(frame.columns).tolist())
-    assert kinds_of(columns) == wanted
+    assert kinds_of(frame.select(rng.permutation(frame.columns).tolist())) == wanted
     assert kinds_of(rows) == wanted - {("Sorted", frozenset({"case"}))}
 
 
@@ -130,8 +129,7 @@ def test_only_neighbours_of_a_chain_of_orders_are_reported() -> None:
 
 
 def test_of_equations_those_that_follow_are_left_out() -> None:
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(0, 10, (2, 300)).round(2)
+    a, b = np.random.default_rng(0).normal(0, 10, (2, 300)).round(2)
     frame = pl.DataFrame(
         {"a": a, "b": b, "sum": a + b, "cents": 100 * a, "both": 100 * a + 100 * b}
     )
@@ -208,8 +206,7 @@ def test_the_number_of_a_row_follows_from_nothing() -> None:
 
 
 def test_dates_may_be_a_constant_time_apart() -> None:
-    rng = np.random.default_rng(0)
-    days = rng.integers(0, 900, 600)
+    days = np.random.default_rng(0).integers(0, 900, 600)
     ordered = [date(2020, 1, 1) + timedelta(int(day)) for day in days]
     delivered = [day + timedelta(3) for day in ordered]
     delivered[17] += timedelta(40)
@@ -267,8 +264,7 @@ def test_a_discount_is_found_where_it_is_given(
     table = table_from_frame(pl.DataFrame(columns | {"total": total}), "sales")
     rules = find_rules(table, infer_plan(table), seed=0)
     (rule,) = [held.rule for held in rules if isinstance(held.rule, Product)]
-    names = ("total", "price", "number", "off")
-    assert rule.columns == names[: 4 if frequent else 3]
+    assert rule.columns == (("total", "price", "number", "off"))[: 4 if frequent else 3]
     assert rule.per == (-1 / whole if frequent else 0.0)
     assert [int(held.n_broken) for held in rules if held.rule == rule] == [3]
 
@@ -298,8 +294,7 @@ def test_flags_are_set_where_one_of_others_is() -> None:
     (held,) = rules_of(frame)
     assert held.rule == PositiveOnlyIf(columns=("failed", "stopped"), values=("1",))
     assert (held.n_rows, held.n_broken) == ((~stopped).sum(), 0)
-    shuffled_flags = shuffled(pl.DataFrame(flags).cast(pl.Int64))
-    assert rules_of(shuffled_flags) == ()
+    assert rules_of(shuffled(pl.DataFrame(flags).cast(pl.Int64))) == ()
 
 
 @pytest.mark.parametrize(
@@ -313,6 +308,5 @@ def test_flags_are_set_where_one_of_others_is() -> None:
     ],
 )
 def test_codes_that_outgrow_their_width_have_no_form(codes: list[str], has_form: bool) -> None:
-    rng = np.random.default_rng(0)
-    frame = pl.DataFrame({"code": codes, "x": rng.normal(size=len(codes))})
+    frame = pl.DataFrame({"code": codes, "x": np.random.default_rng(0).normal(size=len(codes))})
     assert ("Code" in {type(held.rule).__name__ for held in rules_of(frame)}) == has_form

@@ -82,8 +82,7 @@ def check(
         path.write_text(as_text(rows, padded=padded, cut=cut))
         tables.append(read_both_ways(path, 7))
     for table in [*tables, *[read_table(as_sheet(folder / "t.xlsx", rows))] * sheet]:
-        assert table.frame.columns == names
-        assert values_of(cells_of(table)) == values_of(data)
+        assert table.frame.columns == names and values_of(cells_of(table)) == values_of(data)
         assert table.lines is not None and table.lines.tolist() == lines
         note = " ".join(table.source.notes)
         for word in notes_expected:
@@ -146,8 +145,7 @@ def test_a_list_framed_by_bars(tmp_path: Path) -> None:
     path.write_bytes("\r\n".join(["A list", "", *head, *body[:9], *head, *body[9:], *end]).encode())
     table = read_both_ways(path, 7)
     assert table.frame.columns == NAMES and cells_of(table) == SALES
-    assert table.lines is not None
-    assert table.lines.tolist() == [*range(6, 15), *range(18, 33)]
+    assert table.lines is not None and table.lines.tolist() == [*range(6, 15), *range(18, 33)]
     for note in ("lines 1-3 (title", "5, 15, 17, 33, 35 (5 drawn lines)", "16 (repeated header)"):
         assert note in table.source.notes[0]
     assert "34 (total)" in table.source.notes[0]
@@ -266,8 +264,7 @@ def test_kinds_of_answers_below_questions_are_joined(
     check(tmp_path, [first, second, *data], names, data, [*range(3, 23)], note, sheet=True)
     # If the second row has an id, it holds the answers of a respondent, not names.
     first = [name or f"column_{k}" for k, name in enumerate(first)]
-    answered = ["900", "2024-03-01", *[""] * len(options), *second[-3:]]
-    untouched(tmp_path, [first, answered, *data])
+    untouched(tmp_path, [first, ["900", "2024-03-01", *[""] * len(options), *second[-3:]], *data])
     # A second row with a number ("3") holds answers, not names, even if its first cell is empty.
     kinds = [[f"{n}", "Request", f"{n % 4}"] for n in range(12)]
     untouched(tmp_path, [["id", "kind", "hours"], ["", words[0], "3"], *kinds])
@@ -310,8 +307,7 @@ def test_years_and_months_name_columns_below_a_title(
     head = ["Region", *map(str, names)]
     data = [[f"R{n}", *(str(40 + n * k % 31) for k in names)] for n in range(20)]
     lines = [*range(len(title) + 2, len(title) + 22)]
-    note = "title"
-    check(tmp_path, [*title, head, *data], head, data, lines, note, sheet=True)
+    check(tmp_path, [*title, head, *data], head, data, lines, "title", sheet=True)
 
 
 def test_rows_that_go_on_by_one_step_are_data(tmp_path: Path) -> None:
@@ -364,8 +360,7 @@ def test_semicolons_in_all_rows_below_a_title_or_above_a_foot(
     path = tmp_path / "t.csv"
     for above in ([], [["A list"], [""]]):
         for data in (PLACES, PLACES[: 20 if end else 6]):
-            rows = [*above, PLACE_NAMES, *data, *[end] * bool(end)]
-            path.write_text(as_text(rows, padded=False))
+            path.write_text(as_text([*above, PLACE_NAMES, *data, *[end] * bool(end)], padded=False))
             table = read_both_ways(path, 7)
             assert table.frame.columns == PLACE_NAMES and cells_of(table) == data
     # The titles and numbers contain commas, but the header does not.

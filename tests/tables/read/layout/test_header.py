@@ -77,8 +77,7 @@ def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
     path.write_text(as_csv([*titles, ["id", "size", "kind"], *BODY], delimiter))
     table = read_table(path)
     assert table.frame.columns == ["id", "size", "kind"]
-    assert table.frame.rows() == [tuple(row) for row in BODY]
-    assert table.lines is not None
+    assert table.frame.rows() == [tuple(row) for row in BODY] and table.lines is not None
     assert table.lines.tolist() == [len(titles) + 2 + n for n in range(20)]
     # Skipping the titles by hand gives the same table.
     again = read_table(path, skip_rows=len(titles))
