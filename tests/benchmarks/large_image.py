@@ -6,10 +6,6 @@ run it, with two processes and, with ``--twice``, with one: the files must be id
     python -m tests.benchmarks.large_image --megapixels 2 --twice
     python -m tests.benchmarks.large_image --megapixels 24 --photographs FOLDER --quality draft
 
-A whole slide, larger than memory, transparent except for a square of the mosaic::
-
-    python -m tests.benchmarks.large_image --slide 100000x2000 --seen 1500 --quality fast
-
 Memory is the peak resident memory summed over the command's processes, sampled five times a second
 (RSS; shared libraries count for each process). Without a folder of photographs the mosaic uses
 those of scikit-image. On a busy machine compare CPU times: on an idle one, two processes take
@@ -20,12 +16,10 @@ import argparse
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from itertools import cycle, product
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
-import tifffile
-from numpy.typing import NDArray
 from PIL import Image
 from skimage import data
 from skimage.io import imread
@@ -33,7 +27,7 @@ from skimage.metrics import peak_signal_noise_ratio
 
 from tests.benchmarks.processes import run_kpca
 
-SIGMA, TILE = 15.0, 256
+SIGMA = 15.0
 
 
 def photographs(folder: Path | None) -> Iterator[np.ndarray]:
@@ -61,44 +55,16 @@ def mosaic(megapixels: float, folder: Path | None) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate(rows)[:height])
 
 
-def write_slide(path: Path, size: tuple[int, int], pixels: NDArray[np.uint8]) -> None:
-    """Write a tiled BigTIFF, transparent except for pixels in its middle."""
-    width, height = size
-    top, left = (height - len(pixels)) // 2, (width - len(pixels)) // 2
-
-    def tiles() -> Iterator[NDArray[np.uint8]]:
-        for y, x in product(range(0, height, TILE), range(0, width, TILE)):
-            tile = np.zeros((TILE, TILE, 4), np.uint8)
-            part = pixels[max(0, y - top) : max(0, y + TILE - top)]
-            part = part[:, max(0, x - left) : max(0, x + TILE - left)]
-            if part.size:
-                down, right = max(0, top - y), max(0, left - x)
-                inside = tile[down : down + part.shape[0], right : right + part.shape[1]]
-                inside[..., :3], inside[..., 3] = part, 255
-            yield tile
-
-    with tifffile.TiffWriter(path, bigtiff=True) as file:
-        file.write(
-            tiles(), shape=(height, width, 4), dtype=np.uint8, tile=(TILE, TILE),
-            compression="zlib", photometric="rgb", extrasamples=["unassalpha"], metadata=None,
-        )  # fmt: skip
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--megapixels", type=float, default=2.0)
     parser.add_argument("--photographs", type=Path, help="folder of photographs for the mosaic")
     parser.add_argument("--quality", default="fast")
     parser.add_argument("--twice", action="store_true", help="by one processor too")
-    parser.add_argument("--slide", help="WIDTHxHEIGHT of a slide in place of the mosaic")
-    parser.add_argument("--seen", type=int, default=1500, help="pixels a side of what it shows")
     parser.add_argument("options", nargs="*", help="of the command, after --")
     arguments = parser.parse_args()
-    name = "slide.tif" if arguments.slide else "mosaic.png"
-    megapixels = arguments.seen**2 * 1.5e-6 if arguments.slide else arguments.megapixels
-    clean = mosaic(megapixels, arguments.photographs)
-    if arguments.slide:
-        clean = clean[: arguments.seen, : arguments.seen]
+    name = "mosaic.png"
+    clean = mosaic(arguments.megapixels, arguments.photographs)
     noise = np.random.default_rng(0).standard_normal(clean.shape, np.float32)
     noise *= np.float32(SIGMA)
     noise += clean
@@ -106,11 +72,7 @@ def main() -> None:
     del noise
     hashes = set()
     with tempfile.TemporaryDirectory() as folder:
-        if arguments.slide:
-            size = tuple(map(int, arguments.slide.split("x")))
-            write_slide(Path(folder, name), size, noisy)
-        else:
-            Image.fromarray(noisy).save(Path(folder, name), compress_level=1)
+        Image.fromarray(noisy).save(Path(folder, name), compress_level=1)
         for jobs in (2, 1) if arguments.twice else (2,):
             out = Path(folder, f"by-{jobs}")
             words = ("denoise", "run", Path(folder, name), "--out", out)
@@ -120,8 +82,6 @@ def main() -> None:
             hashes.add(hashlib.sha256((out / "images" / name).read_bytes()).hexdigest())
             found = imread(out / "images" / name)
             height, width = found.shape[:2]
-            if arguments.slide:
-                found = found[found[..., 3] > 0][:, :3].reshape(clean.shape)
             db = peak_signal_noise_ratio(clean, found, data_range=255)
             print(
                 f"{width} x {height}, {jobs} processors: {taken.seconds:.0f} s "

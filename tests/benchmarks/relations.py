@@ -5,13 +5,13 @@ both are numbers, otherwise as stripped text. FOLDER holds the pairs, in subfold
 NAME_dirty.csv or NAME_error-01.csv beside NAME_clean.csv (as in raha and ZeroED), and
 NAME_clean_KIND.csv beside NAME_clean.csv (as ZeroED's kinds of error in beers).
 
-    python tests/benchmarks/relations.py FOLDER [--only WORD ...] [--alone]
+    python tests/benchmarks/relations.py FOLDER [--only WORD ...]
 
 Printed for each pair: the AUROC of rows with a wrong cell, and precision and recall of the reported
 cells, at most as many as are wrong, in order of evidence: for the whole screening with its
-defaults, for relations between levels alone, and for rows by scikit-learn's LOF and isolation
+defaults, and for rows by scikit-learn's LOF and isolation
 forest on standardised numbers, one-hot categories and keys as codes, and by cleanlab's Datalab if
-installed (``pip install "cleanlab[datalab]"``). With --alone, the relations only.
+installed (``pip install "cleanlab[datalab]"``).
 """
 
 import argparse
@@ -24,7 +24,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
 from numpy.typing import NDArray
 from real_tables import datalab, has_datalab
 from sklearn.ensemble import IsolationForest
@@ -33,9 +32,6 @@ from sklearn.neighbors import LocalOutlierFactor
 from threadpoolctl import threadpool_limits
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.conditional.levels import LevelRelations
-from kpca_apps.tables.frames import table_from_frame
 
 FloatArray = NDArray[np.float64]
 # Row scores, and cells (row, column) in order of evidence; None if a method reports no cells.
@@ -101,16 +97,6 @@ def screen(frame: pd.DataFrame) -> Ranking:
     return np.asarray(result.rows.scores, dtype=float), cells
 
 
-def relations(frame: pd.DataFrame) -> Ranking:
-    """Score rows and cells by relations between levels only."""
-    table = table_from_frame(pl.DataFrame(frame.to_dict("list")), "table")
-    learned = LevelRelations.learn(table, infer_plan(table))
-    judged = learned.judge(table, own=np.ones(table.frame.height, dtype=bool))
-    places = {name: place for place, name in enumerate(frame.columns)}
-    clearest = sorted(judged.cells, key=lambda cell: cell.log_p)
-    return judged.surprise, [(cell.row, places[cell.column]) for cell in clearest]
-
-
 def prepared(frame: pd.DataFrame) -> FloatArray:
     """Prepare a table for numeric detectors: standardise and encode columns, fill gaps."""
     blocks = []
@@ -137,11 +123,9 @@ def forest(frame: pd.DataFrame) -> Ranking:
     return -IsolationForest(random_state=0).fit(X).score_samples(X), None
 
 
-def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Ranking]]:
-    """Return our methods and the installed baselines; print the missing ones."""
-    if alone:
-        return {"relations": relations}
-    found = {"kpca screen": screen, "relations": relations, "LOF": lof, "forest": forest}
+def methods() -> dict[str, Callable[[pd.DataFrame], Ranking]]:
+    """Return our screening and the installed baselines; print the missing ones."""
+    found = {"kpca screen": screen, "LOF": lof, "forest": forest}
     peers = {"Datalab": lambda frame: (datalab(prepared(frame)), None)}
     return found | (peers if has_datalab() else {})
 
@@ -163,9 +147,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="*", default=[""], help="pairs with one of these words")
-    parser.add_argument("--alone", action="store_true", help="the relations of levels alone")
     options = parser.parse_args()
-    tried = methods(options.alone)
+    tried = methods()
     print(f"{'':12}{'AUROC':>8}{'cells':>7}{'precision':>10}{'recall':>8}{'CPU s':>8}")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -22,7 +22,7 @@ costs more than the remaining correlation. Gamma makes photon noise nearly even 
 Texture. Texture that looks like noise is removed with the noise: bark and canvas come out waxy. If
 the removed part looks like the picture, some of it is put back. The constants are a compromise
 between textures through a simulated camera, which gain contrast and decibels, and pairs, which lose
-about .01 dB (`tests/benchmarks/texture_kept.py`).
+about .01 dB.
 """
 
 from __future__ import annotations
