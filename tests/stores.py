@@ -55,6 +55,13 @@ def moto_store(bucket: str = BUCKET) -> Iterator[Any]:
             yield client
 
 
+@contextmanager
+def s3_store() -> Iterator[str]:
+    """Run moto's server with one empty bucket; yield the bucket's address."""
+    with moto_store():
+        yield f"s3://{BUCKET}"
+
+
 def held(store: Any, prefix: str = "out") -> dict[str, bytes]:
     """Return the objects below a folder of the bucket, without empty folder markers."""
     objects = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])

@@ -391,11 +391,14 @@ def test_pandas_is_not_needed() -> None:
         "        if name.split('.')[0] == 'pandas':\n"
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, NoPandas())\n"
+        "import polars as pl, pyarrow as pa\n"
         "from kpca_apps import screen_table\n"
         "sizes = [10.0 + i % 7 for i in range(40)]\n"
-        "result = screen_table({'height': [*sizes, 10.0], 'weight': [*sizes, 16.0]})\n"
-        "assert result.flagged()['weight'].to_list() == [16.0]\n"
-        "assert result._repr_html_()\n"
+        "columns = {'height': [*sizes, 10.0], 'weight': [*sizes, 16.0]}\n"
+        "for given in (columns, pl.DataFrame(columns), pa.table(columns)):\n"
+        "    result = screen_table(given)\n"
+        "    assert pl.DataFrame(result.flagged())['weight'].to_list() == [16.0]\n"
+        "    assert result._repr_html_()\n"
         "assert 'pandas' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

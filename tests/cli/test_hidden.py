@@ -227,8 +227,10 @@ def test_the_scored_table_has_hidden_columns_on_request_and_else_their_names(
     table, read = write(frame(), "given", "csv"), getattr(pl, f"read_{kind}")
     assert kpca("screen", table, *words, "--out", "seen").code == 0
     assert kpca("screen", table, *words, "--keep-hidden", "--out", "kept").code == 0
-    seen, kept = (read(f"{name}/scored.{kind}") for name in ("seen", "kept"))
-    assert seen.columns == kept.columns
+    score = ("score", "seen/model.kpca", table, *words, "--keep-hidden", "--out", "again")
+    assert kpca(*score).code == 0
+    seen, kept, again = (read(f"{name}/scored.{kind}") for name in ("seen", "kept", "again"))
+    assert seen.columns == kept.columns and again["patient"].equals(kept["patient"])
     # Both files keep the order of the input and hold the same findings.
     assert seen.drop("dose", "patient").equals(kept.drop("dose", "patient"))
     assert kept["patient"].to_list() == frame()["patient"].to_list()

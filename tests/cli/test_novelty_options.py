@@ -268,15 +268,6 @@ def test_calibration_and_groups_are_kept_by_a_model(kpca: Run) -> None:
     assert json.loads(screened.out)["run"]["settings"]["calibration"] == "split"
 
 
-@pytest.mark.parametrize("command", ["screen", "score"])
-def test_hidden_cells_are_kept_on_request(command: str, kpca: Run) -> None:
-    assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 0
-    model = ("m.kpca",) if command == "score" else ()
-    for words, kept in (((), False), (("--keep-hidden",), True)):
-        kpca(command, *model, "birds.csv", "--hide", "colour", *RUN, *words).ok()
-        assert ("white" in Path("out/scored.csv").read_text()) is kept
-
-
 def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
     """The model or --layout decides whether lines are left out; the file decides which lines."""
     names, *rows = Path("birds.csv").read_text().splitlines()

@@ -52,22 +52,17 @@ def test_the_number_of_cores_changes_no_bit() -> None:
     np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float16, np.float32])
-def test_result_is_float32_in_the_units_of_any_dtype(dtype: type) -> None:
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, np.uint16, np.int16, np.float16, np.float32, np.float64]
+)
+def test_result_is_of_floats_in_the_units_of_any_dtype(dtype: type) -> None:
     image = np.clip(noisy_grey(), 0, 255).astype(dtype)
     before = image.copy()
     out = denoise_kpca(image, sigma=20, data_range=255, quality="fast")
-    assert out.dtype == np.float32 and out.shape == image.shape
+    assert out.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    assert out.shape == image.shape
     np.testing.assert_array_equal(image, before)
     assert db(out, GREY) > db(image, GREY) + 3
-
-
-def test_float64_stays_float64_and_units_do_not_matter() -> None:
-    image = noisy_grey()
-    out = denoise_kpca(image, sigma=20, data_range=255, quality="fast")
-    unit = denoise_kpca(image / 255, sigma=20 / 255, data_range=1, quality="fast")
-    assert out.dtype == np.float64
-    np.testing.assert_allclose(unit * 255, out, atol=0.05)
 
 
 RANGES = {  # GREY in other units: the size of one grey level, and the value of black
@@ -219,11 +214,11 @@ def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
 
 # Draw few examples and shrink none, because each takes half a second or more.
 @pytest.mark.release
-@settings(max_examples=12, deadline=None, phases=[Phase.generate])
+@settings(max_examples=16, deadline=None, phases=[Phase.generate])
 @given(
     crops(),
     st.sampled_from(["gaussian", "poisson", "speckle", "impulse", "camera"]),
-    st.sampled_from(["fast", "fast", "balanced", "high"]),
+    st.sampled_from(["draft", "fast", "balanced", "high"]),
     st.sampled_from(["photo", "photo", "text"]),
     st.booleans(),
     st.booleans(),

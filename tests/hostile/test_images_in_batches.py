@@ -16,7 +16,7 @@ from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from kpca_apps.images.files import encode_image, read_image
+from kpca_apps.images.files import encode_image
 from kpca_apps.images.types import ImageFile
 from kpca_apps.system.stores import buckets
 from tests.denoise.toy import Info
@@ -134,17 +134,6 @@ def test_links_in_a_circle_in_the_place_of_folders_are_refused(folder: Path) -> 
         run(folder)
 
 
-def test_an_error_of_a_library_ends_its_image_and_not_the_batch(folder: Path) -> None:
-    def fail(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Any]:
-        if pixels.shape == (9, 9):
-            raise OSError("broken data stream")
-        return keep(pixels, channel_axis)
-
-    (folder / "a.png").write_bytes(saved(texture(9, 9), "PNG"))
-    statuses = outcomes(run(folder, denoise=fail))
-    assert "broken data stream" in statuses["a.png"] and statuses["good.png"] == "ok"
-
-
 def test_a_full_disk_ends_the_batch_and_keeps_what_is_done(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,15 +169,6 @@ def test_float_pixels_that_cannot_be_computed_with_are_listed(
     (folder / "a.tif").write_bytes(tiff(pixels))
     mode = GroupDenoiser(Options(quality="fast"), sigma=9.0)
     assert words in outcomes(run([folder / "a.tif"], denoise=mode))["a.tif"]
-
-
-def test_a_huge_file_of_another_kind_is_refused_by_its_head(tmp_path: Path) -> None:
-    path = tmp_path / "film.gif"
-    with path.open("wb") as file:
-        file.write(b"GIF89a")
-        file.truncate(1 << 40)
-    with pytest.raises(ValueError, match="is a GIF"):
-        read_image(path)
 
 
 @posix

@@ -71,14 +71,6 @@ def test_a_reference_gives_p_values_and_a_rate_that_flags_by_them() -> None:
     assert result.rows.is_flagged[-4:].all() and result.ranked[0].p_value == pytest.approx(1 / 151)
 
 
-def test_a_row_is_scored_the_same_in_any_company_and_order_of_columns() -> None:
-    model = fit_table(correlated(100))[0]
-    new = frame_of(30, seed=2)
-    whole = score(model, table_from_frame(new))
-    part = score(model, table_from_frame(new.reverse().select(reversed(new.columns)).head(7)))
-    assert part.rows.scores.tobytes() == whole.rows.scores[::-1][:7].tobytes()
-
-
 @pytest.mark.parametrize("is_new", [True, False])
 def test_rows_too_far_out_to_score_differently_are_ranked_by_distance(is_new: bool) -> None:
     row = pl.int_range(pl.len())

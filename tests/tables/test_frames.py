@@ -1,8 +1,6 @@
 """Data frames of other libraries: how columns are read, and the kind of frame returned."""
 
 import datetime as dt
-import subprocess
-import sys
 import uuid
 import warnings
 from collections.abc import Callable
@@ -386,24 +384,6 @@ def test_the_interface_of_pandas_is_not_needed(monkeypatch: pytest.MonkeyPatch) 
             frame = pd.DataFrame({"town": ["Ulm", None, "Bonn"]})
     assert frame["town"].dtype == object
     assert read_frame(frame).table.frame["town"].to_list() == ["Ulm", None, "Bonn"]
-
-
-def test_pandas_is_not_needed() -> None:
-    code = (
-        "import sys\n"
-        "class NoPandas:\n"
-        "    def find_spec(self, name, *others):\n"
-        "        if name.split('.')[0] == 'pandas':\n"
-        "            raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, NoPandas())\n"
-        "import numpy as np, polars as pl, pyarrow as pa\n"
-        "from kpca_apps.tables.frames import frame_beside, read_frame\n"
-        "for given in ({'a': [1, 2]}, pl.DataFrame({'a': [1, 2]}), pa.table({'a': [1, 2]})):\n"
-        "    found = read_frame(given)\n"
-        "    assert found.table.frame.rows() == [(1,), (2,)]\n"
-        "    frame_beside(found.given, {'b': np.array([1, 2])})\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_stream_that_was_read_is_to_be_made_again() -> None:

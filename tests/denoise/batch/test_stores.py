@@ -14,7 +14,7 @@ from kpca_apps.denoise.batch.inputs import plan_outputs
 from kpca_apps.denoise.batch.manifest import MANIFEST
 from kpca_apps.denoise.batch.one_image.elsewhere import RECORDS
 from kpca_apps.denoise.batch.run import run_batch
-from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
+from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.system.stores import output
 from kpca_apps.system.stores.buckets import Place, place_of
@@ -207,29 +207,6 @@ def test_what_is_another_is_replaced_by_force_alone(folder: Path, store: Any) ->
         run(IN, f"s3://{BUCKET}/theirs")
     with pytest.raises(RefusedError, match="would replace this input"):
         run(IN, IN, force=True)
-
-
-@release
-def test_an_object_that_cannot_be_read_fails_alone(
-    folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.put_object(Bucket=BUCKET, Key="in/cut.png", Body=b"\x89PNG\r\n\x1a\n cut")
-    chunks = Place.chunks
-
-    def denied(place: Place) -> Iterator[bytes]:
-        if place.address.endswith("sub/b.png"):
-            raise InputError("access is denied (403).", place.address)
-        yield from chunks(place)
-
-    reported: list[ImageOutcome] = []
-    monkeypatch.setattr(Place, "chunks", denied)
-    result = run(IN, OUT, progress=lambda done, total, one: reported.append(one))
-    assert [image.status for image in result.images] == ["ok", "failed", "failed", "ok"]
-    assert "access is denied (403)" in result.images[2].reason
-    assert "\n" not in result.images[2].reason
-    assert {*held(store)} == {"a.png", "sub/deep/c.png", MANIFEST}
-    monkeypatch.undo()
-    assert run(IN, OUT).n_failed == 1
 
 
 @release

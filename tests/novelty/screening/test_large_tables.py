@@ -1,8 +1,6 @@
 """A table read in parts gives the same result as in memory, with any scheduler."""
 
-import os
-import signal
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +20,10 @@ from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, lo
 from kpca_apps.novelty.written_tables import write_tables
 from kpca_apps.options import LearnFrom
 from kpca_apps.report.result_json import result_to_json
-from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.table import Load, PartedTable, Table
+from kpca_apps.tables.table import PartedTable, Table
 from tests.novelty.tables import changed
 
 # Dask closes workers while their connections are in use, which gives the warnings ignored here.
@@ -239,36 +236,6 @@ def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> N
         assert_same(
             whole, screen(in_parts(birds, 256), options=OPTIONS, execution=Execution(workers))[0]
         )
-
-
-@dataclass(frozen=True)
-class DiesOnce:
-    """A loader that kills its process on the third call."""
-
-    load: Load
-    marks: Path
-
-    def __call__(self) -> tuple[pl.DataFrame, IntArray | None]:
-        n_read = len(list(self.marks.iterdir()))
-        (self.marks / str(n_read)).touch()
-        if n_read == 2:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return self.load()
-
-
-@pytest.mark.release
-def test_a_dask_worker_killed_half_way_loses_nothing(
-    birds: Path, whole: ScreeningResult, tmp_path: Path
-) -> None:
-    pytest.importorskip("distributed")
-    table = in_parts(birds, 256)
-    (tmp_path / "marks").mkdir()
-    part = replace(table.parts[1], load=DiesOnce(table.parts[1].load, tmp_path / "marks"))
-    killing = replace(table, parts=(table.parts[0], part, *table.parts[2:]))
-    with Workers("dask", n_workers=2) as workers:
-        result = screen(killing, options=OPTIONS, execution=Execution(workers))[0]
-    assert len(list((tmp_path / "marks").iterdir())) > 3
-    assert_same(whole, result)
 
 
 def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.errors import InputError
 from kpca_apps.system.stores import buckets
 from kpca_apps.system.stores.output import output_folder
 from tests.stores import BUCKET, held, moto_store, s3_environment
@@ -34,32 +33,6 @@ def run(address: str, *names: str, force: bool = False) -> None:
             path = building / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(name)
-
-
-def test_a_run_is_written_with_its_marker(store: Any) -> None:
-    run(f"s3://{BUCKET}/one", "report.html", "figures/map.png")
-    found = held(store, "one")
-    assert found.keys() == {"report.html", "figures/map.png", "run.json"}
-    assert json.loads(found["run.json"])["files"] == ["figures/map.png", "report.html"]
-
-
-def test_an_earlier_run_is_replaced_by_force_alone(store: Any) -> None:
-    address = f"s3://{BUCKET}/again"
-    run(address, "report.html", "model.kpca")
-    with pytest.raises(RefusedError, match="exists already; replace it with --force"):
-        run(address, "report.html")
-    run(address, "report.html", "flagged.csv", force=True)
-    assert held(store, "again").keys() == {"report.html", "flagged.csv", "run.json"}
-
-
-def test_foreign_objects_are_never_touched(store: Any) -> None:
-    run(f"s3://{BUCKET}/others", "report.html")
-    store.put_object(Bucket=BUCKET, Key="others/thesis.tex", Body=b"years of work")
-    with pytest.raises(RefusedError, match=r'something other than an earlier run, "thesis.tex"'):
-        run(f"s3://{BUCKET}/others", "report.html", force=True)
-    with pytest.raises(RefusedError, match="is an object; name a folder"):
-        run(f"s3://{BUCKET}/others/thesis.tex", "report.html", force=True)
-    assert held(store, "others").keys() == {"report.html", "run.json", "thesis.tex"}
 
 
 def test_an_upload_that_was_killed_looks_unfinished_and_is_replaced(

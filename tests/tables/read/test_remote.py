@@ -1,7 +1,6 @@
 """Object-store tables equal the local files, and a store's failures are one-line errors."""
 
 import re
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ from kpca_apps.system.stores import buckets
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.opening import expand_each, open_table
 from kpca_apps.tables.table import PartedTable, Table
-from tests.interrupts import interrupt_after
 from tests.stores import BUCKET, SECRET, misbehaving_store, moto_store, s3_environment
 
 pytestmark = pytest.mark.release
@@ -80,22 +78,6 @@ def test_folders_and_patterns_are_read_as_those_on_disk(
     assert expand_each(f"{address}/*") == files
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_folders_named_after_values_are_read_as_those_on_disk(
-    suffix: str, store: Any, tmp_path: Path
-) -> None:
-    for (town,), part in ROWS.group_by(["town"], maintain_order=True):
-        write(part.drop("town"), tmp_path / f"town={town}" / f"part{suffix}")
-    here, there = (open_table(place) for place in (tmp_path, put(store, tmp_path, f"hive{suffix}")))
-    assert here.source.sha256 == there.source.sha256
-    assert here.frame.equals(there.frame)  # type: ignore[union-attr]
-    assert there.frame["town"].unique().sort().to_list() == ["Bonn", "Köln", "Ulm"]  # type: ignore[union-attr]
-    places = str(tmp_path), f"s3://{BUCKET}/hive{suffix}"
-    here, there = (open_table(f"{place}/town=[BK]*/*") for place in places)
-    assert here.frame.equals(there.frame)  # type: ignore[union-attr]
-    assert here.frame["town"].unique().sort().to_list() == ["Bonn", "Köln"]  # type: ignore[union-attr]
-
-
 def test_a_delta_table_is_read_where_it_is(store: Any, tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake", reason="reading Delta needs the extra lake")
     deltalake.write_deltalake(tmp_path, ROWS.to_arrow())
@@ -149,39 +131,10 @@ def test_missing_rights_name_the_credentials_that_are_looked_up(store: Any, tmp_
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("cut", "the store broke off in the middle of the object; try again"),
-        ("slow", "the store did not answer for 1 s; try again later"),
-        ("region", "the bucket lies in another region; set AWS_REGION=eu-west-1"),
-        ("down", r"the store is overloaded, or fails \(5xx\)"),
-    ],
-)
-def test_a_failing_store_is_reported_in_one_line(
-    fault: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(buckets, "REQUEST", 1.0)
-    monkeypatch.setattr(buckets, "TRIES", 2)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with misbehaving_store(fault), pytest.raises(InputError, match=message) as caught:
-        open_table("s3://bucket/rows.csv")
-    assert "\n" not in str(caught.value)
-    assert not [*tmp_path.iterdir()]
-
-
 def test_a_listing_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buckets, "LISTED", 1.0)
     with misbehaving_store("endless"), pytest.raises(InputError, match="lists objects without an"):
         place_of("s3://bucket/in").items(recursive=True)
-
-
-def test_an_interrupt_is_handled_while_a_store_stalls() -> None:
-    with misbehaving_store("slow"):
-        began = time.monotonic()
-        with pytest.raises(KeyboardInterrupt), interrupt_after(0.5):
-            open_table("s3://bucket/rows.csv")
-        assert time.monotonic() - began < 2.5  # the server would answer after 3 s
 
 
 def test_object_names_do_not_escape_the_bucket(

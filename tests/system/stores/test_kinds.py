@@ -1,7 +1,8 @@
-"""Google and Azure stores: third-party emulators, and a server that misbehaves."""
+"""Stores of every kind: third-party emulators, and a server that misbehaves."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from tests.stores import (
     azure_store,
     google_store,
     misbehaving_store,
+    s3_store,
 )
 from tests.system.test_finished import of_numbers
 
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.release
 ROWS = pl.DataFrame({"number": range(60), "town": ["Bonn"] * 20 + ["Köln"] * 20 + ["Ulm"] * 20})
 
 
-@pytest.fixture(scope="module", params=[google_store, azure_store], ids=["google", "azure"])
+@pytest.fixture(scope="module", params=[s3_store, google_store, azure_store])
 def store(request: pytest.FixtureRequest) -> Iterator[str]:
     with request.param() as address:
         yield address
@@ -68,11 +70,15 @@ def test_a_run_is_written_and_replaced_without_touching_others(store: str) -> No
             (building / "figures" / name).write_text("a")
     found = place_of(f"{store}/run").items(recursive=True)
     assert {entry.name for entry in found if not entry.is_folder} == {"figures/new.csv", "run.json"}
+    marker = json.loads(b"".join(place_of(f"{store}/run/run.json").chunks()))
+    assert marker["files"] == ["figures/new.csv"]
     with pytest.raises(RefusedError, match="exists already; replace it with --force"):
         output_folder(f"{store}/run").check()
     place_of(f"{store}/run/thesis.tex").write([b"years of work"])
     with pytest.raises(RefusedError, match=r"something other than an earlier run, \"thesis.tex\""):
         output_folder(f"{store}/run", force=True).check()
+    with pytest.raises(RefusedError, match="is an object; name a folder"):
+        output_folder(f"{store}/run/thesis.tex", force=True).check()
 
 
 def test_a_work_folder_is_left_empty(store: str) -> None:
@@ -108,6 +114,10 @@ def test_a_wrong_azure_key_is_reported_but_not_shown() -> None:
 @pytest.mark.parametrize(
     ("scheme", "fault", "message"),
     [
+        ("s3", "cut", "the store broke off in the middle of the object; try again"),
+        ("s3", "slow", "the store did not answer for 1 s; try again later"),
+        ("s3", "region", "the bucket lies in another region; set AWS_REGION=eu-west-1"),
+        ("s3", "down", r"the store is overloaded, or fails \(5xx\)"),
         ("gs", "denied", r"access is denied \(403\).*GOOGLE_APPLICATION"),
         ("az", "denied", r"access is denied \(403\).*AZURE_STORAGE"),
         ("gs", "down", r"the store is overloaded, or fails \(5xx\)"),
@@ -119,6 +129,7 @@ def test_a_failing_store_is_reported_in_one_line(
     scheme: str, fault: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(buckets, "REQUEST", 1.0)
+    monkeypatch.setattr(buckets, "TRIES", 2)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with misbehaving_store(fault), pytest.raises(InputError, match=message) as caught:
         open_table(f"{scheme}://bucket/rows.csv")
@@ -126,7 +137,7 @@ def test_a_failing_store_is_reported_in_one_line(
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("scheme", ["gs", "az"])
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az"])
 def test_an_interrupt_is_heard_while_a_store_stalls(scheme: str) -> None:
     with misbehaving_store("slow"):
         began = time.monotonic()
