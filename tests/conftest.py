@@ -150,6 +150,15 @@ def postgres() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def store() -> Iterator[Any]:
+    """Run a server of S3 with one empty bucket; yield its client."""
+    from tests.stores import moto_store
+
+    with moto_store() as client:
+        yield client
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:

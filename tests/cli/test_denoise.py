@@ -125,8 +125,7 @@ def test_a_reference_and_baselines(kpca: Run) -> None:
     save("in/c.tif", noisy(2, sigma=10))
     for name in ("a.png", "c.tif"):
         save(f"clean/{name}", noisy(0, sigma=0.0))
-    words = ("in/a.png", "in/c.tif", "--reference", "clean", "--compare", *FAST)
-    done = kpca("run", *words).ok()
+    done = kpca("run", "in/a.png", "in/c.tif", "--reference", "clean", "--compare", *FAST).ok()
     mean = result()["mean_comparison"]
     assert set(mean["baselines"]) == {"nl_means", "wavelet"}
     assert mean["denoised"]["psnr"] > mean["noisy"]["psnr"] + 3

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,9 @@ import pytest
 
 from tests.cli.conftest import Done, Run, assert_refused, result
 from tests.denoise.toy import save
-from tests.stores import BUCKET, SECRET, moto_store
+from tests.stores import BUCKET, SECRET
 
 pytestmark = pytest.mark.release
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Any]:
-    with moto_store() as client:
-        yield client
 
 
 def test_from_a_bucket_into_a_bucket(kpca: Run, store: Any) -> None:

@@ -283,8 +283,7 @@ def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
         ("pages.csv", "off.kpca", ("--layout", "auto")),
     ):
         done = kpca("score", model, table, *RUN, *words).ok()
-        left = "lines 1 (title" in done.heard
-        assert left == (table == "pages.csv")
+        assert ("lines 1 (title" in done.heard) == (table == "pages.csv")
         frames[table, model] = pl.read_csv("out/scored.csv")["novelty_score"].to_list()
     assert len({tuple(scores) for scores in frames.values()}) == 1
     done = kpca("score", "off.kpca", "pages.csv", *RUN)

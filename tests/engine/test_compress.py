@@ -66,8 +66,7 @@ def test_changes_keep_within_the_bound_that_the_distances_give():
     found = reduced_set(before, 20)
     change = np.abs(found.subspace.project(new) - before.project(new))
     from_mean = np.sqrt(before.leading(0).reconstruction_error(new))
-    bound = from_mean[:, None] * found.component_distances + found.mean_distance
-    assert (change <= bound).all()
+    assert (change <= (from_mean[:, None] * found.component_distances + found.mean_distance)).all()
 
 
 def test_the_selection_is_that_of_brute_force():

@@ -117,8 +117,7 @@ def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
     for options in ({"n_components": 20}, {"rho": 0.05 * total}):
         a, b = (subspace_from_sums(basis, sums, **options) for sums in (narrow, wide))
         assert_allclose(a.variances[:20], b.variances[:20], rtol=0, atol=2e-6 * total)
-        gap = a.reconstruction_error(new) - b.reconstruction_error(new)
-        assert np.abs(gap).max() < 1e-4
+        assert np.abs(a.reconstruction_error(new) - b.reconstruction_error(new)).max() < 1e-4
 
 
 def test_the_missed_variance_is_that_of_other_rows():

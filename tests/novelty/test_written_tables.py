@@ -19,9 +19,9 @@ from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, wr
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.table import PartedTable
 from tests.novelty.tables import changed
 from tests.quick import quick
+from tests.tables.whole_and_parts import in_parts
 
 # Dask closes workers while their connections are in use, which gives the warnings ignored here.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -66,12 +66,6 @@ Screened = tuple[ScreeningResult, NoveltyModel]
 @pytest.fixture(scope="module")
 def screened(file: Path) -> Screened:
     return screen(read_table(file), options=OPTIONS)
-
-
-def in_parts(path: Path) -> PartedTable:
-    table = open_table(path, in_memory_rows=50, part_rows=64)
-    assert isinstance(table, PartedTable)
-    return table
 
 
 def write(
@@ -129,7 +123,7 @@ def test_any_worker_writes_the_same_bytes(
     written = []
     for workers in (Workers("serial"), Workers(executor, n_workers=2)):  # type: ignore[arg-type]
         with workers:
-            table, execution = in_parts(file), Execution(workers)
+            table, execution = in_parts(file, 64), Execution(workers)
             result = screen(table, options=OPTIONS, execution=execution)
             write(result, table, tmp_path / "flagged.csv", execution)
             written.append(
@@ -206,7 +200,7 @@ def test_the_csv_holds_the_flagged_rows_oddest_first(
 def test_parts_give_the_bytes_of_the_whole(file: Path, screened: Screened, tmp_path: Path) -> None:
     for name in ("flagged.csv", "flagged.xlsx"):
         write(screened, read_table(file), tmp_path / f"whole-{name}")
-        write(screened, in_parts(file), tmp_path / f"parts-{name}")
+        write(screened, in_parts(file, 64), tmp_path / f"parts-{name}")
         whole, parts = ((tmp_path / f"{kind}-{name}").read_bytes() for kind in ("whole", "parts"))
         assert whole == parts
 
@@ -278,7 +272,7 @@ def test_columns_with_names_of_ours_are_renamed_and_long_texts_cut(
 def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
     clean = read_table(file)
     options = ScreeningOptions(alpha=0.0001, columns=OPTIONS.columns)
-    for table in (clean, in_parts(file)):
+    for table in (clean, in_parts(file, 64)):
         screened = screen(table, reference=clean, options=options)
         assert screened[0].n_flagged == 0
         for name in ("flagged.csv", "flagged.xlsx"):

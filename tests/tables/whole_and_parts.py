@@ -14,11 +14,16 @@ def put(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def read_both_ways(path: Path, size: int = 2, **options: Any) -> Table:
-    """Read a file whole and in parts, check that both agree, and return the whole table."""
-    whole = read_table(path, **options)
+def in_parts(path: Path | str, size: int = 2, **options: Any) -> PartedTable:
+    """Open a file in parts of so many rows."""
     table = open_table(path, in_memory_rows=0, part_rows=size, **options)
     assert isinstance(table, PartedTable)
+    return table
+
+
+def read_both_ways(path: Path, size: int = 2, **options: Any) -> Table:
+    """Read a file whole and in parts, check that both agree, and return the whole table."""
+    whole, table = read_table(path, **options), in_parts(path, size, **options)
     parts = [part.read() for part in table.parts]
     assert table.columns == whole.columns and table.source == whole.source
     assert pl.concat([part.frame for part in parts]).equals(whole.frame)

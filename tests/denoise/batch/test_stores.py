@@ -21,16 +21,10 @@ from kpca_apps.system.stores.buckets import Place, place_of
 from kpca_apps.system.stores.output import output_folder
 from kpca_apps.system.workers import Workers
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
-from tests.stores import BUCKET, google_store, held, moto_store
+from tests.stores import BUCKET, google_store, held
 
 release = pytest.mark.release
 NAMES = ["a.png", "sub/b.png", "sub/deep/c.png"]
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Any]:
-    with moto_store() as client:
-        yield client
 
 
 @pytest.fixture

@@ -57,8 +57,7 @@ def best_linear(examples, clean, noisy):
 @pytest.mark.release
 def test_digits_are_denoised_better_than_by_the_best_linear_pca(digits, model):
     _, clean, noisy = digits
-    ratio = squared_error(model.denoise_stack(noisy, SIGMA), clean) / best_linear(*digits)
-    assert ratio < 0.6
+    assert (squared_error(model.denoise_stack(noisy, SIGMA), clean) / best_linear(*digits)) < 0.6
 
 
 @pytest.mark.release

@@ -83,8 +83,7 @@ def test_even_texture_with_the_spectrum_of_blurred_noise_has_no_law(kind: str) -
     else:
         texture = gaussian_filter(grain, (0.35, 0.65))
     light = 120 + 40 * np.sin(np.arange(256) / 40)[:, np.newaxis]
-    picture = light + 12 * texture / texture.std() + 3 * noise
-    assert not law_of(picture).established
+    assert not law_of(light + 12 * texture / texture.std() + 3 * noise).established
 
 
 def test_a_constant_picture_has_no_law_of_brightness() -> None:

@@ -181,8 +181,7 @@ def test_factors_near_zero_leave_no_black_specks(sigma: float) -> None:
 
 def test_black_is_zero_and_not_the_darkest_pixel() -> None:
     info = denoise_with_info(RNG.poisson(400.0, (64, 64)).astype(float), noise="poisson")[1]
-    gain = info.sigma**2 / info.data_range
-    assert gain == pytest.approx(1, rel=0.15)
+    assert (info.sigma**2 / info.data_range) == pytest.approx(1, rel=0.15)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])

@@ -178,5 +178,4 @@ def test_the_threshold_follows_the_noise_of_a_group() -> None:
             expected = int((values > edge * min(115.0, 100.0 * excess)).sum())
             q, residual = count_components(values, values.sum(), shape, 100.0, excess, edge)
             assert q == expected
-            freedom = (k - 1 - q) * (n - q)
-            assert residual == pytest.approx(values[q:].sum() / freedom, rel=1e-5)
+            assert residual == pytest.approx(values[q:].sum() / ((k - 1 - q) * (n - q)), rel=1e-5)

@@ -23,8 +23,7 @@ def test_what_runs_on_is_distinguished_from_what_was_sorted(seed: int) -> None:
     late = log + rng.normal(0, 7200.0, n)
     assert all(runs_on(dates, is_date=True) for dates in (log, wrong, late, log[::-1]))
     assert not runs_on(rng.permutation(log), is_date=True)
-    meter = 1e4 + np.cumsum(rng.normal(10, 2, n))
-    assert runs_on(meter, is_date=False)
+    assert runs_on(1e4 + np.cumsum(rng.normal(10, 2, n)), is_date=False)
     assert runs_on(np.arange(n) * 0.1, is_date=False)
     prices, shares, ages = rng.lognormal(3, 1, n), rng.uniform(size=n), rng.integers(18, 90, n)
     for numbers in (prices, shares, ages.astype(float), log, rng.normal(size=n)):

@@ -44,8 +44,7 @@ def test_rows_like_known_ones_are_no_longer_odd_but_faults_are(more: dict[str, o
     assert np.median(ranks_of(after, like)) > 2 * np.median(ranks_of(before, like))
     assert np.median(ranks_of(after, FAULTS)) <= np.median(ranks_of(before, FAULTS)) <= 20
     # New rows of the rare kind are less novel than every fault.
-    new = X[like] + 0.01
-    assert (after.score_samples(new) > after.score_samples(X[FAULTS]).max()).all()
+    assert (after.score_samples(X[like] + 0.01) > after.score_samples(X[FAULTS]).max()).all()
 
 
 def test_known_rows_are_never_flagged_and_the_share_is_of_the_others() -> None:

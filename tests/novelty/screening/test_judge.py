@@ -165,8 +165,7 @@ def test_no_rank_contradicts_a_score(frame, options, split):
     by_score = listed[~has_cell]
     assert np.all(np.diff(result.rows.scores[by_score]) <= 0)
     assert not np.any(np.diff(result.rows.is_flagged[by_score].astype(int)) > 0)
-    is_listed = result.rows.is_flagged[listed] | has_cell
-    assert not np.any(np.diff(is_listed.astype(int)) > 0)
+    assert not np.any(np.diff((result.rows.is_flagged[listed] | has_cell).astype(int)) > 0)
     if result.rows.rarities is not None:
         assert np.all(np.diff(result.rows.rarities[by_score]) >= 0)
 

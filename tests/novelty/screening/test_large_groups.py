@@ -13,7 +13,7 @@ from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import PartedTable
-from tests.novelty.screening.test_large_tables import in_parts
+from tests.tables.whole_and_parts import in_parts
 
 N = 2_000
 SHARE = 0.02

@@ -22,9 +22,10 @@ from kpca_apps.options import LearnFrom
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.frames import table_from_frame
-from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import PartedTable, Table
 from tests.novelty.tables import changed
+from tests.tables.whole_and_parts import in_parts
 
 # Dask closes workers while their connections are in use, which gives the warnings ignored here.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -85,12 +86,6 @@ def no_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca_apps.novelty.compare.baselines.BASELINES", ())
 
 
-def in_parts(path: Path, part_rows: int = 128) -> PartedTable:
-    table = open_table(path, in_memory_rows=50, part_rows=part_rows)
-    assert isinstance(table, PartedTable)
-    return table
-
-
 def assert_same(whole: ScreeningResult, parted: ScreeningResult, atol: float = 1e-10) -> None:
     np.testing.assert_allclose(parted.rows.scores, whole.rows.scores, rtol=0, atol=atol)
     np.testing.assert_array_equal(parted.rows.is_flagged, whole.rows.is_flagged)
@@ -121,7 +116,7 @@ def assert_same(whole: ScreeningResult, parted: ScreeningResult, atol: float = 1
 
 def test_a_table_in_parts_is_screened_as_one_in_memory(birds: Path) -> None:
     whole = screen(read_table(birds), options=LABELLED)[0]
-    parted = screen(in_parts(birds), options=LABELLED)[0]
+    parted = screen(in_parts(birds, 128), options=LABELLED)[0]
     assert_same(whole, parted)
     assert any(
         "2 cells are not numbers and count as missing, first on line 7" in w
@@ -145,7 +140,9 @@ def test_a_reference_and_a_table_may_both_be_in_parts(
     mixed(400, seed=1).filter(pl.col("planted") == 0).drop("planted").write_csv(clean)
     given = ScreeningOptions(**rule, columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
     whole = screen(read_table(birds), reference=read_table(clean), options=given)[0]
-    assert_same(whole, screen(in_parts(birds), reference=in_parts(clean), options=given)[0])
+    assert_same(
+        whole, screen(in_parts(birds, 128), reference=in_parts(clean, 128), options=given)[0]
+    )
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -154,7 +151,7 @@ def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
     birds: Path, learn_from: LearnFrom
 ) -> None:
     options = replace(LABELLED, learn_from=learn_from)
-    result, model = screen(in_parts(birds), options=options)
+    result, model = screen(in_parts(birds, 128), options=options)
     assert model.n_learned == {"sample": 300, "all": 700}[learn_from]
     assert result.run.settings.get("rows learned from") == {"sample": 300, "all": None}[learn_from]
     assert any("was learned from 300 rows" in w for w in result.run.warnings) == (
@@ -173,7 +170,7 @@ def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean: bool) -> None:
     settings = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
-    parted = in_parts(birds)
+    parted = in_parts(birds, 128)
     model, rows = fit_table(parted, settings, clean=clean)
     drawn = take_rows(parted, rows.sample_index, Execution())
     of_drawn, _ = fit_table(drawn, settings, clean=clean)
@@ -197,7 +194,7 @@ def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean
 def test_accepted_rows_are_never_listed_though_few_of_them_are_drawn(birds: Path) -> None:
     accept = table_from_frame(mixed(700).select("bird")[20:320:50])
     settings = replace(OPTIONS, count=14, share=None)
-    result, model = screen(in_parts(birds), accept=[accept], options=settings)
+    result, model = screen(in_parts(birds, 128), accept=[accept], options=settings)
     assert result.rows.is_accepted is not None
     assert (result.rows.is_accepted.sum(), result.n_flagged) == (6, 14)
     assert not (result.rows.is_flagged & result.rows.is_accepted).any()
@@ -215,7 +212,7 @@ def test_bytes_of_a_sample_are_the_same_for_any_number_of_threads(
     bytes_of = set()
     for n_workers in (1, 3):
         with Workers("threads", n_workers=n_workers) as workers:
-            table = in_parts(birds)
+            table = in_parts(birds, 128)
             screened = screen(table, options=OPTIONS, execution=Execution(workers))
             bytes_of.add(written_bytes(*screened, table, tmp_path, workers))
     assert len(bytes_of) == 1
@@ -241,7 +238,7 @@ def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> N
 def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "changing.parquet"
     mixed(300).write_parquet(path)
-    table = in_parts(path)
+    table = in_parts(path, 128)
     mixed(299).write_parquet(path)
     words = r"Rows 1 to 128: .*changing\.parquet: the file was changed"
     with pytest.raises(InputError, match=words):
@@ -255,12 +252,12 @@ def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_reported(
     for module in ("novelty.screening.model", "engine.rows"):
         monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", 300)
     settings = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
-    model = fit_table(in_parts(birds), settings)[0]
+    model = fit_table(in_parts(birds, 128), settings)[0]
     assert len(model.training_scores) == 700
     save_model(model, tmp_path / "m.kpca")
     again = load_model(tmp_path / "m.kpca")
     assert len(again.training_scores) == 0
-    result = score(again, in_parts(birds))
+    result = score(again, in_parts(birds, 128))
     assert any(
         "too many rows for their leave-one-out scores to be saved" in w for w in result.run.warnings
     )
@@ -274,7 +271,7 @@ def test_one_row_of_many_is_explained(birds: Path) -> None:
     model = fit_table(read_table(birds), OPTIONS, clean=False)[0]
     for row in ("b411", "412", Line(413)):
         whole, _ = explain_row(model, read_table(birds), row)
-        parted, _ = explain_row(model, in_parts(birds), row)
+        parted, _ = explain_row(model, in_parts(birds, 128), row)
         assert parted == whole
         assert whole.row == 412
 
@@ -283,7 +280,7 @@ def test_a_comparison_draws_rows_from_a_large_table(
     birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kpca_apps.engine.rows.SAMPLE_ROWS", 300)
-    result = compare_table(in_parts(birds), LABELLED)
+    result = compare_table(in_parts(birds, 128), LABELLED)
     assert result.evaluations[0].n_rows == 300
     assert result.run.warnings[0] == (
         "The table has 700 rows; the methods were compared on 300 drawn from them."

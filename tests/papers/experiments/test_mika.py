@@ -53,8 +53,7 @@ def test_the_widest_kernel_of_the_toy_is_reported_correctly():
     paper = np.array(list(mika.PAPER.values()), dtype=float)
     paper[2, 0] = 1.01
     assert [claim.verdict for claim in mika._judge_toy(paper)] == [R] * 5
-    worse = paper * np.where(np.arange(5) == 4, 0.5, 1.0)[:, None]
-    assert mika._judge_toy(worse)[3].verdict == N
+    assert mika._judge_toy(paper * np.where(np.arange(5) == 4, 0.5, 1.0)[:, None])[3].verdict == N
 
 
 @pytest.mark.release

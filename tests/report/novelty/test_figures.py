@@ -74,8 +74,7 @@ def test_the_caption_says_where_half_and_twice_as_many_would_be_flagged(n_flagge
     result = examples.screening(n_flagged=n_flagged)
     caption = drawn(flagged_against_threshold, result).caption
     counts = read_counts(caption)
-    wanted = {n_flagged // 2, 2 * n_flagged} - {0}
-    assert set(counts) == {n for n in wanted if n < 344}
+    assert set(counts) == {n for n in ({n_flagged // 2, 2 * n_flagged} - {0}) if n < 344}
     for n, at in counts.items():
         assert at == pytest.approx(np.sort(result.rows.scores)[-n - 1], abs=1e-3)
         assert f"about half as many ({n})" not in caption or n_flagged % 2

@@ -166,8 +166,7 @@ def test_a_picture_shows_every_dot() -> None:
     result = GalleryResult((Reproduction("dots", "Author (2001)", "A grid", dots),))
     with Image.open(io.BytesIO(gallery_figures(result)["dots-1"])) as picture:
         pixels = np.asarray(picture.convert("RGB"), dtype=np.int64)
-    blue = pixels[..., 2] - pixels[..., 0] > 60
-    assert label(blue)[1] == 25
+    assert label(pixels[..., 2] - pixels[..., 0] > 60)[1] == 25
 
 
 def test_numbers_are_there_for_programs() -> None:

@@ -6,6 +6,7 @@ import os
 import zipfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,9 +24,11 @@ from kpca_apps.system.files.model_files import (
     load_model_file,
     save_model_file,
 )
+from tests.hostile.tables import zipped
 from tests.system.model_parts import parts_of, read_parts, write_parts
 
 Floats = NDArray[np.float64]
+archive = partial(zipped, method=zipfile.ZIP_STORED)
 
 
 class Shape(ABC):
@@ -288,14 +291,6 @@ def test_arrays_that_contradict_their_declaration_are_rejected(
     assert words in refusal(scratch, scratch.read_bytes())
 
 
-def archive(members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STORED) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as file:
-        for name, data in members:
-            file.writestr(zipfile.ZipInfo(name), data, compress_type=compression)
-    return buffer.getvalue()
-
-
 def document(**changes: Any) -> bytes:
     fields = {"format": "kpca-model", "format_version": FORMAT_VERSION, "kind": "test"}
     return json.dumps({**fields, "model": parts_of(EMPTY)[0], **changes}).encode("utf-8")
@@ -312,7 +307,7 @@ def crafted(array: bytes) -> bytes:
     others = parts_of(EMPTY)[1]
     others["points"] = np.empty(0)
     members = [(f"{name}.npy", npy(part)) for name, part in others.items() if name != "points"]
-    return archive([("model.json", document()), ("points.npy", array), *members])
+    return archive(("model.json", document()), ("points.npy", array), *members)
 
 
 def test_pickled_objects_are_never_loaded(scratch: Path, tmp_path: Path) -> None:
@@ -342,15 +337,15 @@ def test_impossible_shapes(shape: tuple[int, ...], scratch: Path) -> None:
 def test_unexpected_parts(scratch: Path) -> None:
     good = ("model.json", document())
     points = ("points.npy", npy(np.empty((0, 2))))
-    assert "its parts are not" in refusal(scratch, archive([good, good]))
-    assert "its parts are not" in refusal(scratch, archive([good, points, points]))
-    assert "its parts are not" in refusal(scratch, archive([points]))
-    assert "not a usable model file" in refusal(scratch, archive([good]))
+    assert "its parts are not" in refusal(scratch, archive(good, good))
+    assert "its parts are not" in refusal(scratch, archive(good, points, points))
+    assert "its parts are not" in refusal(scratch, archive(points))
+    assert "not a usable model file" in refusal(scratch, archive(good))
     assert "(it holds no model, or is damaged)" in refusal(scratch, b"a,b\n1,2\n")
 
 
 def test_compressed_parts_are_rejected_so_there_are_no_bombs(scratch: Path) -> None:
-    bomb = archive([("model.json", document() + b" " * 10**6)], zipfile.ZIP_DEFLATED)
+    bomb = zipped(("model.json", document() + b" " * 10**6))
     assert len(bomb) < 20_000
     assert "unexpected part" in refusal(scratch, bomb)
 
@@ -371,7 +366,7 @@ def test_compressed_parts_are_rejected_so_there_are_no_bombs(scratch: Path) -> N
     ],
 )
 def test_documents_that_do_not_fit(data: bytes, words: str, scratch: Path) -> None:
-    assert words in refusal(scratch, archive([("model.json", data)]))
+    assert words in refusal(scratch, archive(("model.json", data)))
 
 
 def test_missing_model_names_the_nearest(saved: bytes, tmp_path: Path) -> None:
@@ -410,7 +405,7 @@ def test_other_files_are_never_replaced(tmp_path: Path, kind: str) -> None:
 
 def test_a_model_of_an_earlier_version_may_be_replaced(tmp_path: Path) -> None:
     path = tmp_path / "model.kpca"
-    path.write_bytes(archive([("model.json", document(format_version=1))]))
+    path.write_bytes(archive(("model.json", document(format_version=1))))
     check_model_path(path, force=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,6 @@ from kpca_apps.system.stores.output import output_folder
 from tests.stores import BUCKET, held, moto_store, s3_environment
 
 pytestmark = pytest.mark.release
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Any]:
-    with moto_store() as client:
-        yield client
 
 
 def run(address: str, *names: str, force: bool = False) -> None:

@@ -19,15 +19,9 @@ from kpca_apps.system import limits
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import parquet
 from kpca_apps.tables.table import PartedTable, Table, plain_types
-from tests.tables.whole_and_parts import read_both_ways
+from tests.tables.whole_and_parts import in_parts, read_both_ways
 
 FRAME = pl.DataFrame({"x": range(10), "t": [f"row {k}" for k in range(10)]})
-
-
-def opened(path: Path, size: int = 4) -> PartedTable:
-    table = open_table(path, in_memory_rows=0, part_rows=size)
-    assert isinstance(table, PartedTable)
-    return table
 
 
 @pytest.mark.parametrize("is_folder", [False, True])
@@ -36,7 +30,7 @@ def test_a_copy_of_another_time_is_the_same_file_and_one_of_other_bytes_is_not(
 ) -> None:
     path = tmp_path / "t.parquet"
     FRAME.write_parquet(path)
-    table = opened(tmp_path if is_folder else path)
+    table = in_parts(tmp_path if is_folder else path, 4)
     os.utime(path, (0, 0))
     assert pl.concat([part.read().frame for part in table.parts]).equals(FRAME)
     content = bytearray(path.read_bytes())
@@ -54,7 +48,7 @@ def test_a_folder_is_one_table_in_the_order_of_names(size: int, tmp_path: Path) 
         FRAME.write_parquet(tmp_path / name)
     (tmp_path / "_temporary").mkdir()
     (tmp_path / "notes.txt").touch()
-    table = opened(tmp_path, size)
+    table = in_parts(tmp_path, size)
     assert pl.concat([part.read().frame for part in table.parts]).equals(FRAME)
     assert [part.stop - part.start for part in table.parts[:-1]] == [size] * (len(table.parts) - 1)
     assert (table.source.n_rows, table.source.format) == (10, "parquet")
@@ -70,7 +64,7 @@ def test_the_hash_of_a_folder_is_that_of_its_listing(tmp_path: Path) -> None:
         f"{hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}  {name}\n"
         for name in ("a.parquet", "b.parquet")
     )
-    found = opened(tmp_path).source
+    found = in_parts(tmp_path, 4).source
     assert found.sha256 == hashlib.sha256(listing.encode()).hexdigest()
     assert found.n_bytes == sum(item.stat().st_size for item in tmp_path.iterdir())
 
@@ -90,7 +84,7 @@ def test_files_with_other_columns_are_named(
     FRAME.write_parquet(tmp_path / "a.parquet")
     other.write_parquet(tmp_path / "b.parquet")
     with pytest.raises(InputError) as caught:
-        opened(tmp_path)
+        in_parts(tmp_path, 4)
     assert words in str(caught.value)
 
 
@@ -112,23 +106,23 @@ def test_rows_that_would_be_left_out_are_reported(
     FRAME.write_parquet(tmp_path / "a.parquet")
     make(tmp_path / name)
     with pytest.raises(InputError, match=rf"{name}: is (not )?a "):
-        opened(tmp_path)
+        in_parts(tmp_path, 4)
 
 
 def test_types_with_hostile_names_are_reported_in_one_line(tmp_path: Path) -> None:
     for name, field in [("a", "x"), ("b", "y\n" * 100)]:
         pl.DataFrame({"s": [{field: 1}]}).write_parquet(tmp_path / f"{name}.parquet")
     with pytest.raises(InputError) as caught:
-        opened(tmp_path)
+        in_parts(tmp_path, 4)
     assert str(caught.value).isprintable() and len(str(caught.value)) < 600
 
 
 def test_folders_without_rows_and_options_of_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a folder without Parquet files or other tables"):
-        opened(tmp_path)
+        in_parts(tmp_path, 4)
     FRAME[:0].write_parquet(tmp_path / "a.parquet")
     with pytest.raises(InputError):
-        opened(tmp_path)
+        in_parts(tmp_path, 4)
     with pytest.raises(ConfigError, match="Parquet"):
         open_table(tmp_path, delimiter=",")
 
@@ -142,7 +136,7 @@ def test_names_that_look_like_patterns_are_names(tmp_path: Path) -> None:
     assert read_both_ways(tmp_path / "t.parquet").frame.equals(expected)
     FRAME.rename({"x": "^.*$"}).write_parquet(tmp_path / "t.parquet")
     with pytest.raises(InputError, match="rename it, for example without"):
-        opened(tmp_path / "t.parquet", 16)
+        in_parts(tmp_path / "t.parquet", 16)
 
 
 def test_columns_of_one_name_are_refused_by_that_name(tmp_path: Path) -> None:
@@ -174,7 +168,7 @@ def test_damage_in_one_file_is_reported_by_the_rows_it_costs(tmp_path: Path) -> 
     data = bytearray(damaged.read_bytes())
     data[4:60] = b"\xff" * 56
     damaged.write_bytes(data)
-    table = opened(tmp_path, 10)
+    table = in_parts(tmp_path, 10)
     assert table.parts[0].read().frame.equals(FRAME)
     with pytest.raises(InputError, match=r"^Rows 11 to 20: .*b\.parquet: not a readable Parquet"):
         table.parts[1].read()
@@ -185,7 +179,7 @@ def test_a_cut_file_is_refused_on_opening(tmp_path: Path) -> None:
     FRAME.write_parquet(path)
     path.write_bytes(path.read_bytes()[:-9] + b"PAR1")
     with pytest.raises(InputError, match=r"t\.parquet: not a readable Parquet file"):
-        opened(path)
+        in_parts(path, 4)
 
 
 def test_long_texts_are_requested_part_by_part(
@@ -194,7 +188,7 @@ def test_long_texts_are_requested_part_by_part(
     path = tmp_path / "t.parquet"
     texts = ["x" * 100_000, "y"] * 1000 + ["z"] * 2000
     pl.DataFrame({"a": range(4000), "t": texts}).write_parquet(path)
-    table = opened(path, 2000)
+    table = in_parts(path, 2000)
     monkeypatch.setattr(limits, "available_memory", lambda: 400_000_000)
     assert table.parts[1].read().frame.height == 2000
     with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 2,000"):
@@ -220,7 +214,7 @@ def test_lists_of_much_are_refused_before_they_are_written_out(
     with pytest.raises(MemoryLimitError, match=r"t\.parquet"):
         read_table(path)
     with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 100"):
-        opened(path, 100).parts[0].read()
+        in_parts(path, 100).parts[0].read()
 
 
 def test_types_polars_would_panic_at_are_read_or_refused_in_silence(
@@ -274,7 +268,7 @@ def test_long_groups_are_cut_into_a_copy_that_goes_with_the_table(
         }
     )
     frame.write_parquet(path, row_group_size=60)
-    table = opened(path, 16)
+    table = in_parts(path, 16)
     assert len(list(temporary.iterdir())) == 1
     path.unlink()
     parts = pl.concat([part.read().frame for part in table.parts])
@@ -294,7 +288,7 @@ def test_damage_found_while_copying_is_reported_and_nothing_left(
     data[4:60] = b"\xff" * 56
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"t\.parquet"):
-        opened(path)
+        in_parts(path, 4)
     assert list(temporary.iterdir()) == []
 
 

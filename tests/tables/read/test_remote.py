@@ -2,7 +2,6 @@
 
 import re
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,11 @@ from kpca_apps.system.stores import buckets
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.opening import expand_each, open_table
 from kpca_apps.tables.table import PartedTable, Table
-from tests.stores import BUCKET, SECRET, misbehaving_store, moto_store, s3_environment
+from tests.stores import BUCKET, SECRET, misbehaving_store, s3_environment
 
 pytestmark = pytest.mark.release
 
 ROWS = pl.DataFrame({"number": range(60), "town": ["Ulm", "Bonn", "Köln"] * 20})
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Any]:
-    with moto_store() as client:
-        yield client
 
 
 def put(store: Any, folder: Path, prefix: str) -> str:

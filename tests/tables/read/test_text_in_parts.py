@@ -19,17 +19,11 @@ from kpca_apps.errors import InputError
 from kpca_apps.tables import input_file
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import delimited
-from kpca_apps.tables.table import PartedTable, Table
-from tests.tables.whole_and_parts import put, read_both_ways
+from kpca_apps.tables.table import Table
+from tests.tables.whole_and_parts import in_parts, put, read_both_ways
 
 CELL = st.text(st.sampled_from('ab1",;\n\té'), max_size=5)
 LENIENT = st.sampled_from(["1", "2,5", 'x"', "é", "", '"a\n"', '""', '"b;"', "a b"])
-
-
-def opened(path: Path, size: int = 2) -> PartedTable:
-    table = open_table(path, in_memory_rows=0, part_rows=size)
-    assert isinstance(table, PartedTable)
-    return table
 
 
 @settings(max_examples=50)
@@ -97,8 +91,7 @@ def test_streams_are_kept_in_a_private_folder_while_they_are_used(
         buffer = io.BytesIO(data)
 
     monkeypatch.setattr(sys, "stdin", Piped())
-    table = open_table("-", in_memory_rows=0, part_rows=2)
-    assert isinstance(table, PartedTable)
+    table = in_parts("-")
     (kept,) = temporary.iterdir()
     assert kept.stat().st_mode & 0o777 == 0o700
     assert [part.read().frame.height for part in table.parts] == [2, 1]
@@ -118,7 +111,7 @@ def test_no_temporary_file_outlives_an_error(data: bytes, temporary: Path, tmp_p
 def test_a_late_encoding_error_is_reported_by_line_and_byte(tmp_path: Path) -> None:
     path = put(tmp_path / "t.csv", b"a,b\n" + b"1,2\n" * 50 + b"\x81,3\n")
     with pytest.raises(InputError, match=r"line 52, byte 205 \(0x81\) is not cp1252 text"):
-        opened(path)
+        in_parts(path)
     with pytest.raises(InputError, match=r"line 52, byte 205 \(0x81\) is not utf-8 text"):
         open_table(path, encoding="utf-8", in_memory_rows=0)
 
@@ -138,7 +131,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_followed(tmp_path: Path) -> N
 
 def test_a_name_of_several_lines_is_printed_in_one(tmp_path: Path) -> None:
     path = put(tmp_path / "a\nb.csv", b"a,b\n1,2\n3,4\n")
-    part = opened(path).parts[0]
+    part = in_parts(path).parts[0]
     assert str(part) == "rows 1 to 2 of a\\nb.csv"
     lost = replace(part, stop=3)
     with pytest.raises(InputError, match=r"^a\\nb\.csv: rows 1 to 3 are no longer there"):
@@ -148,7 +141,7 @@ def test_a_name_of_several_lines_is_printed_in_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", ["removed", "rewritten"])
 def test_a_table_that_is_open_stays_what_it_was(change: str, tmp_path: Path) -> None:
     path = put(tmp_path / "t.csv", b"a,b\n1,2\n3,4\n5,6\n")
-    table = opened(path)
+    table = in_parts(path)
     path.unlink() if change == "removed" else path.write_bytes(b"a,b\n1,2\n")
     assert table.parts[1].read().frame.rows() == [("5", "6")]
 
@@ -156,7 +149,7 @@ def test_a_table_that_is_open_stays_what_it_was(change: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("damage", ["removed", "cut"])
 def test_a_lost_copy_is_reported_by_its_rows(damage: str, temporary: Path, tmp_path: Path) -> None:
     path = put(tmp_path / "t.csv", b"a,b\n1,2\n3,4\n5,6\n")
-    table = opened(path)
+    table = in_parts(path)
     (kept,) = temporary.glob("*/*")
     kept.unlink() if damage == "removed" else kept.write_bytes(kept.read_bytes()[:100])
     with pytest.raises(InputError, match=r"^Rows 3 to 3"):
@@ -171,7 +164,7 @@ def test_rows_that_find_no_room_leave_no_file_open(
     free = iter([1 << 40])
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 0)))
     with pytest.raises(InputError, match="no room") as caught:
-        opened(path)
+        in_parts(path)
     # The caught error still keeps alive everything that it references.
     links = [str(item.readlink()) for item in Path("/proc/self/fd").iterdir() if item.is_symlink()]
     assert not [link for link in links if link.startswith(str(temporary))]
