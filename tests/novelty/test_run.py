@@ -33,13 +33,6 @@ def test_planted_rows_lead_the_list_with_the_column_that_was_changed() -> None:
     assert max(result.columns, key=lambda c: c.reason_share).name == "bill"
 
 
-def test_a_contaminated_screening_knows_no_rate() -> None:
-    result = screen(correlated(100))[0]
-    assert (result.reference, result.rows.p_values) == (None, None)
-    assert (result.threshold.rule, result.threshold.setting) == ("share", 0.01)
-    assert result.n_flagged == 1
-
-
 @pytest.mark.parametrize("rule", [{"share": 0.003}, {"count": 2}])
 def test_screen_score_and_estimator_flag_the_same_rows_when_outliers_tie(
     rule: dict[str, float],

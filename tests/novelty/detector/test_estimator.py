@@ -40,6 +40,7 @@ CHECKED = (
 
 
 CLEAN, HARD = {"contaminated": False}, {"method": "hoffmann"}
+RIDGES = (1e308, 1.1e12, 9e-13, 5e-324)  # which no float can use
 
 
 def restored(detector):
@@ -104,14 +105,6 @@ def test_sign_conventions(clean, ring):
 def test_the_centre_of_a_ring_is_the_oddest_row_of_a_contaminated_table(ring):
     table = np.vstack([ring, [[0.0, 0.0]]])
     assert KernelPCANovelty(random_state=0).fit(table).novelty_scores_.argmax() == 400
-
-
-@pytest.mark.parametrize(("d", "n"), [(2, 200), (4, 200), (4, 1000), (8, 1000)])
-def test_one_gross_value_ranks_first(d, n):
-    for seed in range(4):
-        table = np.random.default_rng(seed).normal(size=(n, d))
-        table[42, seed % d] = 30.0
-        assert KernelPCANovelty(random_state=0).fit(table).novelty_scores_.argmax() == 42
 
 
 def test_contaminated_flags_the_chosen_share(ring):
@@ -331,13 +324,6 @@ def test_far_rows_that_tie_are_all_flagged():
     assert detector.predict([[1000.0, 1000.0, 1000.0]]).tolist() == [-1]
 
 
-def test_two_equal_outliers_are_both_flagged():
-    """In a smaller table, two equal outliers would count as usual and not be flagged."""
-    table = np.vstack([np.random.default_rng(0).normal(size=(298, 2)), [[9.0, 9.0]] * 2])
-    labels = KernelPCANovelty(share=0.001, random_state=0).fit_predict(table)
-    assert np.flatnonzero(labels == -1).tolist() == [298, 299]
-
-
 def test_one_gross_value_does_not_blind_its_column():
     table = np.random.default_rng(0).normal(size=(500, 4))
     table[7, 2] = 9.0
@@ -364,6 +350,7 @@ def test_one_gross_value_does_not_blind_its_column():
         ({"as_is": [7]}, r"\[7\]"),
         ({"groups": [[0], [0, 1]]}, "each of the 2 columns once"),
         ({"kernel": Sigmoid(gamma=1.0, coef0=-1.0)}, "indefinite"),
+        *(({"ridge": r}, r"'ridge' .* range \[1e-12, 1000000000000\.0\]") for r in RIDGES),
     ],
 )
 def test_invalid_parameters_are_refused(ring, parameters, message):
@@ -383,12 +370,6 @@ def test_a_function_of_two_rows_is_a_kernel(ring):
 def test_a_table_of_constants_is_refused(parameters):
     with pytest.raises(ValueError, match="All 2 columns are constant"):
         KernelPCANovelty(**parameters).fit(np.ones((10, 2)))
-
-
-@pytest.mark.parametrize("ridge", [1e308, 1.1e12, 9e-13, 5e-324])
-def test_a_ridge_that_no_float_can_use_is_refused(ring, ridge):
-    with pytest.raises(ValueError, match=r"'ridge' .* in the range \[1e-12, 1000000000000\.0\]"):
-        KernelPCANovelty(ridge=ridge).fit(ring)
 
 
 @pytest.mark.parametrize("contaminated", [True, False])

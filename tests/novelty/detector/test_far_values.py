@@ -40,10 +40,11 @@ def place_of_largest_z(X):
     return int((scores >= scores[row]).sum())
 
 
+@pytest.mark.parametrize(("n", "d"), [(60, 1), (200, 2), (200, 4), (1000, 4), (1000, 8)])
 @pytest.mark.parametrize("seed", [0, 80, 95])
-def test_fifty_among_standard_normal_values_is_first(seed):
-    X = np.random.default_rng(seed).normal(size=(60, 1))
-    X[7] = 50.0
+def test_thirty_among_standard_normal_values_is_first(seed, n, d):
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    X[42, seed % d] = 30.0
     assert place_of_largest_z(X) == 1
 
 

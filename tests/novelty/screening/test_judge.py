@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps import fit_model, score_table
-from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.columns.parts import Execution
 from kpca_apps.novelty.detector.threshold import Rule, top_count
 from kpca_apps.novelty.ranks import novelty_ranks
@@ -79,11 +78,6 @@ def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
     # The flagged rows come first in the ranking, whatever breaks ties.
     assert novelty_ranks(scores, scores[::-1])[flagged].max(initial=0) == flagged.sum()
     assert (" more that score" in info.statement) == (flagged.sum() > count)
-
-
-def test_a_count_of_the_whole_table_is_refused() -> None:
-    with pytest.raises(ConfigError, match="every one of the 5 rows"):
-        flag(Rule("count", 5), SCORES)
 
 
 def test_alpha_flags_by_the_conformal_quantile() -> None:
