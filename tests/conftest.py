@@ -185,17 +185,16 @@ def firefox(downloads: Path) -> Iterator[Any]:
         driver = pytest.importorskip(
             "marionette_driver.marionette", reason="marionette_driver is not installed"
         )
-    preferences = {
-        "browser.download.folderList": 2,
-        "browser.download.dir": str(downloads),
-        "browser.download.useDownloadDir": True,
-        "browser.download.alwaysOpenPanel": False,
-    }
     client = driver.Marionette(
         bin=FIREFOX,
         headless=True,
         port=0,
-        prefs=preferences,
+        prefs={
+            "browser.download.folderList": 2,
+            "browser.download.dir": str(downloads),
+            "browser.download.useDownloadDir": True,
+            "browser.download.alwaysOpenPanel": False,
+        },
         gecko_log=str(downloads.with_suffix(".log")),
     )
     client.start_session()

@@ -41,14 +41,13 @@ def test_no_machine_specific_path_is_in_the_repository(repository: Path) -> None
     if listed.returncode:
         pytest.skip("not a git checkout")
     paths = [repository / name for name in listed.stdout.split("\0") if name]
-    paths_found = [
+    assert [
         str(path)
         for path in paths
         if path.is_file()
         and path.suffix in TEXT
         and pattern.search(path.read_text(encoding="utf-8", errors="replace"))
-    ]
-    assert paths_found == []
+    ] == []
 
 
 def command_of(words: list[str]) -> tuple[str, ...]:

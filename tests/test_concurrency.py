@@ -158,14 +158,13 @@ def test_processes_that_are_forked_after_use_or_spawned_do_the_same(
 
 def forked(code: str) -> str:
     """Return the output of a forked child, which has one minute to finish."""
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKING + code],
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
-    )
-    return done.stdout
+    ).stdout
 
 
 FORKING = """

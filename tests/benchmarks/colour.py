@@ -27,7 +27,7 @@ def scores(
         denoise_nl_means, unit, patch_size=5, patch_distance=6, sigma=level, channel_axis=-1
     )
     wavelet = partial(denoise_wavelet, unit, channel_axis=-1, rescale_sigma=True)
-    result = {
+    return {
         "noisy": psnr(noisy, clean),
         f"ours, {quality}": psnr(ours(sigma=sigma), clean),
         "ours, level estimated": psnr(ours(), clean),
@@ -35,8 +35,7 @@ def scores(
         "wavelet": max(
             psnr(255 * wavelet(sigma=f * level, convert2ycbcr=True), clean) for f in (0.5, 0.7, 1)
         ),
-    }
-    return result | {name: psnr(255 * peer(unit, level), clean) for name, peer in peers.items()}
+    } | {name: psnr(255 * peer(unit, level), clean) for name, peer in peers.items()}
 
 
 def main() -> None:

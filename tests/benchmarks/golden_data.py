@@ -91,8 +91,7 @@ def large(columns: int, seed: int) -> pl.DataFrame:
 
 def make_tables(folder: Path) -> None:
     frame, clean = mixed(300), mixed(240, 1, clean=True)
-    points = ["height", "girth"]
-    frame.with_columns(pl.col(points).str.replace(".", ",", literal=True)).write_csv(
+    frame.with_columns(pl.col(["height", "girth"]).str.replace(".", ",", literal=True)).write_csv(
         folder / "semicolon.csv", separator=";"
     )
     frame.write_csv(folder / "mixed.tsv", separator="\t")

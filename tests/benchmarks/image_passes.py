@@ -85,12 +85,11 @@ def pictures(folder: Path | None) -> dict[str, tuple[str, list[tuple[str, Image]
     """Return, for each kind of picture, the value of the option `content` and the images."""
     own = [(name, in_grey(image)) for name, image in photographs(SIDE)]
     scans = [(load.__name__, load()[:SIDE, :SIDE].astype(float)) for load in (data.page, data.text)]
-    found = {
+    return {
         "photographs": ("photo", own),
         "scans": ("text", scans),
         "pages": ("text", list(pages().items())),
-    }
-    return found | ({} if folder is None else {folder.name: ("photo", grey_images(folder, None))})
+    } | ({} if folder is None else {folder.name: ("photo", grey_images(folder, None))})
 
 
 def main() -> None:

@@ -92,14 +92,13 @@ def mcd(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
 
 
 def peers() -> dict[str, Method]:
-    classics = {
+    return {
         "IForest": scored_by(IsolationForest(random_state=0)),
         "KNN": knn,
         "LOF": lof,
         "MCD": mcd,
         "OCSVM": scored_by(OneClassSVM(gamma="scale")),
-    }
-    return classics | installed_modern_peers()
+    } | installed_modern_peers()
 
 
 def measure(

@@ -102,7 +102,6 @@ def test_a_blocked_interrupt_is_handled() -> None:
 def test_objects_are_not_looked_through_at_the_end() -> None:
     at_end = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 10_000))"
     code = f"{at_end}; import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
-    done = subprocess.run(
+    assert subprocess.run(
         [sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.endswith("\nTrue\n")
+    ).stdout.endswith("\nTrue\n")

@@ -239,10 +239,9 @@ def _numbers(result: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.parametrize("command", ["screen", "fit", "compare"])
 def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
-    frame = pl.read_csv("birds.csv").with_columns(
+    pl.read_csv("birds.csv").with_columns(
         grade=pl.int_range(60) % 4 + 1, day=pl.format("0{}/03/2024", pl.int_range(60) % 9 + 1)
-    )
-    frame.write_csv("birds.csv")
+    ).write_csv("birds.csv")
     words = ("--landmarks", 20, "--ridge", 0.5, "--categorical", "grade", "--dayfirst")
     plain, other = (
         json.loads(_novelty(kpca, command, "birds.csv", *given).out) for given in ((), words)

@@ -310,8 +310,7 @@ def test_any_magnitude_is_fitted_or_refused_in_one_line(name, X, exponents, offs
         X = np.nan_to_num((X + offset) * np.float64(10.0) ** np.array(exponents))
     model = KernelPCA(2, kernel=name, random_state=0, **options)
     try:
-        T = model.fit(X).transform(X)
-        found = [T, model.eigenvalues_] + (
+        found = [model.fit(X).transform(X), model.eigenvalues_] + (
             [] if name == "sigmoid" else [model.reconstruction_error(X)]
         )
     except ValueError as error:

@@ -47,12 +47,10 @@ def test_estimates_grow_with_the_work():
 
 
 def test_plans_describe_themselves():
-    exact = planning.ExactPlan(9000, 50, "krylov", "float32", True, 200_000_000)
-    assert exact.describe() == (
+    assert planning.ExactPlan(9000, 50, "krylov", "float32", True, 200_000_000).describe() == (
         "exact, n = 9000, q = 50: krylov in float32, Gram matrix stored, 200 MB"
     )
-    through = planning.NystroemPlan(10**6, 500, "kmeans", "float32", 40_000_000)
-    assert through.describe() == (
+    assert planning.NystroemPlan(10**6, 500, "kmeans", "float32", 40_000_000).describe() == (
         "nystroem, n = 1000000, 500 landmarks (kmeans), kernel values in float32, 40 MB"
     )
 

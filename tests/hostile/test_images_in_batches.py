@@ -150,8 +150,7 @@ def test_a_full_disk_ends_the_batch_and_keeps_what_is_done(
             run(folder)
     out = folder.parent / "out"
     assert sorted(path.name for path in out.iterdir()) == ["good.png", "manifest.jsonl"]
-    again = run(folder)
-    assert [(image.name, image.resumed) for image in again.images] == [
+    assert [(image.name, image.resumed) for image in run(folder).images] == [
         ("good.png", True),
         ("next.png", False),
     ]

@@ -244,9 +244,8 @@ def file_names(
 ) -> list[str]:
     """Return the texts as usable file names, and one that is not UTF-8."""
     names = [text.replace("/", "\u2215")[:longest] for text in (*texts, "bad\udcff")]
-    usable = [name for name in names if "\0" not in name and name.strip(".")]
     return [
         f"{name}{suffix}"
-        for name in dict.fromkeys(usable)
+        for name in dict.fromkeys([name for name in names if "\0" not in name and name.strip(".")])
         if len(f"{name}{suffix}".encode("utf-8", "surrogateescape")) <= 240
     ]

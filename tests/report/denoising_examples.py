@@ -173,10 +173,6 @@ def with_dictionary() -> DenoisingResult:
 def trial() -> TrialResult:
     """Return a trial of three strengths on a crop."""
     seen = previews()
-    trials = tuple(
-        Trial(strength, f"--strength {strength}", seen.after, seen.residual, 20 * strength)
-        for strength in (0.5, 0.75, 1.0)
-    )
     return TrialResult(
         name=HOSTILE,
         left=12,
@@ -189,7 +185,10 @@ def trial() -> TrialResult:
         correlated=True,
         data_range=255.0,
         before=seen.before,
-        trials=trials,
+        trials=tuple(
+            Trial(strength, f"--strength {strength}", seen.after, seen.residual, 20 * strength)
+            for strength in (0.5, 0.75, 1.0)
+        ),
         command="kpca denoise run a.png --strength 0.75",
         settings=SETTINGS,
         versions={"numpy": "2.1.0"},

@@ -349,10 +349,9 @@ def hostile() -> ScreeningResult:
 def long_names() -> ScreeningResult:
     result = screening()
     reasons = tuple(replace(reason, column=reason.column + LONG) for reason in REASONS)
-    profiles = tuple(replace(column, name=column.name + LONG) for column in result.columns)
     return changed(
         result,
-        columns=profiles,
+        columns=tuple(replace(column, name=column.name + LONG) for column in result.columns),
         duplicates=repeats(LONG, LONG, LONG),
         ranked=tuple(replace(r, reasons=reasons, cells=((LONG, LONG),) * 9) for r in result.ranked),
         odd_cells=tuple(

@@ -281,8 +281,7 @@ def test_a_notebook_keeps_its_looks_and_lends_its_theme(
         sum(map(int, re.findall(r"\d+", text)[:3])) / 765 for text in ours.evaluate(looks)
     )
     assert (ink - paper) * (1 if is_dark else -1) > 0.7
-    cells = ours.locator("tbody tr:first-child, tbody td:first-child, .warnings, h1")
-    found = cells.evaluate_all(
+    found = ours.locator("tbody tr:first-child, tbody td:first-child, .warnings, h1").evaluate_all(
         "all => all.map(getComputedStyle).map(s => [s.backgroundColor, s.textAlign, s.paddingLeft])"
     )
     assert len(found) >= 3

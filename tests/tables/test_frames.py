@@ -245,11 +245,9 @@ def test_arrays_of_two_dimensions() -> None:
     assert numbers.columns == ["column_0", "column_1"]
     masked = np.ma.masked_array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]])
     assert read_frame(masked).table.frame.rows() == [(1, None), (3, 4)]
-    months = np.array([["2020-01", "NaT"], ["2021-02", "2022-03"]], dtype="M8[M]")
-    assert read_frame(months).table.frame.row(1) == (
-        dt.datetime(2021, 2, 1),
-        dt.datetime(2022, 3, 1),
-    )
+    assert read_frame(
+        np.array([["2020-01", "NaT"], ["2021-02", "2022-03"]], dtype="M8[M]")
+    ).table.frame.row(1) == (dt.datetime(2021, 2, 1), dt.datetime(2022, 3, 1))
     mixed = np.array([[1, "a"], [None, 2.5]], dtype=object)
     assert read_frame(mixed).table.frame.rows() == [(1, "a"), (None, "2.5")]
     assert read_frame(np.array([["1", "b"]])).table.frame.rows() == [("1", "b")]

@@ -105,8 +105,7 @@ def test_files_of_the_same_name_are_distinguished_by_their_folders(tmp_path: Pat
 def test_identical_files_are_reported(tmp_path: Path) -> None:
     for name in ("a", "b", "copy of a"):
         (tmp_path / f"{name}.csv").write_text(f"v,w\n1,{name[-1]}\n")
-    notes = open_table(tmp_path).source.notes
-    assert [note for note in notes if "same bytes" in note] == [
+    assert [note for note in open_table(tmp_path).source.notes if "same bytes" in note] == [
         "copy of a.csv holds the same bytes as a.csv. Its rows are counted twice; leave one out if "
         "it is a copy."
     ]
@@ -262,10 +261,9 @@ def test_each_file_is_read_by_its_own_formats(tmp_path: Path) -> None:
         ("b", [*map(str, numbers)], american),
         ("c", comma, german),
     ):
-        frame = pl.DataFrame(
+        pl.DataFrame(
             {"amount": amount * 3, "day": day * 3, "same": ["1,5", "x", "", "2"] * 3}
-        )
-        frame.write_csv(tmp_path / f"{name}.csv", separator=";")
+        ).write_csv(tmp_path / f"{name}.csv", separator=";")
     table = open_table(tmp_path)
     assert isinstance(table, Table)
     amount, day, same = (table.frame[name].to_list() for name in ("amount", "day", "same"))

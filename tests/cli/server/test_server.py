@@ -97,10 +97,9 @@ def test_the_tools_are_offered_with_words_and_nothing_else() -> None:
     for tool in offered:
         assert len(tool.description) > 60
         # The description of a tool mentions each of its parameters.
-        missing = [
+        assert [
             key for key in tool.input_schema.get("properties", {}) if key not in tool.description
-        ]
-        assert missing == [] or "as for screen_table" in tool.description, tool.name
+        ] == [] or "as for screen_table" in tool.description, tool.name
 
 
 def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:

@@ -28,12 +28,11 @@ def read(folder: Path, text: str, denoiser: GroupDenoiser = FAST) -> dict[str, d
 
 
 def test_an_empty_cell_is_as_for_the_others(tmp_path: Path) -> None:
-    found = read(
+    assert read(
         tmp_path,
         "file,strength,luma,sigma,noise\na.png,0.6,,auto,\nsub/b.png,,1.25,7,poisson\n"
         '"c, d.png",,,,\n',
-    )
-    assert found == {
+    ) == {
         "a.png": {"strength": 0.6, "sigma": None},
         "sub/b.png": {"luma": 1.25, "sigma": 7.0, "noise": "poisson"},
         "c, d.png": {},
@@ -48,12 +47,10 @@ def test_a_quality_is_taken_and_a_note_is_not(tmp_path: Path) -> None:
 def test_a_name_kept_from_running_as_a_formula_is_found(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("file,strength\n'=a.png,0.5\n'-b.png,0.7\n'c.png,0.9\n", encoding="utf-8")
-    found = read_per_image(path, ("=a.png", "'-b.png", "'c.png"), FAST)
-    assert {name: own["strength"] for name, own in found.items()} == {
-        "=a.png": 0.5,
-        "'-b.png": 0.7,
-        "'c.png": 0.9,
-    }
+    assert {
+        name: own["strength"]
+        for name, own in read_per_image(path, ("=a.png", "'-b.png", "'c.png"), FAST).items()
+    } == {"=a.png": 0.5, "'-b.png": 0.7, "'c.png": 0.9}
 
 
 def test_other_kinds_of_table_say_the_same(tmp_path: Path) -> None:

@@ -111,10 +111,9 @@ def test_strength_runs_from_the_file_as_it_is(folder: Path, tmp_path: Path) -> N
 
 @pytest.mark.release
 def test_png_and_baselines_take_raw_files_too(folder: Path, tmp_path: Path) -> None:
-    result = batch(
+    a = batch(
         folder, tmp_path, reference=folder / "clean", baselines=("wavelet",), format="png"
-    )
-    a = result.images[0]
+    ).images[0]
     assert a.output == "a.png" and read_image(tmp_path / "a.png").page(0).dtype == np.uint16
     assert a.comparison is not None
     baseline = a.comparison.baselines["wavelet"].psnr

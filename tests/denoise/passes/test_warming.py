@@ -31,14 +31,13 @@ print(truncate_rows(*arguments)[0][:40].tobytes().hex())
 
 
 def answers(question: str = QUESTIONS, **environment: str) -> list[str]:
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", question],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=True,
-    )
-    return done.stdout.split()
+    ).stdout.split()
 
 
 def test_what_was_compiled_before_is_not_announced() -> None:

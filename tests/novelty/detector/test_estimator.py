@@ -527,14 +527,12 @@ def test_the_estimator_stores_the_result_of_the_function(ring, clean):
 
 
 def test_works_in_pipeline_and_grid_search(ring):
-    pipeline = make_pipeline(StandardScaler(), KernelPCANovelty(random_state=0))
-    search = GridSearchCV(
-        pipeline,
+    assert GridSearchCV(
+        make_pipeline(StandardScaler(), KernelPCANovelty(random_state=0)),
         {"kernelpcanovelty__ridge": [0.01, 0.1]},
         scoring=lambda model, X, y=None: float(np.median(model.score_samples(X))),
         cv=2,
-    ).fit(ring)
-    assert search.best_params_["kernelpcanovelty__ridge"] in {0.01, 0.1}
+    ).fit(ring).best_params_["kernelpcanovelty__ridge"] in {0.01, 0.1}
 
 
 def test_no_rows_have_no_scores_where_no_number_has_a_scale():

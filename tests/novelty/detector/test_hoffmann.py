@@ -122,9 +122,8 @@ def test_a_table_its_model_and_its_report_have_the_same_method(tmp_path: Path) -
     save_model(model, tmp_path / "m.kpca")
     again = load_model(tmp_path / "m.kpca")
     assert again.options.method == again.detector.parameters.method == "hoffmann"
-    frame = frame_of(120, odd=6)
     found = kpca_apps.screen_table(
-        frame, method="hoffmann", count=6, id="name", label="kind", positive="odd"
+        frame_of(120, odd=6), method="hoffmann", count=6, id="name", label="kind", positive="odd"
     )
     np.testing.assert_array_equal(found.rows.scores, result.rows.scores)
     new = frame_of(20, seed=1, odd=2)

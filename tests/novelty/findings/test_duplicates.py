@@ -177,10 +177,9 @@ def test_repeats_and_near_repeats_are_reported_with_their_rows() -> None:
         "1 row repeats an earlier one in every column the model uses (rows 18, 301). 1 group of "
         'rows is equal but for one cell, or for how it is written (rows 41, 302, "colour").'
     )
-    shown = screen(
+    (near,) = screen(
         table_from_frame(frame), options=ScreeningOptions(columns=ColumnOptions(exclude=("kind",)))
-    )[0]
-    (near,) = shown.findings.duplicates.near
+    )[0].findings.duplicates.near
     assert near.cells == ((PLANTED["colour"][301],), (other,))
 
 

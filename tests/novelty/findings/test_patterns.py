@@ -130,9 +130,8 @@ def test_what_many_other_rows_share_is_not_reported() -> None:
 
 
 def test_hostile_text_is_one_line() -> None:
-    hostile = Reason(HOSTILE, 1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     (pattern,) = patterns(
-        [(hostile,)] * 9,
+        [(Reason(HOSTILE, 1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE),)] * 9,
         (profile(HOSTILE, "categorical"),),
         beside={HOSTILE + "2": [HOSTILE] * 9 + ["x"] * 99},
     )

@@ -123,11 +123,10 @@ def test_each_kind_says_of_each_row_what_its_description_says(
     rule: Rule, rows: list[dict[str, Number | Text]]
 ) -> None:
     checked = check(rule, cells_of(rows))
-    expected = [
+    assert [
         bool(holds) if applies else None
         for applies, holds in zip(checked.applies, checked.holds, strict=True)
-    ]
-    assert expected == by_hand(rule, rows)
+    ] == by_hand(rule, rows)
 
 
 @settings(max_examples=25)

@@ -77,10 +77,9 @@ def test_once_one_column_of_each_way_is_hidden_none_is_left() -> None:
         closed = {way[-1] for group in ways.values() for way in group}
         assert {*hidden}.isdisjoint(ways_to_reveal(rules, names, [*hidden, *closed]))
         # Linear equations of the rules must determine each hidden column that `ways` reveals.
-        matrix = np.array(
+        unknown = np.array(
             [[(n == r.columns[0]) * 1.0 - (n in r.columns[1:]) for n in names] for r in rules]
-        )
-        unknown = matrix[:, [names.index(name) for name in hidden]]
+        )[:, [names.index(name) for name in hidden]]
         for place, name in enumerate(hidden):
             if name in ways:
                 unit = np.eye(len(hidden))[place]

@@ -213,10 +213,9 @@ def test_unchanged_images_have_a_reason_and_an_option() -> None:
         "At least one of the pages was left as it is: what was measured (4.2 of 255) is too faint "
         "to distinguish from fine texture; --noise poisson takes it out."
     )
-    raw = image(noise="raw", established=False, evidence=Evidence(why="is too small"))
-    assert noise_sentence(raw) == (
-        "Left as it is: no noise could be measured, for the image is too small."
-    )
+    assert noise_sentence(
+        image(noise="raw", established=False, evidence=Evidence(why="is too small"))
+    ) == ("Left as it is: no noise could be measured, for the image is too small.")
 
 
 def test_a_batch_summarises_unchanged_images_and_laws() -> None:

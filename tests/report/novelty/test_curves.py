@@ -8,8 +8,7 @@ from tests.report import examples
 
 def test_baselines_ahead_are_named_as_readily_as_those_behind() -> None:
     (evaluation,) = examples.evaluations()
-    text = verdict(evaluation)
-    assert text.startswith(
+    assert verdict(evaluation).startswith(
         "By area under the ROC curve kernel PCA (0.833) shares 2nd place of 6 with one-class SVM "
         "(0.833): behind Parzen (0.857), ahead of isolation forest (0.800), local outlier factor "
         "(0.750) and "

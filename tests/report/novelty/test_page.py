@@ -52,8 +52,7 @@ def test_repeated_rows_are_listed_with_their_lines_and_what_differs() -> None:
     fold = html[html.index("<h2>Repeated rows</h2>") :].split("</details>")[0]
     assert "Rows repeat earlier ones" in fold
     cells = re.findall(r"<td[^>]*>(.*?)</td>", fold)
-    texts = [re.sub(r"<[^>]*>", "", cell) for cell in cells]
-    assert texts == [
+    assert [re.sub(r"<[^>]*>", "", cell) for cell in cells] == [
         *("equal", "N8A1", "1, 9", "2, 10", "", ""),
         *("nearly equal", "", "2, 3 and 1,998 more", "2, 3 and 1,998 more"),
         *("Flipper Length (mm)", "1950 / 195"),

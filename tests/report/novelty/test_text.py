@@ -178,8 +178,7 @@ def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:
 def test_the_first_sentence_says_why_nothing_can_be_flagged() -> None:
     result = examples.infinite_threshold()
     few = replace(result.threshold, rule="fdr", setting=0.05, n_calibration=12)
-    sentence = "".join(headline(replace(result, threshold=few)))
-    assert sentence.startswith(
+    assert "".join(headline(replace(result, threshold=few))).startswith(
         "Nothing can be flagged: 12 reference rows are too few for 5 % false discoveries (fdr); "
         "N262A1 (line 264) comes nearest: its "
     )

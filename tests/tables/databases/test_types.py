@@ -36,8 +36,7 @@ def test_each_column_of_sqlite_has_one_type(tmp_path: Path) -> None:
         first = [(k, k, k, k, b"", None, "b") for k in range(20_000)]
         connection.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?, ?, ?)", [*first, *rows])
     table = read_table(f"sqlite:///{tmp_path}/a.db")
-    last = table.frame[-3:].to_dict(as_series=False)
-    assert last == {
+    assert table.frame[-3:].to_dict(as_series=False) == {
         "whole": [BIG, 2, None],
         "number": [float(BIG), 0.5, inf],
         "mixed": ["1", "x", "2.5"],

@@ -148,7 +148,7 @@ def test_columns_of_one_name_are_refused_by_that_name(tmp_path: Path) -> None:
 
 def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    frame = pl.DataFrame(
+    pl.DataFrame(
         {
             "far": pl.Series([1, 2, 3, 2**31 - 1, None], dtype=pl.Int32).cast(pl.Date),
             "near": pl.Series([1, 2, 3, 4, None], dtype=pl.Int32).cast(pl.Date),
@@ -156,8 +156,7 @@ def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
             "sum": pl.Series(["1.5", "2.5", "1", "2", "3"]).cast(pl.Decimal(10, 2)),
             "list": [[1], None, [], [2, 3], [4]],
         }
-    )
-    frame.write_parquet(path)
+    ).write_parquet(path)
     assert read_both_ways(path).frame.schema["far"] == pl.String
 
 

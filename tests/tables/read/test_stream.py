@@ -38,10 +38,9 @@ def parted(stream: object) -> PartedTable:
 @settings(max_examples=10, deadline=None)
 @given(cuts=st.lists(st.integers(0, N_ROWS), max_size=5))
 def test_a_stream_is_the_same_table_however_it_is_cut(cuts: list[int]) -> None:
-    edges = [0, *sorted(cuts), N_ROWS]
     batches = [
         batch
-        for start, stop in pairwise(edges)
+        for start, stop in pairwise([0, *sorted(cuts), N_ROWS])
         for batch in ROWS.slice(start, stop - start).combine_chunks().to_batches()
     ]
     table = parted(pa.RecordBatchReader.from_batches(ROWS.schema, iter(batches)))

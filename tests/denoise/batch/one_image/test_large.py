@@ -39,10 +39,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(folder: Path, denoiser: GroupDenoiser = DRAFT, **options: Any) -> ImageOutcome:
-    result = run_batch(
+    return run_batch(
         [folder / "in"], folder / "out", denoiser.settings, denoise=denoiser, force=True, **options
-    )
-    return result.images[0]
+    ).images[0]
 
 
 def write(folder: Path, pixels: NDArray[Any], **options: Any) -> Path:

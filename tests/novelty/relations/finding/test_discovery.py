@@ -121,11 +121,10 @@ def test_only_neighbours_of_a_chain_of_orders_are_reported() -> None:
     rng = np.random.default_rng(0)
     first = np.datetime64("2020-01-01") + rng.integers(0, 900, 400)
     second, third = first + rng.integers(0, 40, 400), first + rng.integers(40, 90, 400)
-    frame = pl.DataFrame({"ordered": first, "packed": second, "sent": third})
-    assert {held.rule.columns for held in rules_of(frame)} == {
-        ("ordered", "packed"),
-        ("packed", "sent"),
-    }
+    assert {
+        held.rule.columns
+        for held in rules_of(pl.DataFrame({"ordered": first, "packed": second, "sent": third}))
+    } == {("ordered", "packed"), ("packed", "sent")}
 
 
 def test_of_equations_those_that_follow_are_left_out() -> None:
