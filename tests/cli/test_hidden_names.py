@@ -30,6 +30,7 @@ from kpca_apps.cli.server.roots import Roots
 from kpca_apps.cli.server.tools import Tools
 from tests.cli.conftest import Run
 from tests.cli.test_hidden import texts
+from tests.quick import quick
 
 N_ROWS = 48
 SECRET = re.compile(r"QZ[a-z]|(?<![\w.])77[,']?77\d")
@@ -261,29 +262,20 @@ def leaks(outputs: dict[str, str]) -> Iterator[str]:
             yield f"{where}: {text[max(match.start() - 60, 0) : match.end() + 30]!r}"
 
 
-def check(run: Run, name: str, kind: str) -> None:
+# Before a release, only every fifth case runs: all shapes of headers, each with some kinds of
+# tables. All cases take 10 minutes.
+RUN = CASES if "KPCA_EXAMPLES" in os.environ else dict.fromkeys([*QUICK, *CASES[::5]])
+
+
+@pytest.mark.parametrize(("name", "kind"), quick(RUN, *QUICK))
+def test_no_face_shows_what_is_hidden(kpca: Run, name: str, kind: str) -> None:
     shape = SHAPES[name]
     table, reading = written(shape, kind)
     outputs = by_python(table, reading, shape.hide)
     if kind not in FRAMES:
-        outputs |= by_command(run, table, reading, shape.hide)
+        outputs |= by_command(kpca, table, reading, shape.hide)
         columns = json.loads(Path("seen/result.json").read_text("utf-8"))["columns"]
         assert sum(column["hidden"] for column in columns) == len(shape.headers)
     if kind in FILES and kind != "several":
         outputs |= by_server(table, shape.hide)
     assert [*leaks(outputs)] == []
-
-
-@pytest.mark.parametrize(("name", "kind"), QUICK)
-def test_no_face_shows_what_is_hidden(kpca: Run, name: str, kind: str) -> None:
-    check(kpca, name, kind)
-
-
-# By default, only every fifth case runs: all shapes of headers, each with some kinds of tables.
-# All cases take 10 minutes.
-@pytest.mark.release
-@pytest.mark.parametrize(("name", "kind"), CASES if "KPCA_EXAMPLES" in os.environ else CASES[::5])
-def test_no_face_shows_what_is_hidden_in_any_shape_of_header(
-    kpca: Run, name: str, kind: str
-) -> None:
-    check(kpca, name, kind)

@@ -243,8 +243,7 @@ def test_an_earlier_run_is_replaced_with_force_only(kpca: Run, folder: Path) -> 
     kpca("screen", "birds.csv", "--quiet", "--explain", 0)
     run = folder / "kpca-novelty-birds" / "run.json"
     before = run.read_bytes()
-    refused = kpca("screen", "birds.csv", "--seed", 1)
-    assert refused.code == 4 and "--force" in refused.err
+    assert_refused(kpca("screen", "birds.csv", "--seed", 1), 4, "--force")
     assert run.read_bytes() == before
     assert kpca("screen", "birds.csv", "--quiet", "--force", "--explain", 0).code == 0
     assert run.read_bytes() != before

@@ -12,7 +12,7 @@ from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.registry import all_experiments
 from kpca_apps.papers.result import Outcome
 from kpca_apps.report.papers import page as gallery
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, assert_refused
 
 
 @pytest.fixture
@@ -104,9 +104,7 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
         (("run", "clusters", "--data", ""), 2, "--data is empty"),
         (("fetch", ""), 2, "a word of the command is empty"),
     ):
-        done = kpca(*words)
-        assert done.code == code and message in done.err
-        assert len(done.err.splitlines()) == 1
+        assert_refused(kpca(*words), code, message)
     Path("kpca-papers-clusters").mkdir()
     Path("kpca-papers-clusters/mine.txt").write_text("mine", encoding="utf-8")
     assert kpca("run", "clusters", "--force").code == 4
@@ -194,11 +192,8 @@ def test_an_interrupted_run_replaces_no_earlier_result(
     assert json.loads(Path("x.interrupted/result.json").read_text(encoding="utf-8"))
     assert sorted(map(str, Path().iterdir())) == ["x", "x.interrupted"]
     Path("x.interrupted/mine").touch()
-    refused = kpca("run", "all", "--out", "x", "--force")
-    assert refused.code == 4 and len(refused.err.splitlines()) == 1
-    assert 'x.interrupted: exists and holds something other than an earlier run, "mine"' in (
-        refused.err
-    )
+    other = 'x.interrupted: exists and holds something other than an earlier run, "mine"'
+    assert_refused(kpca("run", "all", "--out", "x", "--force"), 4, other)
 
 
 def test_an_interrupt_before_anything_is_done_leaves_nothing(
@@ -275,5 +270,4 @@ def test_a_run_without_figures_can_be_replaced(kpca: Run) -> None:
     for words in ((), ("--force",)):
         assert kpca("run", "chairs", *words).code == 0
     assert not Path("kpca-papers-chairs/figures").exists()
-    done = kpca("run", "chairs")
-    assert done.code == 4 and "replace it with --force" in done.err
+    assert_refused(kpca("run", "chairs"), 4, "replace it with --force")

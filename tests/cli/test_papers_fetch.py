@@ -11,7 +11,7 @@ import pytest
 from kpca_apps.cli.papers import fetch as papers_fetch
 from kpca_apps.papers import data as data_module
 from kpca_apps.papers.data import FILES, PaperFile
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, assert_refused
 
 CONTENT = b"1 2\n" * 500
 
@@ -128,8 +128,7 @@ def test_a_folder_that_cannot_be_made_ends_it(papers: Run, served: Any) -> None:
     Path("data").mkdir()
     Path("data/set").write_bytes(b"a file")
     for folder in ("lost/deep", "data", "data/set"):
-        done = papers("fetch", folder)
-        assert done.code == 3 and len(done.err.splitlines()) == 1 and "cannot be made" in done.err
+        assert_refused(papers("fetch", folder), 3, "cannot be made")
 
 
 def test_without_a_server_one_line_is_printed_and_nothing_is_left(
