@@ -101,6 +101,14 @@ def test_png_of_rare_kinds(mode: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(rewrite(image, tmp_path)[0].page(0), expected)
 
 
+@pytest.mark.parametrize("shape", [(5000, 1), (2000, 3), (1, 5000), (600, 1, 3), (1, 1)])
+def test_png_of_narrow_images_is_written(shape: tuple[int, ...], tmp_path: Path) -> None:
+    pixels = values(shape, "uint8")
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    again, _ = rewrite(read_image(tmp_path / "a.png"), tmp_path)
+    np.testing.assert_array_equal(again.page(0).squeeze(), pixels.squeeze())
+
+
 def test_png_keeps_valid_metadata_and_drops_the_rest(tmp_path: Path) -> None:
     text, unsafe = chunk(b"tEXt", b"Title\0dunes"), chunk(b"abCD", b"unknown, unsafe to copy")
     gamma, colour = (

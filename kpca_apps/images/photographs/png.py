@@ -112,8 +112,10 @@ def read_png(data: bytes, label: str) -> ImageFile:
 def write_png(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
     """Write an 8- or 16-bit image of 1 to 4 channels as PNG, with its metadata chunks."""
     (pixels,) = pages
+    # imagecodecs (2026.3.6) reserves too little for narrow images, as each row has one more byte.
+    reserved = pixels.nbytes + len(pixels) + pixels.nbytes // 100 + (1 << 12)
     encoded = imagecodecs.png_encode(
-        np.ascontiguousarray(pixels), level=6, filter=imagecodecs.PNG.FILTER.ALL
+        np.ascontiguousarray(pixels), level=6, filter=imagecodecs.PNG.FILTER.ALL, out=reserved
     )
     carried = like.carried if like.format == "png" else _metadata_chunks(like.metadata)
     chunks = b"".join(_as_chunk(*chunk) for chunk in carried)
