@@ -383,10 +383,10 @@ def _clean_picture(
     # Impulse noise consists of lone pixels, which its own model removes.
     if options.noise != "impulse" and picture.n_pages == 1:
         picture = replace(picture, corrected=picture.planes())
-        defects = remove_defects(picture.planes(), picture.step)
         measured = replace(measured, corrected=measured.planes()) if is_part else picture
-        if is_part and defects:
-            remove_defects(measured.planes(), picture.step)
+        defects = remove_defects(measured.planes(), picture.step)
+        if is_part:
+            remove_defects(picture.planes(), picture.step, striped=any(defects[3:]))
     # Denoising for a measurement does not count as progress.
     with share_of_work(0.0, 0.0):
         inspected = inspect(measured, options, sigma, known.laws, is_whole=measured is picture)

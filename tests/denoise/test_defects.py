@@ -10,7 +10,7 @@ from scipy.ndimage import gaussian_filter, rotate
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.run import run_batch
-from kpca_apps.denoise.defects import lone_pixels
+from kpca_apps.denoise.defects import lone_pixels, remove_defects
 from kpca_apps.denoise.denoiser import denoise_with_info
 from kpca_apps.denoise.masks import padding_in
 from kpca_apps.denoise.options import Options
@@ -103,6 +103,26 @@ def test_a_regular_picture_has_no_stripes(rng: np.random.Generator, pattern: str
     for noise in (0.0, NOISY - CLEAN):
         _, info = denoise_with_info((patterns[pattern] + noise).astype("u2"), quality="draft")
         assert not info.defects
+
+
+@pytest.mark.parametrize("thickness", [2, 3, 4, 6])
+def test_layers_of_a_picture_are_no_stripes(rng: np.random.Generator, thickness: int) -> None:
+    layers = rng.normal(0, 10, 400)[np.arange(400) // thickness]
+    layered = 128 + layers[:, np.newaxis] + rng.normal(0, 6, (400, 256))
+    for image in (layered, layered.T):
+        assert not remove_defects(image[np.newaxis].astype(np.float32))
+
+
+def test_stripes_of_a_region_are_counted_in_the_region(rng: np.random.Generator) -> None:
+    striped = NOISY + rng.normal(0, 60, (SHAPE[0], 1))
+    _, info = denoise_with_info(striped, quality="draft", region=(0, 0, 120, 100))
+    assert info.defects == (0, 0, 0, 0, 100)
+
+
+def test_a_dead_row_that_crosses_a_dead_column_is_found(rng: np.random.Generator) -> None:
+    crossed = (NOISY + rng.normal(0, 12, SHAPE))[np.newaxis].astype(np.float32)
+    crossed[0, 100], crossed[0, :, 60] = 8000.0, 0.0
+    assert remove_defects(crossed)[:3] == (0, 1, 1)
 
 
 def test_drawn_lines_and_bars_are_kept(rng: np.random.Generator) -> None:
