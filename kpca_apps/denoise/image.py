@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -329,5 +330,8 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
 
 def used_range(plane: NDArray[np.float32], most: tuple[float, float] = USED) -> float:
     """Return the range of most values of a plane."""
-    low, high = np.quantile(plane.ravel()[:: max(1, plane.size // SEEN)], most)
+    step = max(1, plane.size // SEEN)
+    while math.gcd(step, plane.shape[-1]) > 1:  # else some columns would never be seen
+        step += 1
+    low, high = np.quantile(plane.ravel()[::step], most)
     return float(high - low)

@@ -7,7 +7,7 @@ from scipy.ndimage import gaussian_filter
 from kpca_apps import denoise_kpca, denoise_with_info
 from kpca_apps.denoise.denoiser import clean_image
 from kpca_apps.denoise.dictionary.pixels import unit_of
-from kpca_apps.denoise.image import dtype_range, value_range
+from kpca_apps.denoise.image import dtype_range, used_range, value_range
 from kpca_apps.denoise.options import Options
 
 
@@ -94,3 +94,12 @@ def test_an_image_using_almost_none_of_its_range_is_unchanged(
     image[0, 0] = -20
     out = denoise_kpca(image, noise=noise, data_range=data_range, quality="draft")
     np.testing.assert_array_equal(out, image)
+
+
+@pytest.mark.parametrize(("side", "spacing"), [(1024, 16), (1000, 8)])
+def test_the_used_range_of_a_large_picture_does_not_depend_on_a_grid_in_it(
+    side: int, spacing: int
+) -> None:
+    plane = np.full((side, side), 250.0, np.float32)
+    plane[:, ::spacing] = plane[::spacing] = 20.0
+    assert used_range(plane) == used_range(plane[:-1, :-1]) == 230.0

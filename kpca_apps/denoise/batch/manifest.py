@@ -180,7 +180,7 @@ def remove_partial(folder: Path) -> None:
 def sync_tree(path: Path) -> None:
     """Flush a file, or a folder with all files and folders in it, to disk."""
     if path.is_file():
-        with path.open("rb") as file:
+        with path.open("rb+") as file:  # Windows flushes writable files only
             os.fsync(file.fileno())
     for parent, _, names in os.walk(path):
         for name in names:

@@ -19,7 +19,7 @@ from msgspec import Meta
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
 from kpca_apps.system.arrays import FloatArray
-from kpca_apps.system.files.windowed import blocks_of, row_values
+from kpca_apps.system.files.windowed import ROWS_A_BLOCK, blocks_of, row_values
 
 # Part of a false discovery rate for rows listed because of single cells; the rest is for rows
 # listed by score. A small part, chosen by hand, is enough because such cells lie far out. The union
@@ -140,7 +140,7 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
     together. If all rows would be flagged, only those above the tie are.
     """
     top = np.empty(0)
-    for block in blocks_of(scores):
+    for block in blocks_of(scores, size=max(ROWS_A_BLOCK, 2 * count)):
         top = np.concatenate([top, scores[block]])
         top = np.partition(top, -min(count, len(top)))[-count:]
     last = eight_digits(top.min(keepdims=True))

@@ -15,7 +15,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.files.spools import allocate, spilled, spool_folder, unusable
 from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages
 
-_ROWS_A_BLOCK = 1 << 18
+ROWS_A_BLOCK = 1 << 18
 SCATTERED = 64  # number of places accessed at once; each may map half a megabyte of its file
 
 
@@ -62,9 +62,10 @@ class SharedArray:
         """Read a slice of the rows, or rows in the requested order."""
         # Read the file instead of mapping it: a single row would map 64 KiB, which count as memory.
         if not isinstance(rows, slice):
-            return np.concatenate([self[row : row + 1] for row in np.asarray(rows).tolist()])
+            found = (self[row : row + 1] for row in np.asarray(rows).tolist())
+            return np.concatenate([self[:0], *found])
         start, stop, _ = rows.indices(self.shape[0])
-        n, width = stop - start, math.prod(self.shape[1:])
+        n, width = max(stop - start, 0), math.prod(self.shape[1:])
         try:
             values = np.fromfile(self._path, float, n * width, offset=8 * start * width)
             return values.reshape(n, *self.shape[1:])
@@ -90,7 +91,7 @@ def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
     return np.zeros(n_rows, dtype) if n_rows <= ROWS_IN_MEMORY else spilled(n_rows, dtype)
 
 
-def blocks_of(*arrays: NDArray[Any], size: int = _ROWS_A_BLOCK) -> Iterator[slice]:
+def blocks_of(*arrays: NDArray[Any], size: int = ROWS_A_BLOCK) -> Iterator[slice]:
     """Yield slices that cover the first array; after each, release the pages of all arrays."""
     n = len(arrays[0])
     for start in range(0, n, size):

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from kpca_apps.system.files.windowed import release_pages, row_values
+from kpca_apps.system.files.windowed import SharedArray, release_pages, row_values
 
 N_ROWS = 1_000_000  # 8 MB
 
@@ -45,3 +45,11 @@ def test_copies_of_mapped_arrays_have_nothing_to_let_go(
     again = copied(values)
     release_pages(again)
     assert (again == 1.0).all()
+
+
+def test_rows_of_a_shared_array_are_read_in_any_number_and_order() -> None:
+    shared, rows = SharedArray((5, 2), "A table"), np.arange(10.0).reshape(5, 2)
+    shared[0:5] = rows
+    for chosen in ([], [4, 0, 4], slice(1, 3), slice(3, 1), slice(0, 0)):
+        places = chosen if isinstance(chosen, slice) else np.array(chosen, dtype=np.int64)
+        assert_array_equal(shared[places], rows[places])
