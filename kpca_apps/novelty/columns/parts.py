@@ -1,4 +1,4 @@
-"""Rows of a table in memory or in parts: passes, samples, selections, groups.
+"""Rows of a table in memory or in parts: passes, samples, selections and groups.
 
 A worker reads the parts that it processes. Boundaries of parts and the order of results are fixed,
 so results do not depend on the number of workers.
