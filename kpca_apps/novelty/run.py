@@ -57,13 +57,13 @@ def screen(
             require_formats(sample.table, formats, "the reference")
             learned = extended(reference, table, accepted.is_fine)
             planned = plan_fit(learned, options, clean, execution)
-        model, rows = fit_planned(planned, execution, None if clean else accepted)
-        judged = rows
+        model, fitted = fit_planned(planned, execution, None if clean else accepted)
+        scored = fitted
         if reference is not None:
             model = replace(model, options=_options_of_reference(options, table, reference))
-            model, judged = rows_to_score(model, table, options, execution, accepted)
-        verdict = judge(model, judged, options)
-        result = find_all(verdict, options, rows)
+            model, scored = rows_to_score(model, table, options, execution, accepted)
+        verdict = judge(model, scored, options)
+        result = find_all(verdict, options, fitted)
     return redact(result, hidden), _for_dates(model, {})
 
 

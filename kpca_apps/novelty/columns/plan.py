@@ -13,8 +13,9 @@ typing errors, which count as missing and are reported;
    is a code of one word, whose features would be five columns without meaning. If no other column
    is left, such a column is *text*.
 
-Numbers never become categories by themselves: declare codes that look like numbers. The whole table
-then decides on decimal commas, the order of dates, and columns that repeat another.
+Numbers never become categories by themselves: declare codes that look like numbers. The table,
+or the rows drawn from a large one, then decides on decimal commas, the order of dates, and columns
+that repeat another.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ SHARE_DIGITS = 4
 
 
 @dataclass(frozen=True)
-class JudgedRows:
+class RowsToExplain:
     """Rows to be explained, all judged by the same model."""
 
     table: Table  # as written
@@ -74,7 +74,7 @@ class JudgedRows:
 
 def judged_by(
     verdict: Verdict, table: Table, positions: IntArray
-) -> Iterator[tuple[JudgedPiece, IntArray, IntArray, JudgedRows]]:
+) -> Iterator[tuple[JudgedPiece, IntArray, IntArray, RowsToExplain]]:
     """Group rows by the model that judges them.
 
     The first rows of `table` are those at `positions` of the scored table. Each group comes with
@@ -85,11 +85,11 @@ def judged_by(
         if len(places):
             rows = table.take(places)
             own = among if verdict.rows.is_own else np.full(len(among), -1)
-            yield piece, places, among, JudgedRows(rows, piece.model.encoder.matrix(rows), own)
+            yield piece, places, among, RowsToExplain(rows, piece.model.encoder.matrix(rows), own)
 
 
 def explain_rows(
-    encoder: TableEncoder, detector: Detector, rows: JudgedRows, n_jobs: int | None = None
+    encoder: TableEncoder, detector: Detector, rows: RowsToExplain, n_jobs: int | None = None
 ) -> list[tuple[Reason, ...]]:
     """Return the reasons of some rows, most important first."""
     explained = []
@@ -101,7 +101,7 @@ def explain_rows(
 
 
 def first_reasons(
-    rows: JudgedRows, encoder: TableEncoder, detector: Detector
+    rows: RowsToExplain, encoder: TableEncoder, detector: Detector
 ) -> list[tuple[Reason, ...]]:
     """Return the first reason of each row: one column, or several that are odd together."""
     return [_first_set(reasons) for reasons in explain_rows(encoder, detector, rows)]
@@ -391,7 +391,7 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
     reasons: dict[int, tuple[Reason, ...]] = {}
     for piece, places, _, part in judged_by(verdict, table, positions):
         blocks = [
-            JudgedRows(part.table.take(at), part.matrix[at], part.own[at])
+            RowsToExplain(part.table.take(at), part.matrix[at], part.own[at])
             for at in np.split(
                 np.arange(len(part.own)), range(ROWS_A_BLOCK, len(part.own), ROWS_A_BLOCK)
             )

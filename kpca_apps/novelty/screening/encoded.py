@@ -44,7 +44,7 @@ from kpca_apps.tables.table import PartedTable, Table, require_formats
 
 @dataclass(frozen=True)
 class LearnedEncoder(TableEncoder):
-    """An encoder that has also learned which cells are usual in its columns."""
+    """An encoder that also knows which numbers its columns allow, and how they are related."""
 
     stored_as: ClassVar[str] = "TableEncoder"  # name of the class in model files
 
@@ -89,7 +89,7 @@ class Encoded:
     sample: FloatArray  # (s, d), these rows, encoded
     learned: IntArray  # indices of the encoder's training rows; empty if from another table
     stored: SharedArray | Kept | None  # all rows of a table in parts, encoded
-    rules: tuple[CellRule, ...]  # rules for the cells of used columns, learned from the sample
+    rules: tuple[CellRule, ...]  # rules for cells, also of identifiers, learned from the sample
     faults: CellFaults  # faults of all rows; empty if cells were not checked
     hashes: HashArray  # (n,), hash of the used cells of each row, as written
     surprise: FloatArray  # (n,), -log p of each row by relations between columns
