@@ -154,7 +154,8 @@ def fitted_and_scored(
     fit = ("fit", clean, "--model", "m.kpca", "--exclude", "kind", "--json")
     of_fit, of_score = (hide, ()) if by_model else ((), hide)
     # A fit that hides nothing may write every value.
-    return (run_all(run, (*fit, *of_fit)) if by_model else {}) | run_all(
+    first = run_all(run, (*fit, *of_fit))
+    return (first if by_model else {}) | run_all(
         run,
         ("score", "m.kpca", table, "--id", "patient", *of_score, "--out", "seen"),
         ("explain", "m.kpca", table, "--id", "patient", "--row", "130", *of_score),
