@@ -40,17 +40,7 @@ GAMMA = 0.05
 def run_complexity(data: PaperData) -> Outcome:
     """Time fits and projections of several sizes, and estimate the exponents of their costs."""
     X = np.random.default_rng(0).normal(size=(max(PROJECTED), 10))
-    jobs = {
-        "all components, LAPACK": (
-            lambda n: _fit(X[:n], options=FitOptions(solver="lapack")),
-            ROWS_OF_LAPACK,
-        ),
-        "10 components, Krylov, no Gram matrix": (
-            lambda n: _fit(X[:n], plan=ExactPlan(n, 10, "krylov", "float64", False, n_bytes=0)),
-            ROWS,
-        ),
-        "10 components, 100 landmarks": (_landmarks(X), ROWS),
-    }
+    jobs = fits(X)
     seconds = {name: series_of(_seconds, *job) for name, job in jobs.items()}
     held = {name: series_of(peak_bytes, *job) for name, job in jobs.items()}
     memory = {name: (sizes, peaks / 1e6) for name, (sizes, peaks) in held.items()}
@@ -64,6 +54,21 @@ def run_complexity(data: PaperData) -> Outcome:
         )
     )
     return Outcome((*_judge_fits(seconds, memory), *_judge_projections(projections)), figures)
+
+
+def fits(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
+    """Return ways to fit the first n rows of X, each with its numbers of rows."""
+    return {
+        "all components, LAPACK": (
+            lambda n: _fit(X[:n], options=FitOptions(solver="lapack")),
+            ROWS_OF_LAPACK,
+        ),
+        "10 components, Krylov, no Gram matrix": (
+            lambda n: _fit(X[:n], plan=ExactPlan(n, 10, "krylov", "float64", False, n_bytes=0)),
+            ROWS,
+        ),
+        "10 components, 100 landmarks": (_landmarks(X), ROWS),
+    }
 
 
 def _fit(X: Matrix, **how: Any) -> object:

@@ -28,10 +28,9 @@ def pages(count: int = 6) -> np.ndarray:
 
 
 def run(folder: Path, *options: str) -> tuple[int, str]:
-    result = RUNNER.invoke(
-        app, ["denoise", "run", str(folder / "a.tif"), "--out", str(folder / "out"), *options]
-    )
-    return result.exit_code, result.output
+    words = ["denoise", "run", str(folder / "a.tif"), "--out", str(folder / "out"), *options]
+    result = RUNNER.invoke(app, words, standalone_mode=False)
+    return result.return_value, result.output
 
 
 def test_channels_of_a_volume_are_stacks_of_their_own_and_keep_their_places(tmp_path: Path) -> None:
