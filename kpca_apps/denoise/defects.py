@@ -45,9 +45,9 @@ APART, QUARTERS, QUANTILES = (1, 2, 4, 8), 4, (0.25, 0.75)
 # measurements of one line; if they are at most STRONGEST times the noise; and if at most the share
 # REPEATED of their energy is in spectral lines. On 37 photographs and scans, with white noise, JPEG
 # and at half the size, the ratio for AGREED reached 1.0. Spectral lines have at most .11 of the
-# energy of stripes, and at least .6 of that of ruled lines, line screens and weaves. Layers of a
-# picture are told from stripes by `_outstanding`, which must exceed ALONE: of independent offsets
-# it is .44 to .54, of layers of 2 to 6 rows at most .09, of waves of 4 to 10 rows at most .26.
+# energy of stripes, and at least .6 of that of ruled lines, line screens and weaves. Stripes, but
+# not layers of a picture, have an `_outstanding` above ALONE: it is .44 to .54 for independent
+# offsets, at most .09 for layers of 2 to 6 rows, and at most .26 for waves of 4 to 10 rows.
 AGREED, STRONGEST, REPEATED, ALONE = 1.5, 5.0, 0.3, 0.35
 # Number of rows processed at a time, to save memory, and number of rows above and below that affect
 # them.
