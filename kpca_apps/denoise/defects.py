@@ -63,9 +63,10 @@ def remove_defects(planes: Plane, step: float = 0.0, *, striped: bool = True) ->
     for plane in planes:
         columns, rows = dead_rows(plane.T, step), dead_rows(plane, step)
         plane[...] = fill_from_neighbours(plane, columns | rows[:, np.newaxis])
-        stripes = (row_offsets(plane.T), row_offsets(plane)) if striped else ()
-        for offsets, aligned in zip(stripes, (plane.T, plane), strict=False):
-            aligned -= offsets[:, np.newaxis]
+        sides = (plane.T, plane) if striped else ()
+        stripes = [row_offsets(side) for side in sides]
+        for side, offsets in zip(sides, stripes, strict=True):
+            side -= offsets[:, np.newaxis]
         lone = lone_pixels(plane, step)
         plane[...] = fill_from_neighbours(plane, lone)
         kinds = (lone, columns, rows, *stripes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,24 +17,24 @@ from kpca_apps.denoise.passes.groups import RADIUS
 # interpolated bandwidth is 29; with a bandwidth of 12, a picture of grass would lose .15 dB.
 NARROWNESS = ((0.0, 12.0, 25.0, 50.0), (0.0, 1 / 12, 1 / 12, 0.0))
 
-# Noise levels, of 255, at which the tables below were tuned. Values are interpolated between these
-# levels, and constant outside.
+# Noise levels, of 255, at which the tables below were tuned; a row of three values begins at 15.
+# Values are interpolated between these levels, and constant outside.
 SIGMAS = (5.0, 15.0, 25.0, 50.0)
 # At each level: side of a patch in pixels, number of patches in a group, and `tie` of `Pass`.
 PASSES = {
-    "first": ((6, 6, 7, 8), (40, 40, 48, 64), (1.1, 1.1, 1.1, 1.1)),
-    "second": ((5, 5, 6, 7), (40, 40, 48, 64), (8.0, 8.0, 6.0, 4.0)),
-    "soft": ((7, 7, 8, 8), (60, 60, 90, 120), (0.0, 0.0, 0.0, 0.0)),
-    "last": ((4, 4, 5, 6), (28, 28, 36, 48), (1.1, 1.1, 1.1, 1.1)),
+    "first": ((6, 7, 8), (40, 48, 64), (1.1, 1.1, 1.1)),
+    "second": ((5, 6, 7), (40, 48, 64), (8.0, 6.0, 4.0)),
+    "soft": ((7, 8, 8), (60, 90, 120), (0.0, 0.0, 0.0)),
+    "last": ((4, 5, 6), (28, 36, 48), (1.1, 1.1, 1.1)),
 }
 # The same table for a draft (fast denoising). Chosen on ten photographs of BSDS500/train.
 DRAFT = {
-    "first": ((7, 7, 8, 8), (32, 32, 48, 48), (1.1, 1.1, 1.1, 1.1)),
-    "soft": ((8, 8, 8, 8), (48, 48, 48, 48), (0.0, 0.0, 0.0, 0.0)),
+    "first": ((7, 8, 8), (32, 48, 48), (1.1, 1.1, 1.1)),
+    "soft": ((8, 8, 8), (48, 48, 48), (0.0, 0.0, 0.0)),
     "last": ((5, 6, 6, 6), (32, 32, 32, 40), (6.0, 4.0, 2.0, 1.1)),
 }
 # Weight b of the Tikhonov filter, which keeps fine texture that truncation loses at faint noise.
-SMOOTH = (0.35, 0.35, 0.2, 0.2)
+SMOOTH = (0.35, 0.2, 0.2)
 # The passes of each preset, and the distance in pixels between the reference patches of a pass.
 STRIDES = {
     "draft": (("first", 8), ("soft", 8), ("last", 7)),
@@ -124,7 +125,7 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = 
         if name == "second" and options.shared:
             continue  # This pass would restore correlated or uneven noise, and lose up to .6 dB.
         sizes = (DRAFT if draft else PASSES)[name]
-        size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in sizes)
+        size, group, tie = (_at(sigma, row) for row in sizes)
         pixels = round(size) - is_text
         counts = pixels, round(group), round(tie, 3), min(stride, pixels)
         back = left if name == "second" else Pass.back
@@ -132,5 +133,9 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = 
         passes.append(Pass(*counts, soft, bandwidth, excess, back, n_jobs=options.n_jobs))
     # Text gains nothing from estimates at half the scale.
     halves = not (is_text or draft or is_mika)
-    smooth = 0.0 if is_mika else float(np.interp(sigma, SIGMAS, SMOOTH))
+    smooth = 0.0 if is_mika else _at(sigma, SMOOTH)
     return Plan(tuple(passes), smooth, halves)
+
+
+def _at(sigma: float, row: Sequence[float]) -> float:
+    return float(np.interp(sigma, SIGMAS[-len(row) :], row))
