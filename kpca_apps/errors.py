@@ -121,13 +121,10 @@ def install_extra(name: str) -> str:
     return f'pip install ".[{name}]" in the checkout'
 
 
-def require_library(module: str, extra: str, what: str, label: str = "") -> None:
+def require_library(module: str, extra: str, what: str) -> None:
     """Raise ConfigError if the library of an extra is not installed."""
     if importlib.util.find_spec(module) is None:
-        where = f"{label}: " if label else ""
-        raise ConfigError(
-            f"{where}reading {what} needs an extra; install it with: {install_extra(extra)}"
-        )
+        raise ConfigError(f"reading {what} needs an extra; install it with: {install_extra(extra)}")
 
 
 class InputError(KpcaError, ValueError):

@@ -120,8 +120,9 @@ def write_dng(file: IO[bytes], light: NDArray[np.float32], mosaic: Mosaic, like:
     matrix = negative.tags.tags[MATRIX]
     if not any(np.frombuffer(matrix.data, "u4")[::2]):
         raise InputError(
-            f"{like.label}: the colours of its camera are not known, so that no DNG can be made of "
-            "it; leave out --raw-out."
+            "the colours of its camera are not known, so that no DNG can be made of it; leave out "
+            "--raw-out.",
+            like.label,
         )
     shorts = {
         PATTERN_SIZE: [side, side],
@@ -140,5 +141,5 @@ def write_dng(file: IO[bytes], light: NDArray[np.float32], mosaic: Mosaic, like:
     directory = directory.with_integers(LONG, {254: [0]}).with_integers(SHORT, shorts)
     height, width = light.shape
     page = Page(height, width, 1, np.dtype("u2"))
-    written = ImageFile(like.label, "dng", (page,), like.page, directories=(directory,))
+    written = ImageFile("dng", (page,), like.page, label=like.label, directories=(directory,))
     write_tiff(file, [negative.counts(light)], written)

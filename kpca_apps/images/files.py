@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, InputError, about, opening
+from kpca_apps.errors import ConfigError, InputError, KpcaError, about, opening
 from kpca_apps.images.kinds import FORMATS as KINDS
 from kpca_apps.images.kinds import HEAD, head_of, image_kind, refusal, written_kind
 from kpca_apps.images.large import ROWS, Bands, LargeFile
@@ -23,6 +25,7 @@ from kpca_apps.images.types import (
     MAX_PIXELS,
     Format,
     ImageFile,
+    Mosaic,
     Page,
     check_size,
     damage_refused,
@@ -45,38 +48,63 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
-    with opening(label):
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise InputError(f"{label}: this is no regular file; name an image file.")
-        if path.is_dir() and (kind := image_kind(head_of(path))) is not None:
-            image = KINDS[kind].read(path, label)
-            with about(label):
-                require_memory(max(_bytes_in_memory(page) for page in image.pages))
-            return replace(image, sha256=hash_folder(path))
-        with path.open("rb") as file:
-            # Read the head first: a file that is no image is refused without reading the rest.
-            head = file.read(HEAD)
-            if not head:
-                raise InputError(f"{label}: the file is empty; fetch it again.")
-            kind = image_kind(head, name or path.name)
-            if kind not in KINDS:
-                raise InputError(f"{label}: {refusal(kind)}")
-            file_stat = os.fstat(file.fileno())
-            if file_stat.st_size > FRONT and KINDS[kind].size is None:
-                image = KINDS[kind].read(LargeFile(path, label, file_stat), label)
-                file.seek(0)
-                sha256 = hashlib.file_digest(file, "sha256")
-            else:
-                if file_stat.st_size > FRONT:
-                    file.seek(0)
-                    _check_front(file.read(FRONT), KINDS[kind], file_stat.st_size, label)
-                with about(label):
-                    require_memory(file_stat.st_size)
-                file.seek(0)
-                data = file.read()
-                image, sha256 = KINDS[kind].read(data, label), hashlib.sha256(data)
-    with about(label):
+    with _named(label), opening(label):
+        image = _read(path, name)
         require_memory(max(_bytes_in_memory(page) for page in image.pages))
+    return replace(
+        image,
+        label=label,
+        page=_named(label)(image.page),
+        window=image.window and _named(label)(image.window),
+        mosaic=image.mosaic and partial(_named_mosaic, label, image.mosaic),
+    )
+
+
+@contextmanager
+def _named(label: str) -> Iterator[None]:
+    """Name the file in errors that name no place, or only a page of the file."""
+    try:
+        with about(label):
+            yield
+    except KpcaError as error:
+        if str(error.args[1]).startswith("page "):
+            error.args = (error.args[0], f"{label}, {error.args[1]}")
+        raise
+
+
+def _named_mosaic(label: str, read: Callable[[], Mosaic]) -> Mosaic:
+    with _named(label):
+        mosaic = read()
+    return replace(mosaic, developed=_named(label)(mosaic.developed))
+
+
+def _read(path: Path, name: str) -> ImageFile:
+    """Return an image file without its name; errors name a page at most."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError("this is no regular file; name an image file.")
+    if path.is_dir() and (kind := image_kind(head_of(path))) is not None:
+        return replace(KINDS[kind].read(path), sha256=hash_folder(path))
+    with path.open("rb") as file:
+        # Read the head first: a file that is no image is refused without reading the rest.
+        head = file.read(HEAD)
+        if not head:
+            raise InputError("the file is empty; fetch it again.")
+        kind = image_kind(head, name or path.name)
+        if kind not in KINDS:
+            raise InputError(refusal(kind))
+        file_stat = os.fstat(file.fileno())
+        if file_stat.st_size > FRONT and KINDS[kind].size is None:
+            image = KINDS[kind].read(LargeFile(path, file_stat))
+            file.seek(0)
+            sha256 = hashlib.file_digest(file, "sha256")
+        else:
+            if file_stat.st_size > FRONT:
+                file.seek(0)
+                _check_front(file.read(FRONT), KINDS[kind], file_stat.st_size)
+            require_memory(file_stat.st_size)
+            file.seek(0)
+            data = file.read()
+            image, sha256 = KINDS[kind].read(data), hashlib.sha256(data)
     return replace(image, sha256=sha256.hexdigest())
 
 
@@ -85,12 +113,12 @@ def _bytes_in_memory(page: Page) -> int:
     return page.n_bytes // page.height * 10 * ROWS if page.is_large else page.n_bytes
 
 
-def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
+def _check_front(front: bytes, kind: Format, n_bytes: int) -> None:
     """Raise InputError if a file is far larger than the image that its first bytes describe."""
     if kind.size is not None:
-        with damage_refused(label):
+        with damage_refused():
             size = kind.size(front)
-        check_size(label, size, 1, n_bytes, UNBOUNDED)
+        check_size(size, 1, n_bytes, UNBOUNDED)
 
 
 def check_object(path: AnyPath, label: str) -> None:
@@ -103,8 +131,9 @@ def check_object(path: AnyPath, label: str) -> None:
     front = place.head(FRONT)
     kind = image_kind(front[:HEAD], place.name)
     if kind not in KINDS:
-        raise InputError(f"{label}: {refusal(kind)}")
-    _check_front(front, KINDS[kind], n_bytes, label)
+        raise InputError(refusal(kind), label)
+    with about(label):
+        _check_front(front, KINDS[kind], n_bytes)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -134,7 +163,8 @@ def encode_image(
     """
     checked = _check_pages([pages] if isinstance(pages, np.ndarray) else pages, like)
     written: Any = checked  # Any: some file kinds accept bands of rows, others only whole pages
-    KINDS[target_format(like, format)].write(file, written, like)
+    with about(like.label):
+        KINDS[target_format(like, format)].write(file, written, like)
 
 
 def check_format(format: str) -> None:
@@ -162,7 +192,7 @@ def target_format(like: ImageFile, format: str) -> str:
     elif premultiplied and like.pages[0].alpha:
         what = "has colours multiplied by their transparency"
     if format == "png" and what:
-        raise ConfigError(f"{like.label}: {what}, which PNG cannot hold; leave out --format.")
+        raise ConfigError(f"{what}, which PNG cannot hold; leave out --format.", like.label)
     return written_kind(like.format, format) or ""
 
 

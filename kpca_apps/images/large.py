@@ -22,7 +22,6 @@ class LargeFile:
     """A file that can be sliced like bytes; raises InputError if the file has changed."""
 
     path: Path
-    label: str
     stat: os.stat_result
 
     def __len__(self) -> int:
@@ -33,7 +32,7 @@ class LargeFile:
         with self.path.open("rb") as file:
             now = os.fstat(file.fileno())
             if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
-                raise InputError(f"{self.label}: has changed while it was read; try again.")
+                raise InputError("has changed while it was read; try again.")
             file.seek(start)
             return file.read(max(0, stop - start))
 

@@ -6,7 +6,6 @@ provides one, come from TIFF tags (Adobe, Digital Negative Specification 1.7, 20
 
 from __future__ import annotations
 
-import logging
 import os
 import struct
 import threading
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import ImageCms
-from tifffile import TiffFile, TiffTags
 
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.dng import negative_tags
@@ -30,10 +28,12 @@ from kpca_apps.images.tags import (
     EXIF,
     MAKE,
     Directory,
+    directories_at,
     first_directory,
+    read_directories,
     write_exif,
 )
-from kpca_apps.images.tiff import write_tiff
+from kpca_apps.images.tiff import DOUBLE, SUB_IMAGES, write_tiff
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
     Format,
@@ -58,23 +58,22 @@ _DROPPED = frozenset({37500, 40961, 40962, 40963})
 # times the stated white level.
 _SATURATED, _PIXELS = 0.75, 10
 _XTRANS_SIDE = 512  # LibRaw develops no smaller X-Trans image
-logging.getLogger("tifffile").addHandler(logging.NullHandler())  # suppress messages about tags
 
 
-def _read_raw(data: Content, label: str) -> ImageFile:
+def _read_raw(data: Content) -> ImageFile:
     """Read a raw file with a Bayer or X-Trans mosaic.
 
     The page is the picture that LibRaw develops: upright, 16-bit sRGB, with the camera's white
     balance and without brightening.
     """
-    require_library("rawpy", "raw", "raw files of cameras", label)
-    with _opened(data, label) as raw:
+    require_library("rawpy", "raw", "raw files of cameras")
+    with _opened(data) as raw:
         sizes = raw.sizes
         refusal = _explain_refusal(raw, is_plain=_is_plain_tiff(data))
         # LibRaw sets missing white-balance factors to 0, that of green to 1.
         balanced = raw.camera_whitebalance[0] > 0 and raw.camera_whitebalance[2] > 0
     if refusal:
-        raise InputError(f"{label}: {refusal}.")
+        raise InputError(f"{refusal}.")
     size = (sizes.height, sizes.width)
     height, width = size[::-1] if sizes.flip & 4 else size
     exif = None if (described := _described(data)) is None else write_exif(described)
@@ -84,35 +83,34 @@ def _read_raw(data: Content, label: str) -> ImageFile:
     if exif is None:
         notes.append("Date, camera and other metadata are not kept of this kind of raw file.")
     return ImageFile(
-        label=label,
         format="raw",
         pages=(Page(height, width, 3, np.dtype("u2")),),
         metadata=Metadata(exif=exif, icc=_srgb()),
-        page=lambda _: _read_mosaic(data, label).developed(None),
+        page=lambda _: _read_mosaic(data).developed(None),
         notes=tuple(notes),
-        mosaic=partial(_read_mosaic, data, label),
+        mosaic=partial(_read_mosaic, data),
     )
 
 
 @contextmanager
-def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
+def _opened(data: Content) -> Iterator[rawpy.RawPy]:
     """Open a raw file with LibRaw and unpack its pixels; raise InputError for damage."""
     import rawpy
 
-    with damage_refused(label):
+    with damage_refused():
         try:
             with _without_stderr():
                 raw = rawpy.imread(openable(data))
             with raw:
                 promised = raw.sizes.raw_height, raw.sizes.raw_width
-                check_size(label, promised, 2, len(data), DEFLATE_RATIO)
+                check_size(promised, 2, len(data), DEFLATE_RATIO)
                 with _without_stderr():
                     raw.unpack()
                 yield raw
         except rawpy.LibRawFileUnsupportedError:
             version = ".".join(map(str, rawpy.libraw_version))
             raise InputError(
-                f"{label}: is not a raw file that LibRaw {version} reads; convert it to DNG or "
+                f"is not a raw file that LibRaw {version} reads; convert it to DNG or "
                 "develop it to a 16-bit TIFF first."
             ) from None
         except rawpy.LibRawError as error:
@@ -140,15 +138,14 @@ def _is_plain_tiff(data: Content) -> bool:
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
     with suppress(Exception):
-        return not any(DNG_VERSION in tags or MAKE in tags for tags in _tags_of_pages(data))
+        return not any({DNG_VERSION, MAKE} & one.tags.keys() for one in _directories(data))
     return False
 
 
-def _tags_of_pages(data: Content) -> Iterator[TiffTags]:
-    """Yield the tags of all pictures of a TIFF-like file, including nested pictures."""
-    with TiffFile(openable(data)) as file:
-        for top in file.pages:
-            yield from (picture.tags for picture in (top, *(top.pages or ())))
+def _directories(data: Content) -> Iterator[Directory]:
+    """Yield the directories of all pictures of a TIFF-like file, including nested pictures."""
+    for top in read_directories(data):
+        yield from (top, *directories_at(data, top, SUB_IMAGES))
 
 
 def _explain_refusal(raw: rawpy.RawPy, *, is_plain: bool) -> str:
@@ -178,8 +175,8 @@ def _explain_refusal(raw: rawpy.RawPy, *, is_plain: bool) -> str:
     return ""
 
 
-def _read_mosaic(data: Content, label: str) -> Mosaic:
-    with _opened(data, label) as raw:
+def _read_mosaic(data: Content) -> Mosaic:
+    with _opened(data) as raw:
         pattern: Any = raw.raw_pattern  # not None, as `_explain_refusal` has checked
         n = len(pattern)
         values, colours = raw.raw_image_visible.copy(), raw.raw_colors_visible[:n, :n]
@@ -193,7 +190,7 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
     if reached and top < white and np.count_nonzero(values == top) >= _PIXELS:
         white = top
     if white <= black.max():
-        raise InputError(f"{label}: its white is not above its black; fetch the file again.")
+        raise InputError("its white is not above its black; fetch the file again.")
     light, scale = values.astype(np.float32), np.float32(65535 / (white - black.max()))
     for y, x in np.ndindex(n, n):
         light[y::n, x::n] -= black[y, x]
@@ -215,16 +212,16 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
         # Compute white like the pixels, so that both agree to the last bit.
         white=float(np.float32(white - black.max()) * scale),
         noise=None if profile is None else profile * [whole, whole**2],
-        developed=partial(_develop, data, label, negative),
+        developed=partial(_develop, data, negative),
         negative=negative,
     )
 
 
 def _develop(
-    data: Content, label: str, negative: Negative, light: NDArray[np.float32] | None
+    data: Content, negative: Negative, light: NDArray[np.float32] | None
 ) -> NDArray[np.uint16]:
     """Return the picture developed from a mosaic, by default the file's own mosaic."""
-    with _opened(data, label) as raw:
+    with _opened(data) as raw:
         black, finer, n = negative.black, negative.finer, len(negative.black)
         visible = raw.raw_image_visible
         counts = finer * visible if light is None else negative.counts(light)
@@ -249,11 +246,12 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
         return None
     # If the tags are damaged, the noise can still be estimated.
     with suppress(Exception):
-        for tags in _tags_of_pages(data):
-            tag = tags.get(NOISE_PROFILE)
-            if tag is None or len(tag.value) not in (2, 6):
+        for directory in _directories(data):
+            tag = directory.tags.get(NOISE_PROFILE)
+            if tag is None or tag.kind != DOUBLE or tag.count not in (2, 6):
                 continue
-            profile = np.broadcast_to(np.reshape(tag.value, (-1, 2)).astype(np.float64), (3, 2))
+            values = np.frombuffer(tag.data, f"{directory.layout.order}f8").astype(np.float64)
+            profile = np.broadcast_to(values.reshape(-1, 2), (3, 2))
             if np.isfinite(profile).all() and (profile >= 0).all() and (profile.sum(1) > 0).all():
                 # A gain of .1 would mean ten electrons at white. All sensors hold more.
                 return profile if (profile < [0.1, 0.02]).all() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from kpca_apps.system.quiet import warnings_ignored
 
 # Axes along which pages resemble each other, the most similar first.
 ALONG = ("Z", "T")
+logging.getLogger("tifffile").addHandler(logging.NullHandler())  # suppress messages about tags
 
 
 def page_groups(path: Path, n_pages: int) -> Groups | None:

@@ -12,6 +12,7 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import gcd
 from typing import IO, Any, NamedTuple
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tifffile import TIFF
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, about
 from kpca_apps.images.inks import invert_light, join_inks, split_inks
 from kpca_apps.images.large import Bands, Content
 from kpca_apps.images.photographs.jpeg import PIXELS_PER_BYTE, decode_whole
@@ -60,7 +61,7 @@ PREDICTOR, TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES = 317, 322, 323, 324, 325
 EXTRA, SAMPLE_FORMAT, ICC = 338, 339, 34675
 SUB_IMAGES, JPEG_TABLES, DEPTH = 330, 347, 32997
 X_DENSITY, Y_DENSITY, DENSITY_UNIT, INCH = 282, 283, 296, 2
-SHORT, LONG, RATIO, BYTES, LONG8 = 3, 4, 5, 7, 16
+SHORT, LONG, RATIO, BYTES, DOUBLE, LONG8 = 3, 4, 5, 7, 12, 16
 PLAIN, JPEG, ZIP, OLD_ZIP, PACKBITS, INKS, YCBCR = 1, 7, 8, 32946, 32773, 5, 6
 # Largest ratio of unpacked to packed bytes of each compression scheme.
 _RATIOS = {PLAIN: 1, PACKBITS: 64, ZIP: DEFLATE_RATIO, OLD_ZIP: DEFLATE_RATIO, 5: 2800}
@@ -104,32 +105,32 @@ class _Structure(NamedTuple):
     sizes: tuple[int, ...]
 
 
-def read_tiff(data: Content, label: str) -> ImageFile:
+def read_tiff(data: Content) -> ImageFile:
     """Read a TIFF file of grey, RGB or CMYK pages; integers are inverted if 0 is white."""
     try:
         directories = tuple(read_directories(data))
         if not directories:
             raise TiffError("it has no pages")
     except TiffError as damage:
-        raise InputError(f"{label}: {damage}; it is damaged, fetch the file again.") from None
-    _refuse_foreign(directories, label)
-    labels, n_pages = [label], len(directories)
-    if n_pages > 1:
-        labels = [f"{label}, page {number}" for number in range(1, n_pages + 1)]
-    structures = [
-        _structure(directory, len(data), where)
-        for directory, where in zip(directories, labels, strict=True)
-    ]
+        raise InputError(f"{damage}; it is damaged, fetch the file again.") from None
+    _refuse_foreign(directories)
+    n_pages = len(directories)
+    # Errors name the page, if there are several.
+    labels = [f"page {number}" for number in range(1, n_pages + 1)] if n_pages > 1 else [""]
+    structures = []
+    for directory, label in zip(directories, labels, strict=True):
+        with about(label):
+            structures.append(_structure(directory, len(data)))
     # Pages may claim the same bytes, so check the sum of their sizes, too.
     if sum(part.page.n_bytes / _RATIOS[part.packing] for part in structures) > len(data) + 4096:
         raise InputError(
-            f"{label}: its {n_pages} pages promise more pixels than its {len(data)} bytes can "
+            f"its {n_pages} pages promise more pixels than its {len(data)} bytes can "
             "hold; it is damaged, fetch the file again."
         )
     notes = []
     inks = {part.integer(MEANING, 1) == INKS for part in directories}
     if len(inks) > 1:
-        raise InputError(f"{label}: has pages of CMYK and others; save each kind in a file.")
+        raise InputError("has pages of CMYK and others; save each kind in a file.")
     if inks == {False} and any(
         part.integer(SAMPLES, 1) == 4 and not part.integer(EXTRA, 0) for part in directories
     ):
@@ -159,19 +160,21 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         notes.append("Its smaller copies are recomputed.")
     if any(structure.packing not in (*_KEPT_SCHEMES, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
+
+    def window(number: int, rows: slice, columns: slice) -> NDArray[Any]:
+        with about(labels[number]):
+            return _decoded(data, structures[number], rows, columns)
+
     image = ImageFile(
-        label=label,
         format="tiff",
         pages=pages,
         metadata=_metadata(directories[0]),
-        page=lambda number: _decoded(data, structures[number], labels[number]),
+        page=partial(window, rows=slice(None), columns=slice(None)),
         notes=tuple(notes),
         directories=directories,
         within=nested,
         copies=copies,
-        window=lambda number, rows, columns: _decoded(
-            data, structures[number], labels[number], rows, columns
-        ),
+        window=window,
         blocks=tuple(part.block for part in structures),
     )
     return split_inks(image) if inks == {True} else image
@@ -186,7 +189,7 @@ def _copies_within(
         return ()
     try:
         for own in directories_at(data, directory, SUB_IMAGES):
-            copy = _page(own, "")
+            copy = _page(own)
             tall, wide = own.integer(TILE_HEIGHT, 0), own.integer(TILE_WIDTH, 0)
             is_sound = TILES not in own.tags or _is_block(tall, wide, copy)
             if is_sound and min(copy.height, copy.width) > 0 and times_smaller(copy, page):
@@ -196,7 +199,7 @@ def _copies_within(
     return tuple(copies)
 
 
-def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
+def _refuse_foreign(directories: tuple[Directory, ...]) -> None:
     """Raise InputError for TIFF-like files: raw files, volumes, and stacks in one directory."""
     slices = max(directory.integer(DEPTH, 1) for directory in directories)
     fault = ""
@@ -222,21 +225,21 @@ def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
                 "a page for each image first"
             )
     if fault:
-        raise InputError(f"{label}: {fault}.")
+        raise InputError(f"{fault}.")
 
 
-def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
+def _structure(directory: Directory, n_bytes: int) -> _Structure:
     """Return the checked location of a page's pixels."""
-    page, integer, integers = _page(directory, label), directory.integer, directory.integers
+    page, integer, integers = _page(directory), directory.integer, directory.integers
     height, width, packing = page.height, page.width, integer(PACKING, PLAIN)
     if packing not in _RATIOS:
         raise InputError(
-            f"{label}: its compression (TIFF scheme {packing}) is not read; save it with LZW, "
+            f"its compression (TIFF scheme {packing}) is not read; save it with LZW, "
             "Deflate or no compression."
         )
     predictor = integer(PREDICTOR, 1)
     if packing not in _UNPREDICTED and predictor not in (1, 2, 3)[: 2 + (page.dtype.kind == "f")]:
-        raise InputError(f"{label}: its predictor {predictor} is not read; save it without one.")
+        raise InputError(f"its predictor {predictor} is not read; save it without one.")
     if TILES in directory.tags:
         tall, wide = integer(TILE_HEIGHT, 0), integer(TILE_WIDTH, 0)
         places, sizes = integers(TILES), integers(TILE_BYTES)
@@ -244,7 +247,7 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
         tall, wide = min(integer(STRIP_ROWS, height), height), width
         places, sizes = integers(STRIPS), integers(STRIP_BYTES)
     packed = min(sum(sizes), n_bytes)
-    check_size(label, (height, width), page.pixel_bytes, packed, _RATIOS[packing], MAX_IN_BANDS)
+    check_size((height, width), page.pixel_bytes, packed, _RATIOS[packing], MAX_IN_BANDS)
     samples = 1 if integer(PLANAR, 1) == 2 else page.channels
     expected = 0
     if _is_block(tall, wide, page):
@@ -252,9 +255,9 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
     places, sizes = places[:expected], sizes[:expected]
     is_whole = 0 < expected == len(places) == len(sizes)
     if not is_whole or min(min(places), min(sizes)) < 0:  # a signed type may hold negatives
-        raise InputError(f"{label}: its strips or tiles are damaged; fetch the file again.")
+        raise InputError("its strips or tiles are damaged; fetch the file again.")
     if any(place + size > n_bytes for place, size in zip(places, sizes, strict=True)):
-        raise InputError(f"{label}: its pixels are cut short; fetch the file again.")
+        raise InputError("its pixels are cut short; fetch the file again.")
     return _Structure(page, directory, packing, samples, (tall, wide), places, sizes)
 
 
@@ -264,7 +267,7 @@ def _is_block(tall: int, wide: int, page: Page) -> bool:
     return min(tall, wide) > 0 and tall * wide <= 4 * page.height * page.width + (1 << 20)
 
 
-def _page(directory: Directory, label: str) -> Page:
+def _page(directory: Directory) -> Page:
     """Return size and type of a page; the size is not checked."""
     samples, meaning = directory.integer(SAMPLES, 1), directory.integer(MEANING, 1)
     bits, formats = (set(directory.integers(tag, (1,))) for tag in (BITS, SAMPLE_FORMAT))
@@ -291,7 +294,7 @@ def _page(directory: Directory, label: str) -> Page:
             "save each channel as a page or file of its own"
         )
     if fault:
-        raise InputError(f"{label}: holds {fault}.")
+        raise InputError(f"holds {fault}.")
     size = directory.integer(HEIGHT, 0), directory.integer(WIDTH, 0)
     return Page(*size, samples, np.dtype(code))
 
@@ -306,16 +309,10 @@ def _palette(directory: Directory) -> NDArray[np.uint8] | None:
     return np.asarray(colours >> 8 if colours.max() > 255 else colours, np.uint8)
 
 
-def _decoded(
-    data: Content,
-    structure: _Structure,
-    label: str,
-    rows: slice = slice(None),
-    columns: slice = slice(None),
-) -> NDArray[Any]:
+def _decoded(data: Content, structure: _Structure, rows: slice, columns: slice) -> NDArray[Any]:
     """Return decoded rows and columns of a page; refuse to decode all of a large page."""
     if rows == columns == slice(None):
-        check_piece(label, structure.page)
+        check_piece(structure.page)
     page, samples, (tall, wide) = structure.page, structure.samples, structure.block
     (top, bottom, _), (left, right, _) = rows.indices(page.height), columns.indices(page.width)
     whole = np.empty((bottom - top, right - left, page.channels), page.dtype)
@@ -339,7 +336,7 @@ def _decoded(
                 place += above * row_bytes
                 size = min(size - above * row_bytes, (below - above) * row_bytes)
                 n_rows, above, below = below - above, 0, below - above
-            with damage_refused(label):
+            with damage_refused():
                 values = decoded(data[place : place + max(0, size)], structure, n_rows)
                 values = values.reshape(-1, wide, samples)
             target = whole[first - top : last - top, begin - left : end - left]
@@ -415,7 +412,7 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
     Tiles remain tiles, and strips strips. Uncompressed and losslessly compressed pages keep their
     compression; others are compressed with Deflate.
     """
-    label, directories = like.label, like.directories or (_metadata_directory(like.metadata),)
+    directories = like.directories or (_metadata_directory(like.metadata),)
     layout = directories[0].layout
     file.write(layout.header(0))
     link = len(layout.start)  # position of the offset of the next directory
@@ -423,14 +420,14 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
         directories = tuple(own.with_integers(SHORT, {MEANING: [INKS]}) for own in directories)
     copies = like.within or ((),) * len(directories)
     written: Iterable[Directory] = (
-        _write_page(file, pixels, own, within, label)
+        _write_page(file, pixels, own, within)
         for pixels, own, within in zip(join_inks(pages, like), directories, copies, strict=True)
     )
     if len(directories) > 1 and _is_of_imagej(directories[0].tags):
         # Write all pixels first: ImageJ expects the pixels of a stack to be contiguous.
         written = [*written]
     for directory in written:
-        start = _write_directory(file, directory, label)
+        start = _write_directory(file, directory)
         file.seek(link)
         file.write(struct.pack(layout.place, start))
         n_tags = len(directory.tags) + len(directory.children) + len(directory.repeated)
@@ -446,10 +443,9 @@ def _write_page(
     pixels: NDArray[Any] | Bands,
     like: Directory,
     within: tuple[tuple[Page, Directory], ...],
-    label: str,
 ) -> Directory:
     """Write the pixels of a page and its nested copies; return its directory."""
-    directory = _write_pixels(file, pixels, like, label)
+    directory = _write_pixels(file, pixels, like)
     places: list[int] = []
     for page, tags in within:
         small: NDArray[Any] | Bands
@@ -458,23 +454,21 @@ def _write_page(
         else:
             whole = replace(page, height=pixels.shape[0], width=pixels.shape[1])
             small = smaller_copy(pixels, page, times_smaller(page, whole))
-        places.append(_write_directory(file, _write_pixels(file, small, tags, label), label))
+        places.append(_write_directory(file, _write_pixels(file, small, tags)))
     if not places:
         return directory
     number = LONG if like.layout in LAYOUTS[:2] else LONG8
     return directory.with_integers(number, {SUB_IMAGES: places})
 
 
-def _write_directory(file: IO[bytes], directory: Directory, label: str) -> int:
+def _write_directory(file: IO[bytes], directory: Directory) -> int:
     """Write a directory without a successor and return its offset."""
-    block, start = pack_tags(directory, _append(file, b"", directory, label))
-    _append(file, block, directory, label)
+    block, start = pack_tags(directory, _append(file, b"", directory))
+    _append(file, block, directory)
     return start
 
 
-def _write_pixels(
-    file: IO[bytes], pixels: NDArray[Any] | Bands, like: Directory, label: str
-) -> Directory:
+def _write_pixels(file: IO[bytes], pixels: NDArray[Any] | Bands, like: Directory) -> Directory:
     (height, width), dtype = pixels.shape[:2], pixels.dtype
     channels = pixels.shape[2] if len(pixels.shape) == 3 else 1
     kind, meaning = dtype.kind, like.integer(MEANING, YCBCR)
@@ -490,7 +484,7 @@ def _write_pixels(
         rows = gcd(pixels.rows, 1 << (rows.bit_length() - 1))
     if planar and isinstance(pixels, Bands):
         raise InputError(
-            f"{label}: is too large to be written with a plane for each channel; save it with "
+            "is too large to be written with a plane for each channel; save it with "
             "channels side by side first."
         )
     places, sizes = [], []
@@ -511,7 +505,7 @@ def _write_pixels(
                     block = imagecodecs.delta_encode(block.view(f"u{block.itemsize}"), axis=1)
                 raw = block.astype(block.dtype.newbyteorder(like.layout.order)).tobytes()
                 packed = _packed(raw, packing, wide * block.shape[2] * block.itemsize)
-                places.append(_append(file, packed, like, label, even=packing != PLAIN))
+                places.append(_append(file, packed, like, even=packing != PLAIN))
                 sizes.append(len(packed))
     shorts = {
         BITS: [8 * dtype.itemsize] * channels,
@@ -548,17 +542,14 @@ def _packed(raw: bytes, packing: int, row_bytes: int) -> bytes:
     return bytes(TIFF.COMPRESSORS[packing](raw))
 
 
-def _append(
-    file: IO[bytes], block: bytes, like: Directory, label: str, *, even: bool = True
-) -> int:
+def _append(file: IO[bytes], block: bytes, like: Directory, *, even: bool = True) -> int:
     """Append a block to the file, at an even offset if `even`, and return the offset."""
     place = file.seek(0, 2)
     if even and place % 2:
         place += file.write(b"\0")
     if like.layout in LAYOUTS[:2] and place + len(block) > _LIMIT:
         raise InputError(
-            f"{label}: its pages take more than the 4 GB of a TIFF file; split it, or save it as "
-            "BigTIFF."
+            "its pages take more than the 4 GB of a TIFF file; split it, or save it as BigTIFF."
         )
     file.write(block)
     return place

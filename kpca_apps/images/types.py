@@ -126,7 +126,6 @@ class Mosaic:
 class ImageFile:
     """An image file with checked headers and pixels decoded on request."""
 
-    label: str  # the user's name for the file, safe in a one-line message
     format: str  # kind by content, a key of `kpca_apps.images.kinds.FORMATS`
     pages: tuple[Page, ...]
     # Decodes a page by number, from 0, in stored orientation; raises InputError for damage.
@@ -139,6 +138,7 @@ class ImageFile:
     # that is a smaller copy, the page it copies.
     within: tuple[tuple[tuple[Page, Directory], ...], ...] = field(default=(), repr=False)
     copies: Mapping[int, int] = field(default_factory=dict, repr=False)
+    label: str = ""  # the user's name for the file, safe in a one-line message
     sha256: str = ""
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
     # Decodes rows and columns of a page; `blocks` has (h, w) of each page's blocks.
@@ -159,7 +159,8 @@ class Format(NamedTuple):
 
     mark: bytes  # regular expression for the first bytes
     suffixes: tuple[str, ...]  # the first suffix is used for results
-    read: Callable[[Any, str], ImageFile]  # takes the file's bytes or folder, and its label
+    # Takes the bytes of a file, or a folder; errors name the page at most, `read_image` the file.
+    read: Callable[[Any], ImageFile]
     # Takes an open file or an existing folder, pages one at a time, and the source of the metadata.
     write: Callable[[Any, Iterable[NDArray[Any]], ImageFile], None]
     # Returns height and width from the start of a large file; None for formats that state the
@@ -176,19 +177,14 @@ def rewrite(file: Any, pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
 
 
 def check_size(
-    label: str,
-    size: tuple[int, int],
-    pixel_bytes: float,
-    packed: float,
-    ratio: int,
-    most: int = MAX_PIXELS,
+    size: tuple[int, int], pixel_bytes: float, packed: float, ratio: int, most: int = MAX_PIXELS
 ) -> None:
     """Raise InputError if a (height, width) is above the limit or does not match `packed` bytes.
 
     One packed byte yields at most `ratio` bytes of pixels; a pixel has `pixel_bytes`.
     """
     height, width = size
-    promise = f"{label}: its header promises {width} x {height} pixels"
+    promise = f"its header promises {width} x {height} pixels"
     if height < 1 or width < 1:
         raise InputError(f"{promise}; it is damaged, make it again.")
     if height * width > most:
@@ -208,17 +204,17 @@ def check_size(
         )
 
 
-def check_piece(label: str, page: Page) -> None:
+def check_piece(page: Page) -> None:
     """Raise InputError if a page is too large to be decoded as a whole."""
     if page.is_large:
         raise InputError(
-            f"{label}: has {page.width} x {page.height} pixels, too many to be looked at in one "
+            f"has {page.width} x {page.height} pixels, too many to be looked at in one "
             "piece; cut it into smaller images."
         )
 
 
 @contextmanager
-def damage_refused(label: str) -> Iterator[None]:
+def damage_refused() -> Iterator[None]:
     """Turn any exception of a library on a damaged file into a one-line InputError."""
     try:
         with warnings_ignored():
@@ -226,9 +222,8 @@ def damage_refused(label: str) -> Iterator[None]:
     except (InputError, MemoryError):
         raise
     except (OverflowError, TypeError):  # raised for values in a header; the messages do not help
-        raise InputError(f"{label}: its header is damaged; fetch the file again.") from None
+        raise InputError("its header is damaged; fetch the file again.") from None
     except Exception as error:
         raise InputError(
-            f"{label}: its pixels are damaged or cut short ({reason_of(error)}); fetch the file "
-            "again."
+            f"its pixels are damaged or cut short ({reason_of(error)}); fetch the file again."
         ) from None

@@ -57,7 +57,7 @@ def test_a_jpeg_of_more_pixels_than_its_bits_is_refused(progressive: bool) -> No
     frame = content.index(b"\xff\xc2" if progressive else b"\xff\xc0")
     lie = content[: frame + 5] + struct.pack(">HH", 13000, 13600) + content[frame + 9 :]
     with pytest.raises(InputError, match=r"13600 x 13000 pixels, more than its .* bytes"):
-        read_jpeg(lie, "a.jpg")
+        read_jpeg(lie)
 
 
 def test_a_progressive_jpeg_of_more_pixels_than_its_first_scan_is_refused() -> None:
@@ -67,7 +67,7 @@ def test_a_progressive_jpeg_of_more_pixels_than_its_first_scan_is_refused() -> N
     lie = content[: frame + 5] + struct.pack(">HH", 13300, 13300) + content[frame + 9 :]
     assert 512 * len(lie) > 13300**2
     with pytest.raises(InputError, match="13300 x 13300"):
-        read_jpeg(lie, "a.jpg")
+        read_jpeg(lie)
 
 
 def test_a_jpeg_of_one_colour_is_no_lie() -> None:
@@ -76,7 +76,7 @@ def test_a_jpeg_of_one_colour_is_no_lie() -> None:
             file = io.BytesIO()
             picture = Image.new(mode, (3000, 2000), 77)
             picture.save(file, "JPEG", quality=1, optimize=True, **options)
-            assert read_jpeg(file.getvalue(), "a.jpg").page(0).shape[:2] == (2000, 3000)
+            assert read_jpeg(file.getvalue()).page(0).shape[:2] == (2000, 3000)
 
 
 def test_a_jpeg_of_thousands_of_scans_is_refused() -> None:
@@ -84,7 +84,7 @@ def test_a_jpeg_of_thousands_of_scans_is_refused() -> None:
     last = content.rindex(b"\xff\xda")
     lie = content[:last] + content[last:-2] * 3000 + content[-2:]
     with pytest.raises(InputError, match=r"more than 100 scans, .*; save it again"):
-        read_jpeg(lie, "a.jpg")
+        read_jpeg(lie)
 
 
 def test_tags_that_lie_over_one_another_are_refused() -> None:
@@ -92,10 +92,10 @@ def test_tags_that_lie_over_one_another_are_refused() -> None:
     tags = entries(4, 4, 8, 16) + [(60_000 + at, 7, n_bytes, 8) for at in range(1000)]
     content = struct.pack("<2sHI", b"II", 42, 8 + n_bytes) + bytes(n_bytes) + directory(tags)
     with pytest.raises(InputError, match=r"one over the other.*fetch the file again"):
-        read_tiff(content, "a.tif")
+        read_tiff(content)
     with pytest.raises(TiffError):
         next(read_directories(content))
-    assert read_png(saved(texture(8, 8), "PNG", exif=content), "a.png").metadata.orientation == 1
+    assert read_png(saved(texture(8, 8), "PNG", exif=content)).metadata.orientation == 1
 
 
 def test_directories_that_lie_over_one_another_are_refused() -> None:
@@ -109,7 +109,7 @@ def test_directories_that_lie_over_one_another_are_refused() -> None:
         struct.pack_into("<I", body, 12 * (number + n_tags) + 2, following)
     content = struct.pack("<2sHI", b"II", 42, 8) + bytes(body)
     with pytest.raises(InputError):
-        read_tiff(content, "a.tif")
+        read_tiff(content)
 
 
 @pytest.mark.parametrize("packing", [1, 8, 5, 34925])
@@ -119,9 +119,9 @@ def test_pages_that_share_their_pixels_are_refused(packing: int) -> None:
     if packing == 1:
         side = 64
     one = entries(side, side, 8, len(pixels), packing)
-    assert len(read_tiff(chain(one, 1, pixels), "a.tif").pages) == 1
+    assert len(read_tiff(chain(one, 1, pixels)).pages) == 1
     with pytest.raises(InputError, match=r"1500 pages promise more pixels than its .* bytes"):
-        read_tiff(chain(one, 1500, pixels), "a.tif")
+        read_tiff(chain(one, 1500, pixels))
 
 
 def test_many_honest_pages_are_read() -> None:
@@ -129,7 +129,7 @@ def test_many_honest_pages_are_read() -> None:
     file = io.BytesIO()
     pictures = [Image.fromarray(page) for page in pixels]
     pictures[0].save(file, "TIFF", save_all=True, append_images=pictures[1:])
-    image = read_tiff(file.getvalue(), "a.tif")
+    image = read_tiff(file.getvalue())
     assert len(image.pages) == 500
     np.testing.assert_array_equal(image.page(499), pixels[499])
 
@@ -157,7 +157,7 @@ def test_cut_anywhere_or_one_byte_wrong_it_is_read_or_refused_in_one_line(what: 
         ):
             damaged = _with_right_sums(damaged) if kind == "png" else damaged
             try:
-                image = READERS[kind](damaged, "a")
+                image = READERS[kind](damaged)
                 assert image.page(0).shape == image.pages[0].shape
             except InputError as error:
                 n_refused += 1

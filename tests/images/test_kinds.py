@@ -14,9 +14,9 @@ from kpca_apps.images.types import Format, ImageFile, Page
 from tests.hostile.images import texture, write_image
 
 
-def read(data: bytes, label: str) -> ImageFile:
+def read(data: bytes) -> ImageFile:
     pixels = np.frombuffer(data[6:], np.uint8).reshape(data[4], data[5])
-    return ImageFile(label, "tiles", (Page(*pixels.shape, 1, pixels.dtype),), lambda number: pixels)
+    return ImageFile("tiles", (Page(*pixels.shape, 1, pixels.dtype),), lambda number: pixels)
 
 
 def write(file: IO[bytes], pages: Iterable[NDArray[np.uint8]], like: ImageFile) -> None:

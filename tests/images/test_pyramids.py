@@ -119,7 +119,7 @@ def test_damaged_offsets_of_lower_resolutions_cost_only_those() -> None:
     with tifffile.TiffFile(io.BytesIO(bytes(data))) as opened:
         place = opened.pages[0].tags[330].valueoffset
     data[place : place + 4] = b"\xff" * 4
-    image = read_tiff(bytes(data), "a")
+    image = read_tiff(bytes(data))
     assert image.within == ((),)
     np.testing.assert_array_equal(image.page(0), PIXELS)
 
@@ -136,4 +136,4 @@ def test_lower_resolutions_in_oversized_tiles_are_dropped(sides: tuple[int, int]
         for tag, side in zip((322, 323), sides, strict=True):
             found = tags[tag]
             struct.pack_into({3: "<H", 4: "<I"}[found.dtype], data, found.valueoffset, side)
-    assert read_tiff(bytes(data), "a").within == ((),)
+    assert read_tiff(bytes(data)).within == ((),)

@@ -12,8 +12,8 @@ from kpca_apps.system.quiet import warnings_ignored
 def test_threads_that_overlap_leave_the_filters_as_they_were() -> None:
     before = list(warnings.filters)
     first, second = ExitStack(), ExitStack()
-    first.enter_context(damage_refused("a"))
-    second.enter_context(damage_refused("b"))
+    first.enter_context(damage_refused())
+    second.enter_context(damage_refused())
     first.close()
     warnings.warn("still inside", UserWarning, stacklevel=1)
     second.close()

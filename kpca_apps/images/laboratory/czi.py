@@ -26,13 +26,13 @@ _TYPES = {"Gray8": ("u1", 1), "Gray16": ("u2", 1), "Gray32Float": ("f4", 1)}
 _TYPES |= {"Bgr24": ("u1", 3), "Bgr48": ("u2", 3), "Bgr96Float": ("f4", 3)}
 
 
-def read_czi(data: Content, label: str) -> ImageFile:
+def read_czi(data: Content) -> ImageFile:
     """Read a CZI file at full resolution; each of its scenes is a series of pages."""
-    require_library("pylibCZIrw", "lab", "CZI files", label)
+    require_library("pylibCZIrw", "lab", "CZI files")
     from pylibCZIrw import czi
 
     source = spool([data]) if isinstance(data, bytes) else data  # kept open while pages are read
-    with damage_refused(label), czi.open_czi(str(source.path)) as file:
+    with damage_refused(), czi.open_czi(str(source.path)) as file:
         kinds, box = set(file.pixel_types.values()), dict(file.total_bounding_box_no_pyramid)
         places: dict[int | None, Any] = dict(file.scenes_bounding_rectangle_no_pyramid)
         places = places or {None: file.total_bounding_rectangle_no_pyramid}
@@ -48,14 +48,14 @@ def read_czi(data: Content, label: str) -> ImageFile:
     elif others:
         fault = f"has axes {', '.join(others)}, of which there are several places"
     if fault:
-        raise InputError(f"{label}: {fault}; export it as OME-TIFF first.")
+        raise InputError(f"{fault}; export it as OME-TIFF first.")
     dtype, channels = _TYPES[kinds.pop()]
     for place in places.values():
-        check_size(label, (place.h, place.w), 0, 0, 1)
+        check_size((place.h, place.w), 0, 0, 1)
     pages = [Page(place.h, place.w, channels, np.dtype(dtype)) for place in places.values()]
     n_pages = math.prod(counts) * len(pages)
     # Count pages as full: files of mostly empty pages, with few tiles, are rare.
-    check_pages(label, n_pages, math.prod(counts) * sum(page.n_bytes for page in pages), len(data))
+    check_pages(n_pages, math.prod(counts) * sum(page.n_bytes for page in pages), len(data))
     names = attributes.get("Channel", {}).get("Name", [])
     if len(names) != counts[_ALONG.index("C")]:
         attributes.pop("Channel", None)
@@ -66,7 +66,7 @@ def read_czi(data: Content, label: str) -> ImageFile:
         at = map(int, np.unravel_index(rest, counts))
         plane = {axis: starts[axis] + index for axis, index in zip(_ALONG, at, strict=True)}
         where, area = [*places.items()][scene]
-        with damage_refused(label), czi.open_czi(str(source.path)) as file:
+        with damage_refused(), czi.open_czi(str(source.path)) as file:
             pixels = np.asarray(file.read(plane=plane, scene=where, roi=tuple(area)))
             if pixels.shape[:2] != (pages[scene].height, pages[scene].width):
                 raise ValueError("its pixels do not fit its header")
@@ -77,7 +77,7 @@ def read_czi(data: Content, label: str) -> ImageFile:
         "Its smaller copies, its experiment, its events and the times of its frames are not kept; "
         "its tiles are put together as they lie."
     )
-    return make_image(label, "czi", series, page, has_groups=n_pages > len(series), notes=(note,))
+    return make_image("czi", series, page, has_groups=n_pages > len(series), notes=(note,))
 
 
 def _read_attributes(xml: str) -> dict[str, Any]:

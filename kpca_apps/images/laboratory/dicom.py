@@ -31,17 +31,17 @@ _COLOUR = frozenset({"RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT"})
 _GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
 
 
-def read_dicom(data: Content, label: str) -> ImageFile:
+def read_dicom(data: Content) -> ImageFile:
     """Read the frames of a DICOM file as pages; MONOCHROME1 is inverted."""
-    require_library("pydicom", "lab", "DICOM images", label)
+    require_library("pydicom", "lab", "DICOM images")
     import pydicom
     from pydicom.pixels import get_decoder
 
-    with damage_refused(label):
+    with damage_refused():
         with pydicom.config.disable_value_validation():
             if _is_deflated(data):  # pydicom would decompress the whole file at once
                 raise InputError(
-                    f"{label}: is packed as a whole (a deflated transfer syntax); save it in "
+                    "is packed as a whole (a deflated transfer syntax); save it in "
                     "another transfer syntax first."
                 )
             dataset, float_type = _read_header(data)
@@ -62,11 +62,11 @@ def read_dicom(data: Content, label: str) -> ImageFile:
     elif bits not in _INTEGERS and not float_type:
         fault = f"holds values of {bits} bits; export it in 8 or 16 bits first"
     if fault:
-        raise InputError(f"{label}: {fault}.")
-    check_size(label, size, 0, 0, 1)
+        raise InputError(f"{fault}.")
+    check_size(size, 0, 0, 1)
     if not 1 <= frames <= MOST_PAGES or samples not in (1, 3):
-        raise InputError(f"{label}: its header is damaged; fetch the file again.")
-    with damage_refused(label):
+        raise InputError("its header is damaged; fetch the file again.")
+    with damage_refused():
         n_bytes = size[0] * size[1] * samples * bits // 8
         if not syntax.is_compressed and frames * n_bytes > len(data) + 4096:
             raise ValueError(f"{frames} frames in {len(data)} bytes")
@@ -74,7 +74,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
         if not decoder.is_available:
             needed = " or ".join(decoder.missing_dependencies) or "none"
             raise ConfigError(
-                f"{label}: is packed as {syntax.name}, which needs one of: {needed}; install it, "
+                f"is packed as {syntax.name}, which needs one of: {needed}; install it, "
                 "or save the image without compression first."
             )
         stored = np.dtype(float_type or f"{'i' if signed else 'u'}{_INTEGERS[bits]}")
@@ -90,7 +90,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
     def frame(number: int) -> NDArray[Any]:
         from pydicom.pixels import pixel_array
 
-        with damage_refused(label):
+        with damage_refused():
             pixels = np.asarray(pixel_array(openable(data), index=number))
             if pixels.dtype.itemsize > stored.itemsize or pixels.shape != page.shape:
                 raise ValueError("its pixels do not fit its header")
@@ -100,7 +100,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
     notes = ["Written without what the file says of a patient; what its pixels show stays."]
     if is_inverted:
         notes.append("It counts from white, and is written counting from black.")
-    return make_image(label, "dicom", [series], frame, notes=tuple(notes))
+    return make_image("dicom", [series], frame, notes=tuple(notes))
 
 
 def _read_header(data: Content) -> tuple[Any, str]:

@@ -31,9 +31,9 @@ _SPECTRAL = tuple("FREQ WAVE WAVN AWAV ENER VRAD VOPT ZOPT BETA VELO STOKES".spl
 _UPSIDE_DOWN = 4  # EXIF orientation if the first row is at the bottom
 
 
-def read_fits(data: Content, label: str) -> ImageFile:
+def read_fits(data: Content) -> ImageFile:
     """Read the images of a FITS file as pages, rescaled; NaN and BLANK integers are missing."""
-    require_library("astropy", "lab", "FITS files", label)
+    require_library("astropy", "lab", "FITS files")
     from astropy.io import fits
 
     planes: list[Plane] = []
@@ -41,7 +41,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
     patches: list[tuple[int, bytes]] = []
     unchanged: list[str] = []
     packed, end = False, 0
-    with damage_refused(label):
+    with damage_refused():
         where: Any = openable(data)
         # Read pixels as stored, neither rescaled nor decompressed.
         options = {"do_not_scale_image_data": True, "disable_image_compression": True}
@@ -60,16 +60,16 @@ def read_fits(data: Content, label: str) -> ImageFile:
                 if name.split("_")[0] in _BESIDE:
                     unchanged.append(name)
                     continue
-                own_planes = _planes(data, label, header, sides[::-1], place["datLoc"])
+                own_planes = _planes(data, header, sides[::-1], place["datLoc"])
                 planes += own_planes
                 end = own_planes[-1].place + own_planes[-1].n_bytes
                 if len(planes) > MOST_PAGES:
-                    raise InputError(f"{label}: has more than {MOST_PAGES:,} pages; split it.")
+                    raise InputError(f"has more than {MOST_PAGES:,} pages; split it.")
                 series.append(_series(header, sides[::-1], own_planes[0]))
                 patches += _false_cards(data, place["hdrLoc"], place["datLoc"])
     if not planes:
         how = "is packed (fpack); unpack it by funpack first" if packed else "holds no image"
-        raise InputError(f"{label}: {how}.")
+        raise InputError(f"{how}.")
     notes = []
     if len(data) % _BLOCK:
         notes.append("It does not end as FITS files do, and may be cut short or damaged.")
@@ -78,7 +78,6 @@ def read_fits(data: Content, label: str) -> ImageFile:
     if unchanged:
         notes.append(f"Kept as they are: its extensions {', '.join(dict.fromkeys(unchanged))}.")
     return make_image(
-        label,
         "fits",
         series,
         lambda number: planes[number].read(data),
@@ -91,18 +90,18 @@ def read_fits(data: Content, label: str) -> ImageFile:
     )
 
 
-def _planes(data: Content, label: str, header: Any, shape: list[int], place: int) -> list[Plane]:
+def _planes(data: Content, header: Any, shape: list[int], place: int) -> list[Plane]:
     stored = np.dtype(_TYPES.get(int(header["BITPIX"]), "V1"))
     # Text means damage: adding 0.0 raises TypeError, whereas `float` would parse the text.
     slope, offset = header.get("BSCALE", 1) + 0.0, header.get("BZERO", 0) + 0.0
     if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
-        raise InputError(f"{label}: its BSCALE or BZERO is damaged; fetch the file again.")
+        raise InputError("its BSCALE or BZERO is damaged; fetch the file again.")
     blank = header.get("BLANK") if stored.kind in "ui" else None
     if blank is not None:
         limits = np.iinfo(stored)
         # A BLANK outside the range of the type matches no pixel.
         blank = int(blank) if limits.min <= blank <= limits.max else None
-    return find_planes(label, data, place, shape, stored, scaling=Scaling(slope, offset, blank))
+    return find_planes(data, place, shape, stored, scaling=Scaling(slope, offset, blank))
 
 
 def _series(header: Any, shape: list[int], first: Plane) -> Series:

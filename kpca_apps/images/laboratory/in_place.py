@@ -123,7 +123,6 @@ class Plane:
 
 
 def find_planes(
-    label: str,
     content: Content,
     place: int,
     shape: Sequence[int],
@@ -138,19 +137,19 @@ def find_planes(
     if f"{stored.kind}{stored.itemsize}" not in READ_TYPES:
         what = "complex numbers" if stored.kind == "c" else f"values of type {stored.name}"
         raise InputError(
-            f"{label}: holds {what}; save it as integers of at most 32 bits or as floats first."
+            f"holds {what}; save it as integers of at most 32 bits or as floats first."
         )
     n_pages = math.prod(max(0, count) for count in counts)
     first = Page(height, width, channels, scaling.dtype(stored))
     n_bytes = height * width * channels * stored.itemsize
-    check_size(label, (height, width), 0, 0, 1)
+    check_size((height, width), 0, 0, 1)
     if place < 0 or n_pages < 1 or place + n_pages * n_bytes > len(content):
         raise InputError(
-            f"{label}: its header promises {n_pages} x {height} x {width} pixels, more than its "
+            f"its header promises {n_pages} x {height} x {width} pixels, more than its "
             f"{len(content)} bytes can hold; it is damaged or cut short, fetch the file again."
         )
     if n_pages > MOST_PAGES:
-        raise InputError(f"{label}: has {n_pages:,} pages, above the limit of {MOST_PAGES:,}.")
+        raise InputError(f"has {n_pages:,} pages, above the limit of {MOST_PAGES:,}.")
     return [Plane(place + number * n_bytes, first, stored, scaling) for number in range(n_pages)]
 
 

@@ -28,12 +28,12 @@ _MOST_SIGNED = 127  # largest signed byte
 _MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
 
 
-def read_mrc(data: Content, label: str) -> ImageFile:
+def read_mrc(data: Content) -> ImageFile:
     """Read an MRC file of 8- or 16-bit integers, or 16- or 32-bit floats."""
-    require_library("mrcfile", "lab", "MRC files", label)
+    require_library("mrcfile", "lab", "MRC files")
     from mrcfile.mrcinterpreter import MrcInterpreter
 
-    with damage_refused(label):
+    with damage_refused():
         head = bytearray(data[:_HEADER])
         size, head[_EXTENDED] = head[_EXTENDED], bytes(4)  # skip the extended header
         opened = MrcInterpreter(io.BytesIO(head), permissive=True, header_only=True)
@@ -47,18 +47,17 @@ def read_mrc(data: Content, label: str) -> ImageFile:
         sizes = {axis: float(voxel[axis.lower()]) for axis in "XYZ"}
     if mode not in _MODES:
         raise InputError(
-            f"{label}: holds values of MRC mode {mode}, which are complex or rare; save it in mode "
+            f"holds values of MRC mode {mode}, which are complex or rare; save it in mode "
             "0, 1, 2, 6 or 12 first."
         )
     stored = np.dtype("u1" if is_unsigned else _MODES[mode]).newbyteorder(order)
-    planes = find_planes(label, data, _HEADER + max(0, extended), (nz, ny, nx), stored)
+    planes = find_planes(data, _HEADER + max(0, extended), (nz, ny, nx), stored)
     # The file holds a stack of images, a volume, or volumes of mz sections each; see MRC2014.
     n_volumes = nz // mz if kind > 400 and mz > 0 and nz % mz == 0 else 1
     axes = "T" if kind < 1 else "Z" if n_volumes == 1 else "TZ"
     counts = (n_volumes, nz // n_volumes)[-len(axes) :]
     series = [Series(axes, counts, planes[0].page, physical_sizes(sizes, "Å"))]
     return make_image(
-        label,
         "mrc",
         series,
         lambda number: planes[number].read(data),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, about, require_library
+from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.laboratory.in_place import Scaling, find_planes, write_in_place
 from kpca_apps.images.laboratory.ome import Series, make_image, physical_sizes
 from kpca_apps.images.large import Content, openable
@@ -32,12 +32,12 @@ _LEVEL = 6  # compression level of gzip
 _COLOURS = {128: 3, 2304: 4}  # number of 8-bit channels by data type code
 
 
-def read_nifti(data: Content, label: str) -> ImageFile:
+def read_nifti(data: Content) -> ImageFile:
     """Read a single-file NIfTI-1 or NIfTI-2 image; integers with a slope are rescaled."""
-    require_library("nibabel", "lab", "NIfTI files", label)
+    require_library("nibabel", "lab", "NIfTI files")
     packed = data[:2] == GZIP
     head = unpacked_head(data[:_HEADERS], _HEADERS)
-    with damage_refused(label):
+    with damage_refused():
         header, shape, place = _header(head)
         channels = _COLOURS.get(int(header["datatype"]), 1)
         stored = np.dtype("u1") if channels > 1 else header.get_data_dtype()
@@ -53,13 +53,11 @@ def read_nifti(data: Content, label: str) -> ImageFile:
     elif len(shape) < 2:
         fault = "holds no image of two dimensions"
     if fault:
-        raise InputError(f"{label}: {fault}.")
-    content = _unpack(data, label, place, shape, stored.itemsize * channels) if packed else data
+        raise InputError(f"{fault}.")
+    content = _unpack(data, place, shape, stored.itemsize * channels) if packed else data
     scaling = Scaling(1.0 if slope is None else slope, offset or 0.0)
     # The first index varies fastest: columns, rows, slices, times.
-    planes = find_planes(
-        label, content, place, shape[::-1], stored, channels=channels, scaling=scaling
-    )
+    planes = find_planes(content, place, shape[::-1], stored, channels=channels, scaling=scaling)
     attributes = physical_sizes({a: axes.get(a, 0.0) for a in "XYZ"}, _UNITS.get(unit, "pixel"))
     if axes.get("T", 0.0) > 0 and time_unit in _SECONDS:
         attributes |= {"TimeIncrement": axes["T"], "TimeIncrementUnit": _SECONDS[time_unit]}
@@ -75,9 +73,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as inner:
             write_in_place(inner, pages, content, planes)
 
-    return make_image(
-        label, "nifti", series, lambda number: planes[number].read(content), rewrite=write
-    )
+    return make_image("nifti", series, lambda number: planes[number].read(content), rewrite=write)
 
 
 def unpacked_head(head: bytes, n_bytes: int) -> bytes:
@@ -104,19 +100,16 @@ def _header(head: bytes) -> tuple[Any, tuple[int, ...], int]:
     return header, shape, place
 
 
-def _unpack(
-    data: Content, label: str, place: int, shape: tuple[int, ...], pixel_bytes: int
-) -> bytes:
+def _unpack(data: Content, place: int, shape: tuple[int, ...], pixel_bytes: int) -> bytes:
     """Return the gunzipped content, at most slightly more than the header promises."""
     promised = place + pixel_bytes * math.prod(max(1, side) for side in shape)
     if promised > DEFLATE_RATIO * len(data) + 4096:
         raise InputError(
-            f"{label}: its header promises more pixels than its {len(data)} bytes can hold; it is "
+            f"its header promises more pixels than its {len(data)} bytes can hold; it is "
             "damaged or cut short, fetch the file again."
         )
-    with about(label):
-        require_memory(promised, copies=2)
-    with damage_refused(label):
+    require_memory(promised, copies=2)
+    with damage_refused():
         with gzip.open(openable(data)) as file:
             content = file.read(promised + FRONT)
             if file.read(1):

@@ -26,10 +26,10 @@ _LOOPS = frozenset("TZP")  # axes of frames: time, slice, stage position
 _MOST_TIMED = 10_000  # maximum number of frames whose times are read
 
 
-def read_nd2(data: Content, label: str) -> ImageFile:
+def read_nd2(data: Content) -> ImageFile:
     """Read an ND2 file: each stage position is a series of pages, each channel a page."""
-    require_library("nd2", "lab", "ND2 files", label)
-    with damage_refused(label), _opened(data) as file:
+    require_library("nd2", "lab", "ND2 files")
+    with damage_refused(), _opened(data) as file:
         sizes = {str(axis): int(side) for axis, side in file.sizes.items()}
         dtype, channels = np.dtype(file.dtype).newbyteorder("="), sizes.get("S", 1)
         size = sizes["Y"], sizes["X"]
@@ -38,17 +38,17 @@ def read_nd2(data: Content, label: str) -> ImageFile:
         times = _read_times(file, math.prod(loops.values()))
     if not loops.keys() <= _LOOPS or channels not in (1, 3):
         raise InputError(
-            f"{label}: has axes {', '.join(sizes)}, of which some are no times, slices, positions "
+            f"has axes {', '.join(sizes)}, of which some are no times, slices, positions "
             "or channels; export it as OME-TIFF first."
         )
     if f"{dtype.kind}{dtype.itemsize}" not in READ_TYPES:
-        raise InputError(f"{label}: holds values of type {dtype}; export it as OME-TIFF first.")
-    check_size(label, size, 0, 0, 1)
+        raise InputError(f"holds values of type {dtype}; export it as OME-TIFF first.")
+    check_size(size, 0, 0, 1)
     page = Page(*size, channels, dtype)
     n_channels, n_positions = sizes.get("C", 1), loops.get("P", 1)
     n_frames = math.prod(loops.values())
     n_pages = n_frames * n_channels if min(sizes.values()) > 0 else 0
-    check_pages(label, n_pages, n_pages * page.n_bytes, len(data))
+    check_pages(n_pages, n_pages * page.n_bytes, len(data))
     along = {axis: side for axis, side in loops.items() if axis != "P"}
     # Frames are in file order, grouped by position; each frame holds all channels.
     order = np.arange(n_frames).reshape(tuple(loops.values()))
@@ -63,7 +63,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
 
     def read(number: int) -> NDArray[Any]:
         frame, channel = divmod(number, n_channels)
-        with damage_refused(label), _opened(data) as file:
+        with damage_refused(), _opened(data) as file:
             pixels = np.asarray(file.read_frame(int(frames[frame])))
             if pixels.dtype != page.dtype:
                 raise ValueError("its pixels do not fit its header")
@@ -71,7 +71,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
             return np.array(pixels.reshape(n_channels, *page.shape)[channel], order="C")
 
     notes = ("Its experiment, its events and its regions of interest are not kept.",)
-    return make_image(label, "nd2", series, read, notes=notes)
+    return make_image("nd2", series, read, notes=notes)
 
 
 def _opened(data: Content) -> Any:

@@ -47,7 +47,6 @@ class Series:
 
 
 def make_image(
-    label: str,
     format: str,
     series: Sequence[Series],
     page: Callable[[int], NDArray[Any]],
@@ -58,7 +57,6 @@ def make_image(
 ) -> ImageFile:
     """Return an image file of several series of pages, with the tags of an OME-TIFF."""
     return ImageFile(
-        label,
         format,
         tuple(part.page for part in series for _ in range(part.n_pages)),
         page,
@@ -68,11 +66,11 @@ def make_image(
     )
 
 
-def check_pages(label: str, n_pages: int, n_bytes: int, packed: int) -> None:
+def check_pages(n_pages: int, n_bytes: int, packed: int) -> None:
     """Raise InputError if pages promise more bytes than a file of `packed` bytes can hold."""
     if not 1 <= n_pages <= MOST_PAGES or n_bytes > DEFLATE_RATIO * packed:
         raise InputError(
-            f"{label}: its {n_pages} pages promise more pixels than its {packed} bytes can hold; "
+            f"its {n_pages} pages promise more pixels than its {packed} bytes can hold; "
             "it is damaged, fetch the file again."
         )
 

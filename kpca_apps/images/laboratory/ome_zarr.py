@@ -43,7 +43,8 @@ from kpca_apps.images.types import (
     rewrite,
 )
 from kpca_apps.names import one_line
-from kpca_apps.system.files.windowed import WindowedArray
+from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.files.windowed import release_pages
 from kpca_apps.system.quiet import warnings_ignored
 
 HEAD = b"\0OME-Zarr\0"  # marker in place of the first bytes of a folder
@@ -84,9 +85,9 @@ def is_zarr(folder: Path) -> bool:
     return any((folder / name).is_file() for name in MARKS)
 
 
-def read_zarr(folder: Path, label: str) -> ImageFile:
+def read_zarr(folder: Path) -> ImageFile:
     """Read an OME-Zarr folder with one image; channels, slices and times become pages."""
-    require_library("zarr", "lab", "OME-Zarr folders", label)
+    require_library("zarr", "lab", "OME-Zarr folders")
     import zarr
 
     n_bytes, links = 0, list[Path]()
@@ -97,28 +98,22 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         elif not stat.S_ISDIR(entry_stat.st_mode):
             links.append(entry)  # a link, or a pipe, which would block if opened
     if any(link.name in _METADATA_FILES for link in links):
-        raise InputError(
-            f"{label}: keeps what it says of itself in a link or a pipe; copy the file there."
-        )
-    with damage_refused(label):
+        raise InputError("keeps what it says of itself in a link or a pipe; copy the file there.")
+    with damage_refused():
         group = zarr.open_group(str(folder), mode="r", use_consolidated=False)
         attributes: dict[str, Any] = group.attrs.asdict()
         attributes = dict(attributes.get("ome", attributes))
         scales = attributes.get("multiscales") or []
         if len(scales) != 1:
-            raise InputError(f"{label}: {_explain_no_image(folder, attributes, len(scales))}.")
-        names, units = _axes(scales[0], label)
+            raise InputError(f"{_explain_no_image(folder, attributes, len(scales))}.")
+        names, units = _axes(scales[0])
         paths = tuple(str(one["path"]) for one in scales[0]["datasets"])
         for path in paths:
             if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-                raise InputError(
-                    f"{label}: a copy of it lies outside the folder ({one_line(path, 100)})."
-                )
+                raise InputError(f"a copy of it lies outside the folder ({one_line(path, 100)}).")
             place = folder / path
             if any(place == one or place in one.parents or one in place.parents for one in links):
-                raise InputError(
-                    f"{label}: has links or pipes among its pixels; copy the files there."
-                )
+                raise InputError("has links or pipes among its pixels; copy the files there.")
         arrays = [_opened(folder, path, "r") for path in paths]
         shapes = tuple(tuple(int(side) for side in array.shape) for array in arrays)
         dtype = np.dtype(arrays[0].dtype)
@@ -129,20 +124,20 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         chunks = [math.prod(_written_sides(array)) * dtype.itemsize for array in arrays]
     native = dtype.newbyteorder("=")
     if f"{dtype.kind}{dtype.itemsize}" not in READ_TYPES:
-        raise InputError(f"{label}: holds values of type {dtype}; save it in 32 bits first.")
+        raise InputError(f"holds values of type {dtype}; save it in 32 bits first.")
     if any(len(shape) != len(names) for shape in shapes) or any(a.dtype != dtype for a in arrays):
-        raise InputError(f"{label}: its copies do not fit its axes; it is damaged, make it again.")
+        raise InputError("its copies do not fit its axes; it is damaged, make it again.")
     *counts, height, width = shapes[0]
-    check_size(label, (height, width), 0, 0, 1, MAX_IN_BANDS)
+    check_size((height, width), 0, 0, 1, MAX_IN_BANDS)
     n_pages = math.prod(counts)
     if not 1 <= n_pages <= MOST_PAGES or math.prod(shapes[0]) * dtype.itemsize > _RATIO * n_bytes:
         raise InputError(
-            f"{label}: its {n_pages:,} pages of {width} x {height} pixels are more than its "
+            f"its {n_pages:,} pages of {width} x {height} pixels are more than its "
             f"{n_bytes:,} bytes can hold; it is damaged, fetch it again."
         )
     if max(chunks) > _MOST_CHUNK:
         raise InputError(
-            f"{label}: has chunks of more than {_MOST_CHUNK >> 30} GB, each of which is read as a "
+            f"has chunks of more than {_MOST_CHUNK >> 30} GB, each of which is read as a "
             "whole; save it in smaller ones first."
         )
     for array in arrays:
@@ -150,18 +145,18 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         n_chunks = math.prod(-(-array.shape[axis] // array.chunks[axis]) for axis in (-2, -1))
         if n_chunks > min(_MOST_CHUNKS, _FEW_CHUNKS + pixels // _LEAST_CHUNK):
             raise InputError(
-                f"{label}: has {n_chunks:,} chunks a page, which take too long to be read; save it "
+                f"has {n_chunks:,} chunks a page, which take too long to be read; save it "
                 "in larger ones first."
             )
     for above, below in pairwise(shapes):
         if not all(map(_fits, above, below)) or above[:-3] != below[:-3]:
             raise InputError(
-                f"{label}: its copies of {above} and {below} are not smaller by whole factors; "
+                f"its copies of {above} and {below} are not smaller by whole factors; "
                 "save the largest alone first."
             )
     page = Page(height, width, 1, native)
     tall, wide = _written_sides(arrays[0])[-2:]
-    with damage_refused(label):
+    with damage_refused():
         ome_attributes = _read_ome_attributes(attributes, scales[0], names, units, counts)
         pairs = zip(pairwise(scales[0]["datasets"]), pairwise(shapes), strict=True)
         pyramid = _Pyramid(
@@ -171,7 +166,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
 
     def window(number: int, rows: slice, columns: slice) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
-        with damage_refused(label):
+        with damage_refused():
             array = _opened(folder, paths[0], "r")
             sides = range(height)[rows], range(width)[columns]
             _check_chunks(folder / paths[0], array, place, sides)
@@ -181,12 +176,11 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         return pixels.astype(native, copy=False)
 
     def whole(number: int) -> NDArray[Any]:
-        check_piece(label, page)
+        check_piece(page)
         return window(number, slice(None), slice(None))
 
-    with damage_refused(label):  # `make_image` writes texts of the file as XML, which may fail
+    with damage_refused():  # `make_image` writes texts of the file as XML, which may fail
         return make_image(
-            label,
             "zarr",
             series,
             whole,
@@ -318,7 +312,7 @@ def _explain_no_image(folder: Path, attributes: Mapping[str, Any], n_scales: int
     return f"holds {what}; name the folders of its images{example}"
 
 
-def _axes(scale: Mapping[str, Any], label: str) -> tuple[str, dict[str, str]]:
+def _axes(scale: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """Return the axes as letters of TCZYX, and their units."""
     axes = scale.get("axes") or list("tczyx")
     names, units = "", {}
@@ -330,7 +324,7 @@ def _axes(scale: Mapping[str, Any], label: str) -> tuple[str, dict[str, str]]:
         units[letter] = str(properties.get("unit", ""))
     if not re.fullmatch("T?C?Z?YX", names):
         listed = one_line(", ".join(names), 40)
-        raise InputError(f"{label}: has the axes {listed}; rearrange it to t, c, z, y, x first.")
+        raise InputError(f"has the axes {listed}; rearrange it to t, c, z, y, x first.")
     return names, units
 
 
@@ -438,12 +432,13 @@ def _write_pages(array: Any, pages: Iterable[Any], folder: Path) -> None:
         for begin in range(0, counts[shared_axis], outer[shared_axis]):
             end = min(begin + outer[shared_axis], counts[shared_axis])
             sides = (end - begin, *counts[shared_axis + 1 :], height, width)
-            buffer = WindowedArray(sides, array.dtype, label="The pages of a chunk", folder=folder)
+            buffer = spilled(sides, array.dtype, label="The pages of a chunk", folder=folder)
             for place in np.ndindex(*sides[:-2]):
                 _fill(buffer, place, next(source))
             for region in _regions(sides, outer[shared_axis:]):
                 along = slice(begin + region[0].start, begin + region[0].stop)
                 array[(*before, along, *region[1:])] = buffer[region]
+                release_pages(buffer)
     if next(source, None) is not None:
         raise ValueError("more pages than the array has")
 
@@ -452,6 +447,7 @@ def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
     top = 0
     for band in pixels.each if isinstance(pixels, Bands) else [pixels]:
         array[(*place, slice(top, top + len(band)))] = band
+        release_pages(array)
         top += len(band)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from kpca_apps.errors import InputError, about, require_library
+from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.photographs.lossless import boxes
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
@@ -177,24 +177,23 @@ def _box(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I4s", 8 + len(content), name) + content
 
 
-def read_avif(data: bytes, label: str) -> ImageFile:
+def read_avif(data: bytes) -> ImageFile:
     """Read an AVIF image; values fill the lowest 8, 10 or 12 bits."""
     if data[8:12] == b"avis":
-        raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
-    with damage_refused(label):
+        raise InputError("is an animated AVIF image; save its frames as PNG first.")
+    with damage_refused():
         stated = properties(data)
-        check_size(label, stated.size, 3, len(data), _RATIO)
-        with about(label):
-            require_memory(8 * stated.size[0] * stated.size[1], copies=2)
+        check_size(stated.size, 3, len(data), _RATIO)
+        require_memory(8 * stated.size[0] * stated.size[1], copies=2)
         with Image.open(io.BytesIO(data), formats=("AVIF",)) as picture:
             info, has_frames = dict(picture.info), getattr(picture, "n_frames", 1) > 1
         if has_frames:
-            raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
+            raise InputError("is an animated AVIF image; save its frames as PNG first.")
         pixels = np.asarray(imagecodecs.avif_decode(data, numthreads=1))
         if pixels.dtype != (np.uint8 if stated.depth == 8 else np.uint16):
             raise ValueError(f"pixels of another type than of {stated.depth} bits")
     if pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (2,), (3,), (4,)):
-        raise InputError(f"{label}: holds pixels of shape {pixels.shape}; save it as PNG first.")
+        raise InputError(f"holds pixels of shape {pixels.shape}; save it as PNG first.")
     height, width, channels = (*pixels.shape, 1)[:3]
     page = Page(height, width, channels, pixels.dtype)
     carried = [(_DEPTH, bytes([stated.depth]))]
@@ -203,7 +202,6 @@ def read_avif(data: bytes, label: str) -> ImageFile:
     if info.get("xmp"):
         carried.append((_XMP, info["xmp"]))
     return ImageFile(
-        label=label,
         format="avif",
         pages=(page,),
         metadata=Metadata.of(info.get("exif"), info.get("icc_profile")),
@@ -231,28 +229,27 @@ def write_avif(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
     file.write(with_metadata(bytes(encoded), **more, orientation=metadata.orientation))
 
 
-def read_heic(data: bytes, label: str) -> ImageFile:
+def read_heic(data: bytes) -> ImageFile:
     """Read the main picture of a HEIC file, upright; 10 and 12 bits become 16."""
-    require_library("pillow_heif", "heic", "HEIC images", label)
+    require_library("pillow_heif", "heic", "HEIC images")
     if data[8:12] in (b"hevc", b"hevx"):
-        raise InputError(f"{label}: is a film of HEIC images; save its frames as PNG first.")
-    with damage_refused(label):
-        check_size(label, stated_size(data), 3, len(data), _RATIO)
-    file, mode, size = _heic_opened(data, label)
+        raise InputError("is a film of HEIC images; save its frames as PNG first.")
+    with damage_refused():
+        check_size(stated_size(data), 3, len(data), _RATIO)
+    file, mode, size = _heic_opened(data)
     if mode not in _MODES:
-        raise InputError(f"{label}: holds pixels of mode {mode}; save it as PNG or TIFF first.")
+        raise InputError(f"holds pixels of mode {mode}; save it as PNG or TIFF first.")
     channels, dtype = _MODES[mode]
     page = Page(*size, channels, np.dtype(dtype))
-    check_size(label, size, channels, len(data), _RATIO)
-    with about(label):
-        require_memory(page.n_bytes, copies=4)
+    check_size(size, channels, len(data), _RATIO)
+    require_memory(page.n_bytes, copies=4)
     notes = ["It is written as TIFF, upright; it loses nothing more."]
     if len(file) > 1:
         notes.append("Of the pictures in the file, the main one is denoised and kept.")
 
     def decoded(number: int) -> NDArray[Any]:
-        with damage_refused(label):
-            fresh, _, _ = _heic_opened(data, label)
+        with damage_refused():
+            fresh, _, _ = _heic_opened(data)
             pixels = np.array(fresh)
             if pixels.shape != page.shape or pixels.dtype != page.dtype:
                 raise ValueError("its pixels do not fit its header")
@@ -260,7 +257,6 @@ def read_heic(data: bytes, label: str) -> ImageFile:
 
     info = file.info
     return ImageFile(
-        label=label,
         format="heic",
         pages=(page,),
         metadata=Metadata.of(info.get("exif"), info.get("icc_profile")),
@@ -269,11 +265,11 @@ def read_heic(data: bytes, label: str) -> ImageFile:
     )
 
 
-def _heic_opened(data: bytes, label: str) -> tuple[Any, str, tuple[int, int]]:
+def _heic_opened(data: bytes) -> tuple[Any, str, tuple[int, int]]:
     """Return the file opened by pillow-heif with mode, height and width, without decoding."""
     import pillow_heif
 
-    with damage_refused(label):
+    with damage_refused():
         file = pillow_heif.open_heif(
             io.BytesIO(data), convert_hdr_to_8bit=False, hdr_to_16bit=True, remove_stride=True
         )

@@ -36,18 +36,17 @@ _OWN_HEADER = 20  # bytes of the first marker and libjpeg's JFIF header
 _SCAN_ENDS = re.compile(rb"\xff+(?=[\xc4\xd0-\xd7\xd9\xda\xdd])")
 
 
-def read_jpeg(data: bytes, label: str) -> ImageFile:
+def read_jpeg(data: bytes) -> ImageFile:
     """Read a JPEG file of 8-bit grey, RGB or CMYK; only the first of several pictures."""
-    with damage_refused(label):
+    with damage_refused():
         # Image.open would look for other pictures in the file.
         picture = JpegImageFile(io.BytesIO(data))
         if not picture.tile or picture.fp is None:
-            raise InputError(f"{label}: is cut short before its pixels; fetch the file again.")
+            raise InputError("is cut short before its pixels; fetch the file again.")
         scan = picture.fp.tell()
     if picture.mode not in _COLOURS:
         raise InputError(
-            f"{label}: holds pixels of mode {picture.mode}, not grey or RGB; convert it to RGB "
-            "first."
+            f"holds pixels of mode {picture.mode}, not grey or RGB; convert it to RGB first."
         )
     channels, colours = _COLOURS[picture.mode]
     page = Page(picture.height, picture.width, channels, np.dtype(np.uint8))
@@ -55,10 +54,10 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
     # Check the first scan: even in a progressive file, that scan covers all blocks.
     end = _SCAN_END.search(data, scan)
     packed = (end.start() if end else len(data)) - scan
-    check_size(label, (page.height, page.width), channels, packed, ratio)
+    check_size((page.height, page.width), channels, packed, ratio)
     if data.count(b"\xff\xda", scan) >= _MAX_SCANS:
         raise InputError(
-            f"{label}: is packed in more than {_MAX_SCANS} scans, which no camera does; save it "
+            f"is packed in more than {_MAX_SCANS} scans, which no camera does; save it "
             "again as JPEG or PNG."
         )
     # Pillow names the markers APP0 to APP15 and COM.
@@ -73,14 +72,13 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
     across, down = (scale * number for number in info.get("jfif_density", (0, 0)))
 
     def decoded(number: int) -> NDArray[np.uint8]:
-        with damage_refused(label):
+        with damage_refused():
             pixels = decode_whole(data, colours)
             if pixels.shape != page.shape:
                 raise ValueError("its pixels do not fit its header")
         return pixels
 
     image = ImageFile(
-        label=label,
         format="jpeg",
         pages=(page,),
         metadata=Metadata.of(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from kpca_apps.errors import InputError, about
+from kpca_apps.errors import InputError
 from kpca_apps.images.types import (
     Format,
     ImageFile,
@@ -44,35 +44,32 @@ _JXL_BITS = (9, 13, 18, 30)
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
 
 
-def read_lossless(kind: str, data: bytes, label: str) -> ImageFile:
+def read_lossless(kind: str, data: bytes) -> ImageFile:
     """Read an image of a kind in `FORMATS`; it is decoded at once."""
     if kind == "webp" and data[12:16] == b"VP8X" and len(data) > 20 and data[20] & 2:
-        raise InputError(f"{label}: is an animated WebP image; save its frames as PNG first.")
-    with damage_refused(label):
+        raise InputError("is an animated WebP image; save its frames as PNG first.")
+    with damage_refused():
         if kind == "jxl" and _jxl_header(data).has_frames:
-            raise InputError(
-                f"{label}: is a JPEG XL image of several pictures; save each as PNG first."
-            )
+            raise InputError("is a JPEG XL image of several pictures; save each as PNG first.")
         size = stated_size(kind, data)
-        check_size(label, size, 8, len(data), _RATIOS.get(kind, UNBOUNDED))
-        with about(label):
-            require_memory(4 * size[0] * size[1])
+        check_size(size, 8, len(data), _RATIOS.get(kind, UNBOUNDED))
+        require_memory(4 * size[0] * size[1])
         read = _read_by_pillow if kind in _NAMES else _read_by_imagecodecs
-        pixels, metadata, notes, carried = read(kind, data, label)
+        pixels, metadata, notes, carried = read(kind, data)
     channels = pixels.shape[2] if pixels.ndim == 3 else 1
     page = Page(pixels.shape[0], pixels.shape[1], channels, pixels.dtype)
     if pixels.ndim not in (2, 3) or channels > 4 or str(pixels.dtype) not in _TYPES:
         raise InputError(
-            f"{label}: holds {pixels.dtype} values of shape {pixels.shape}; save it as 8-bit or "
+            f"holds {pixels.dtype} values of shape {pixels.shape}; save it as 8-bit or "
             "16-bit grey or RGB, in a TIFF if it has several pages."
         )
-    return ImageFile(label, kind, (page,), lambda number: pixels, metadata, notes, carried)
+    return ImageFile(kind, (page,), lambda number: pixels, metadata, notes, carried)
 
 
 _Read = tuple[NDArray[Any], Metadata, tuple[str, ...], Parts]
 
 
-def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
+def _read_by_pillow(kind: str, data: bytes) -> _Read:
     with Image.open(io.BytesIO(data), formats=(_NAMES[kind],)) as picture:
         info, mode, refused = picture.info, picture.mode, ""
         levels = re.sub(rb"#[^\n]*", b"", data[:1000]).split()[3:4] if kind == "netpbm" else []
@@ -85,7 +82,7 @@ def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
         elif mode == "RGB" and levels == [b"65535"]:
             refused = "16-bit colours, of which Pillow keeps 8; convert it to PNG or TIFF first"
         if refused:
-            raise InputError(f"{label}: has {refused}.")
+            raise InputError(f"has {refused}.")
         pixels = np.array(picture.convert("RGB") if mode == "P" else picture)
     notes = []
     if mode == "P":
@@ -99,7 +96,7 @@ def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
     return pixels, metadata, tuple(notes), ((b"xmp", info["xmp"]),) if "xmp" in info else ()
 
 
-def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
+def _read_by_imagecodecs(kind: str, data: bytes) -> _Read:
     is_bare = data.startswith((_JP2_STREAM, _JXL_STREAM))
     all_boxes = () if is_bare else tuple(boxes(data))
     carried = tuple(box for box in all_boxes if box[0] in _CARRIED)

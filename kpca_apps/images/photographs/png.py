@@ -53,11 +53,11 @@ class _Header(NamedTuple):
     lacing: int
 
 
-def read_png(data: bytes, label: str) -> ImageFile:
+def read_png(data: bytes) -> ImageFile:
     """Read a PNG file; 1-bit images and animations are refused."""
-    chunks = tuple(_chunks(data, label))
+    chunks = tuple(_chunks(data))
     named = dict(reversed(chunks))
-    header = _header(chunks[0], named, label)
+    header = _header(chunks[0], named)
     pixels = tuple(chunk for chunk in chunks if chunk[0] == b"IDAT")
     key = named.get(b"tRNS", b"")
     channels, is_palette = _COLOURS[header.colour][0], header.colour == _PALETTE
@@ -67,7 +67,7 @@ def read_png(data: bytes, label: str) -> ImageFile:
     dtype = np.dtype(np.uint16 if header.depth == 16 else np.uint8)
     packed = sum(len(content) for _, content in pixels)
     size = header.height, header.width
-    check_size(label, size, n_channels * dtype.itemsize, packed, DEFLATE_RATIO)
+    check_size(size, n_channels * dtype.itemsize, packed, DEFLATE_RATIO)
     notes = []
     if is_palette:
         notes.append("Its palette of colours is written as RGB: denoised colours do not fit it.")
@@ -78,14 +78,14 @@ def read_png(data: bytes, label: str) -> ImageFile:
 
     def page(number: int) -> NDArray[Any]:
         if not is_palette:
-            return _decoded(header, (*[(b"tRNS", key)] * transparent, *pixels), label)
+            return _decoded(header, (*[(b"tRNS", key)] * transparent, *pixels))
         # Look up palette entries here, as libpng renders missing entries as black.
-        places = _decoded(header._replace(colour=_GREY), pixels, label)
+        places = _decoded(header._replace(colour=_GREY), pixels)
         places //= np.uint8(255 // (2**header.depth - 1))
         colours = np.frombuffer(named[b"PLTE"], np.uint8).reshape(-1, 3)
         if int(places.max()) >= len(colours):
             raise InputError(
-                f"{label}: a pixel has a colour that is not in its palette; fetch the file again."
+                "a pixel has a colour that is not in its palette; fetch the file again."
             )
         if transparent:
             alpha = key[: len(colours)].ljust(len(colours), b"\xff")
@@ -95,7 +95,6 @@ def read_png(data: bytes, label: str) -> ImageFile:
     density, unit = named.get(b"pHYs", b"").ljust(9, b"\0")[:8], named.get(b"pHYs", b"")[8:]
     across, down = (number * _INCH for number in struct.unpack(">II", density))
     return ImageFile(
-        label=label,
         format="png",
         pages=(Page(*size, n_channels, dtype),),
         metadata=Metadata.of(
@@ -140,24 +139,24 @@ def _as_chunk(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
 
 
-def _chunks(data: bytes, label: str) -> Iterator[tuple[bytes, bytes]]:
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the chunks with correct checksums; raise InputError for damage."""
     place, name = len(SIGNATURE), b""
     while name != b"IEND":
         length, name = struct.unpack(">I4s", data[place : place + 8].ljust(8))
         end = place + 12 + length
         if end > len(data):
-            raise InputError(f"{label}: is cut short; fetch the file again.")
+            raise InputError("is cut short; fetch the file again.")
         content = data[place + 8 : end - 4]
         if zlib.crc32(content, zlib.crc32(name)) == int.from_bytes(data[end - 4 : end], "big"):
             yield name, content
         elif not name[0] & 32:
             shown = name.decode("latin-1") if name.isalpha() else "unnamed"
-            raise InputError(f"{label}: its {shown} chunk is damaged; fetch the file again.")
+            raise InputError(f"its {shown} chunk is damaged; fetch the file again.")
         place = end
 
 
-def _header(first: tuple[bytes, bytes], named: dict[bytes, bytes], label: str) -> _Header:
+def _header(first: tuple[bytes, bytes], named: dict[bytes, bytes]) -> _Header:
     name, content = first
     header = _Header(*struct.unpack(_HEADER, content.ljust(13)[:13]))
     is_palette = header.colour == _PALETTE
@@ -175,14 +174,14 @@ def _header(first: tuple[bytes, bytes], named: dict[bytes, bytes], label: str) -
         damage = "its palette is damaged; fetch the file again"
     else:
         return header
-    raise InputError(f"{label}: {damage}.")
+    raise InputError(f"{damage}.")
 
 
-def _decoded(header: _Header, chunks: Parts, label: str) -> NDArray[Any]:
+def _decoded(header: _Header, chunks: Parts) -> NDArray[Any]:
     """Return the pixels decoded by libpng from the essential chunks alone."""
     first, last = (b"IHDR", struct.pack(_HEADER, *header)), (b"IEND", b"")
     needed = b"".join(_as_chunk(*chunk) for chunk in (first, *chunks, last))
-    with damage_refused(label):
+    with damage_refused():
         return np.asarray(imagecodecs.png_decode(SIGNATURE + needed))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,29 +16,6 @@ from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages
 
 ROWS_A_BLOCK = 1 << 18
 SCATTERED = 64  # number of places accessed at once; each may map half a megabyte of its file
-
-
-class WindowedArray:
-    """An array, at first of zeros, in an unnamed file that is removed with it (see `spilled`)."""
-
-    def __init__(
-        self, shape: tuple[int, ...], dtype: DTypeLike, *, label: str, folder: Path
-    ) -> None:
-        self.shape = shape
-        values: Any = spilled(shape, dtype, label=label, folder=folder)
-        self._values, self._map = values, values.base
-
-    def __getitem__(self, window: Any) -> NDArray[Any]:
-        """Return a copy of a part of the array."""
-        # Release the mapped pages, as they would count as memory of this process.
-        part = np.array(self._values[window])
-        drop_pages(self._map)
-        return part
-
-    def __setitem__(self, window: Any, values: NDArray[Any]) -> None:
-        """Write a part of the array."""
-        self._values[window] = values
-        drop_pages(self._map)
 
 
 class SharedArray:

@@ -30,7 +30,7 @@ __all__ = ["folder"]
 def test_a_page_is_released_after_its_last_copy(tmp_path: Path) -> None:
     whole, half = (Page(side, side, 1, np.dtype("f4")) for side in (16, 8))
     pages, copies = (whole, half, half, whole, half), {1: 0, 2: 0, 4: 3}
-    image = ImageFile("a", "tiff", pages, lambda n: np.ones(pages[n].shape, "f4"), copies=copies)
+    image = ImageFile("tiff", pages, lambda n: np.ones(pages[n].shape, "f4"), copies=copies)
     calls = []
 
     def watched(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
@@ -214,7 +214,7 @@ def test_pages_of_a_stack_that_are_noisier_than_its_level_are_named() -> None:
     left[3] += 1000 * np.outer(wave, wave)  # texture, not noise
     info = DenoiseInfo("gaussian", 100.0, (100.0,), True, False, 1.0, 65535.0)
     page = Page(96, 96, 1, np.dtype("u2"))
-    image = ImageFile("a", "tiff", (page,) * 5, lambda n: (left[n] + 3000).astype(np.uint16))
+    image = ImageFile("tiff", (page,) * 5, lambda n: (left[n] + 3000).astype(np.uint16))
     (note,) = left_note(image, [info] * 5, stack)
     assert "remains on pages 3 and 5, where" in note
     left[2:5:2] = left[0], left[1]
@@ -227,7 +227,7 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
     pages = [3000 + blocks + rng.normal(0, level, (96, 96, 3)) for level in (80, 150)]
     info = DenoiseInfo("gaussian", 100.0, (100.0,) * 3, True, False, 1.0, 65535.0)
     page = Page(96, 96, 3, np.dtype("u2"))
-    image = ImageFile("a", "tiff", (page,) * 2, lambda n: pages[n].astype(np.uint16))
+    image = ImageFile("tiff", (page,) * 2, lambda n: pages[n].astype(np.uint16))
     (note,) = left_note(image, [info] * 2, stack)
     assert "remains on page 2, where" in note
 

@@ -136,7 +136,7 @@ def test_czi_bytes_are_spooled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             file.write(page, plane={"C": 0, "Z": z, "T": 0})
     spools.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(spools))
-    image = read_czi(path.read_bytes(), "a.czi")
+    image = read_czi(path.read_bytes())
     (laid,) = spools.iterdir()
     before = laid.stat()
     for number, page in enumerate(pixels):

@@ -29,7 +29,8 @@ from kpca_apps.images.large import Bands, rows_of_band
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.tiff import TILE_HEIGHT
 from kpca_apps.images.types import ImageFile, Page
-from kpca_apps.system.files.windowed import WindowedArray
+from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.files.windowed import blocks_of, release_pages
 
 SQUARE = 1024  # side in pixels of the squares in which noise is measured
 MOST_PLACES = 128  # maximum number of squares read if the first squares have no data
@@ -47,7 +48,7 @@ def denoised_in_bands(
     page = image.pages[number]
     if image.window is None:
         raise InputError(
-            f"{image.label}: has {page.width} x {page.height} pixels, which can be read in bands "
+            f"has {page.width} x {page.height} pixels, which can be read in bands "
             "only from TIFF (not CMYK) and OME-Zarr; cut it into smaller images."
         )
     groups = denoise.of_large_page()
@@ -65,8 +66,7 @@ def denoised_in_bands(
         if whole == number
     ]
     sizes = [one for one, _ in (*within, *beside)]
-    buffer = partial(WindowedArray, label=image.label, folder=folder)
-    waiting = [buffer(one.shape, dtype=one.dtype) for one in sizes]
+    waiting = [spilled(one.shape, one.dtype, label=image.label, folder=folder) for one in sizes]
     copies = tuple(
         Bands(one.shape, one.dtype, rows_of_band(tall), _rows_of(held, rows_of_band(tall)))
         for held, (one, tall) in zip(waiting, (*within, *beside), strict=True)
@@ -82,7 +82,7 @@ class _LargePage:
 
     def __init__(self, image: ImageFile, number: int) -> None:
         assert image.window is not None
-        self.label, self.page = image.label, image.pages[number]
+        self.page = image.pages[number]
         self._read = partial(image.window, number)
         # Alpha does not mark data if the page is fully transparent.
         self._has_mask = self.page.alpha and any(rows[..., -1].any() for rows in self.all_rows())
@@ -102,8 +102,7 @@ class _LargePage:
         data = numbers_in(colours, seen, colours.ndim == 3)
         if np.isinf(colours if data is None else colours[data]).any():
             raise InputError(
-                f"{self.label}: holds infinite values; replace them first, with NaN where there "
-                "are no data"
+                "holds infinite values; replace them first, with NaN where there are no data"
             )
         return data
 
@@ -128,7 +127,7 @@ def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
             data = np.stack(masks)
             return np.stack(squares), None if data.all() else data
     raise InputError(
-        f"{large.label}: no data were found in {MOST_PLACES} squares of it, which are transparent "
+        f"no data were found in {MOST_PLACES} squares of it, which are transparent "
         "or not a number; cut out the part that has data"
     )
 
@@ -195,9 +194,9 @@ def _bands(strips: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
         yield np.concatenate(waiting)
 
 
-def _rows_of(held: WindowedArray, rows: int) -> Iterator[NDArray[Any]]:
-    for top in range(0, held.shape[0], rows):
-        yield held[top : top + rows]
+def _rows_of(held: NDArray[Any], rows: int) -> Iterator[NDArray[Any]]:
+    for block in blocks_of(held, size=rows):
+        yield np.array(held[block])
 
 
 def _filling(
@@ -216,4 +215,5 @@ def _filling(
             if last > first:
                 piece = Page(last - first, one.width, one.channels, one.dtype)
                 copy[first:last] = smaller_copy(rows, piece, times)
+                release_pages(copy)
             done[k], rest[k] = last, rows[(last - first) * times :].copy()

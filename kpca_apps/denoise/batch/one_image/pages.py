@@ -206,13 +206,13 @@ def _together(
     for number, page in enumerate(image.pages, 1):
         if page != image.pages[0]:
             raise InputError(
-                f"{image.label}: page {number} has another size or type than page 1, so its pages "
+                f"page {number} has another size or type than page 1, so its pages "
                 "are not a stack; leave out --stack."
             )
     groups = _groups(image, source)
     if groups == ():
         raise InputError(
-            f"{image.label}: its metadata do not match its {n_pages} pages, so it is not clear "
+            f"its metadata do not match its {n_pages} pages, so it is not clear "
             "which are a stack; save it again, or leave out --stack."
         )
     groups = groups or (tuple(range(n_pages)),)

@@ -41,7 +41,7 @@ from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.options import is_relative
 from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
-from kpca_apps.errors import InputError, KpcaError, about, opening
+from kpca_apps.errors import InputError, KpcaError, opening
 from kpca_apps.images.files import encode_image, read_image, target_format
 from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
@@ -173,8 +173,8 @@ def _denoise(task: Task, run: Run) -> Done:
     is_of_a_part = denoise.mask is not None or denoise.region is not None
     if len(os.fsencode(Path(output).name)) > _MAX_NAME:
         raise InputError(
-            f"{one_line(name, 200)}: the name of its result would be longer than {_MAX_NAME} "
-            "bytes; give the image a shorter name."
+            f"the name of its result would be longer than {_MAX_NAME} bytes; give the image a "
+            "shorter name."
         )
     reference, misfits = _clean_image(task, image)
     began = time.perf_counter()
@@ -302,13 +302,11 @@ def _denoise_of_kind(image: ImageFile, denoise: Denoiser) -> Denoiser:
     is_uniform = all(page == image.pages[0] for page in image.pages)
     if denoise.from_profile and not is_uniform:
         raise InputError(
-            f"{image.label}: its pages are of several kinds, but a profile applies to one; leave "
-            "out --profile."
+            "its pages are of several kinds, but a profile applies to one; leave out --profile."
         )
     # Most raw files state their own noise: only a profile, if given, replaces it.
     known = is_uniform and (image.mosaic is None or denoise.from_profile)
-    with about(image.label):
-        return denoise.of_kind(kind_of(image)) if known else denoise
+    return denoise.of_kind(kind_of(image)) if known else denoise
 
 
 class UnwritableError(InputError):
