@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from kpca_apps.denoise.batch.manifest import MANIFEST
+from kpca_apps.denoise.batch.manifest import MANIFEST, RECORDS
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.errors import InputError
@@ -62,11 +62,11 @@ def save(folder: Path, name: str, pixels: np.ndarray, **options: Any) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of every file below a folder, except the manifest, by relative path."""
+    """Return the bytes of every file below a folder, except records, by relative path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != MANIFEST
+        if path.is_file() and path.name != MANIFEST and path.parent.name != RECORDS
     }
 
 

@@ -149,7 +149,7 @@ def test_a_full_disk_ends_the_batch_and_keeps_what_is_done(
         with pytest.raises(InputError, match=r"next\.png: .*No space left.*; make room"):
             run(folder)
     out = folder.parent / "out"
-    assert sorted(path.name for path in out.iterdir()) == ["good.png", "manifest.jsonl"]
+    assert sorted(path.name for path in out.glob("[!.]*")) == ["good.png", "manifest.jsonl"]
     assert [(image.name, image.resumed) for image in run(folder).images] == [
         ("good.png", True),
         ("next.png", False),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,24 +15,25 @@ import msgspec
 from kpca_apps.denoise.batch.inputs import Planned
 from kpca_apps.denoise.batch.manifest import (
     MANIFEST,
+    RECORDS,
     Manifest,
-    Records,
     batch_key,
     hash_file,
+    only_batch,
     partial_path,
-    records_in,
+    record_file,
     remove_partial,
-    settled,
     sync_folder,
+    sync_tree,
 )
-from kpca_apps.denoise.batch.one_image.elsewhere import APPEARED, OTHER, RECORDS
-from kpca_apps.denoise.batch.one_image.work import Done, Run, Task
+from kpca_apps.denoise.batch.one_image.elsewhere import APPEARED, OTHER
+from kpca_apps.denoise.batch.one_image.work import Done, Run, Task, writing_to
 from kpca_apps.denoise.result import ImageOutcome
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.images.kinds import head_of
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
-from kpca_apps.system.files.output import exchanged
+from kpca_apps.system.files.output import atomic_write, exchanged
 from kpca_apps.system.files.temporary import remove
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import CONCURRENT, Place, place_of
@@ -55,9 +55,9 @@ def results_in(folder: AnyPath) -> Iterator[FolderResults | StoreResults]:
         with only_run(place):
             yield StoreResults(place)
     else:
-        with Manifest(folder) as manifest:
+        with only_batch(folder):
             remove_partial(folder)
-            yield FolderResults(folder, manifest)
+            yield FolderResults(folder)
 
 
 def make_folder(out: AnyPath) -> AnyPath:
@@ -87,8 +87,10 @@ def make_folder(out: AnyPath) -> AnyPath:
 class FolderResults:
     """The results in a folder on disk, locked against a second run."""
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
-        self.folder, self._manifest = folder, manifest
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._path = folder, folder / MANIFEST
+        records = (file.read_bytes() for file in (folder / RECORDS).glob("*.json"))
+        self._manifest = Manifest(self._path.read_bytes(), records, self._path)
 
     def require_place(self, image: Planned) -> None:
         """Raise an error if a link leads a result outside the folder, or a file is in its way."""
@@ -135,6 +137,12 @@ class FolderResults:
             remove(done.partial)
             reason = f"{one_line(outcome.output)}: {APPEARED}"
             return ImageOutcome(outcome.name, "failed", reason=reason)
+        name, record = record_file(done.record())
+        with writing_to(place := self.folder / name):
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(record)
+            sync_tree(place)
+        sync_folder(place.parent)
         self._manifest.add(done.record())
         try:
             _put(done.partial, target)
@@ -154,8 +162,11 @@ class FolderResults:
                 (self.folder / parent).rmdir()
 
     def settle(self, keys: Mapping[str, str]) -> None:
-        """Sort the record of a finished batch; `keys` are the keys of its results."""
-        self._manifest.settle(keys)
+        """Join the records of a finished batch; `keys` are the keys of its results."""
+        if (content := self._manifest.joined(keys)) != self._path.read_bytes():
+            with atomic_write(self._path) as file:
+                file.write(content)
+        remove(self.folder / RECORDS)
 
 
 class StoreResults:
@@ -169,23 +180,17 @@ class StoreResults:
         there = [one for one in self._place.items(recursive=True) if not one.is_folder]
         self._there = {one.name for one in there}
         self._folders = {parent for name in self._there for parent in PurePosixPath(name).parents}
-        self._records: Records = {}
-        if MANIFEST in self._there:
-            place = self._place.inside(MANIFEST)
-            self._records = records_in(b"".join(place.chunks()), place.address)
-        kept = [name for name in sorted(self._there) if name.startswith(f"{RECORDS}/")]
+        single = [name for name in sorted(self._there) if name.startswith(f"{RECORDS}/")]
+        place = self._place.inside(MANIFEST)
+        joined = b"".join(place.chunks()) if MANIFEST in self._there else b""
         with Workers("threads", n_workers=CONCURRENT) as workers:
-            for record in workers.map_partitions(self._read, kept):
-                if record:
-                    self._records.setdefault(str(record["output"]), []).append(record)
+            records = workers.map_partitions(self._read, single)
+            self._manifest = Manifest(joined, records, place.address)
 
-    def _read(self, name: str) -> dict[str, Any]:
-        """Return the record of a result, or an empty dictionary if the record is damaged."""
-        with suppress(ValueError, RecursionError):
-            record = json.loads(b"".join(self._place.inside(name).chunks()))
-            if isinstance(record, dict) and "output" in record:
-                return record
-        return {}
+    def _read(self, name: str) -> bytes:
+        with suppress(InputError):
+            return b"".join(self._place.inside(name).chunks())
+        return b""
 
     def require_place(self, image: Planned) -> None:
         """Raise an error if an object has the name of a folder of results."""
@@ -205,7 +210,7 @@ class StoreResults:
         is_folder = PurePosixPath(output) in self._folders
         if output not in self._there and not is_folder:
             return task
-        known = self._records.get(output, [])
+        known = self._manifest.records(output)
         if is_folder and not any(f"{output}/{name}" in self._there for name in MARKS):
             if known:
                 return task  # a stopped upload left an incomplete folder, to be written again
@@ -219,16 +224,15 @@ class StoreResults:
     def publish(self, done: Done, _run: Run) -> ImageOutcome:
         """Add a finished image to the records."""
         if done.sha256:
-            record: dict[str, Any] = json.loads(json.dumps(done.record()))
-            self._records.setdefault(done.outcome.output, []).append(record)
+            self._manifest.add(done.record())
         return done.outcome
 
     def clear(self, planned: Iterable[Planned]) -> None:
         """Do nothing, as a store has neither temporary files nor empty folders."""
 
     def settle(self, keys: Mapping[str, str]) -> None:
-        """Write the record of a finished batch; `keys` are the keys of its results."""
-        self._place.inside(MANIFEST).write([settled(self._records, keys)])
+        """Join the records of a finished batch; `keys` are the keys of its results."""
+        self._place.inside(MANIFEST).write([self._manifest.joined(keys)])
         self._place.inside(RECORDS).remove_folder()
 
 

@@ -190,7 +190,8 @@ class OutputFolder(ResultFolder):
                 if exchanged(building, self.path):
                     return
                 # If this run is killed between the renames, the next run restores the results.
-                temporary = lock(self.path)
+                with suppress(BlockingIOError):
+                    temporary = lock(self.path)
                 self.path.rename(retired)
             try:
                 building.rename(self.path)

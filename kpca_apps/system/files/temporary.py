@@ -98,13 +98,18 @@ else:
     import fcntl
 
     def lock(path: Path, *, wait: bool = False) -> int | None:
-        """Lock a file or folder, and return the locked descriptor; return None if locking fails."""
+        """Lock a file or folder, and return the locked descriptor; None without such locks.
+
+        Raises BlockingIOError if another process has the lock, unless this one waits for it.
+        """
         # Do not follow a link, and do not block on a named pipe.
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except OSError:
+        except OSError as error:
             os.close(number)
+            if isinstance(error, BlockingIOError):
+                raise
             return None
         return number
 

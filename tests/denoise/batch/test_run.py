@@ -10,7 +10,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from kpca_apps.denoise.batch.manifest import MANIFEST, Manifest
+from kpca_apps.denoise.batch.manifest import MANIFEST, only_batch
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import ConfigError, InputError, RefusedError
@@ -254,7 +254,7 @@ def test_workers_leave_an_interrupt_to_the_run(folder: Path) -> None:
 
 def test_two_runs_do_not_share_a_folder(folder: Path) -> None:
     (folder / "out").mkdir()
-    with Manifest(folder / "out"), pytest.raises(RefusedError):
+    with only_batch(folder / "out"), pytest.raises(RefusedError):
         run(folder)
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from kpca_apps.denoise.batch.inputs import plan_outputs
-from kpca_apps.denoise.batch.manifest import MANIFEST
-from kpca_apps.denoise.batch.one_image.elsewhere import RECORDS
+from kpca_apps.denoise.batch.manifest import MANIFEST, RECORDS
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import InputError, RefusedError

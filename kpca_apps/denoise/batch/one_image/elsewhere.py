@@ -10,15 +10,13 @@ only the batch writes to the output folder. An image may be a folder of files.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kpca_apps.denoise.batch.manifest import hash_file, partial_path, sync_tree
+from kpca_apps.denoise.batch.manifest import hash_file, partial_path, record_file, sync_tree
 from kpca_apps.denoise.batch.one_image.work import (
     Done,
     Run,
@@ -40,7 +38,6 @@ from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import here, place_of
 from kpca_apps.system.stores.output import upload_folder
 
-RECORDS = ".kpca-records"  # folder of the records until the batch ends
 OTHER = (
     "was made from another input or with other settings; replace it with --force, or choose "
     "another folder with --out."
@@ -101,8 +98,8 @@ def _work_on_copies(task: Task, run: Run, stack: ExitStack) -> Done:
     place = place_of(target)
     if not run.force and (place.kind() == "file" or head_of(target)):
         raise InputError(APPEARED, one_line(output))
-    record = json.dumps(done.record(), sort_keys=True).encode()
-    place_of(run.folder / RECORDS / f"{hashlib.sha256(record).hexdigest()}.json").write([record])
+    name, record = record_file(done.record())
+    place_of(run.folder / name).write([record])
     if done.partial.is_file():
         place.upload(done.partial)
     else:
