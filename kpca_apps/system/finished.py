@@ -167,14 +167,24 @@ class FinishedPass(Generic[Result]):
         if content is None:
             return None
         try:
-            return msgspec.msgpack.decode(content, type=self.kind, dec_hook=_made_of)
+            result: Result = from_bytes(content, self.kind)
+            return result
         except Exception:  # libraries raise various errors on damaged bytes
             return None
 
     def put(self, start: int, stop: int, result: Result) -> None:
         """Store the result for some rows."""
-        content = msgspec.msgpack.encode(result, enc_hook=_plain)
-        self.parts.put(f"{self.key} {start} {stop}", content)
+        self.parts.put(f"{self.key} {start} {stop}", to_bytes(result))
+
+
+def to_bytes(value: Any) -> bytes:
+    """Encode a dataclass, with arrays and data frames, as MessagePack."""
+    return msgspec.msgpack.encode(value, enc_hook=_plain)
+
+
+def from_bytes(content: bytes, kind: Any) -> Any:
+    """Decode a value that `to_bytes` encoded, of a type; loading cannot run code."""
+    return msgspec.msgpack.decode(content, type=kind, dec_hook=_made_of)
 
 
 def _plain(value: Any) -> Any:

@@ -9,9 +9,7 @@ import pytest
 from kpca_apps.system.interrupts import ENDING, heard_while, interrupts_held
 
 
-def test_an_interrupt_before_the_wait_abandons_the_call(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interrupt_before_the_wait_abandons_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interrupt arrives when the thread has started, before the caller waits for it."""
     start, may_end = threading.Thread.start, threading.Event()
     given_up: list[Future[bool]] = []

@@ -15,12 +15,7 @@ import pyarrow as pa
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.tables.frames import (
-    column_name,
-    frame_beside,
-    frame_rows,
-    read_frame,
-)
+from kpca_apps.tables.frames import column_name, frame_beside, frame_rows, read_frame
 from kpca_apps.tables.table import PartedTable
 
 FRAME = pd.DataFrame({"size": [1.5, None, 3.0], "town": ["Ulm", "Bonn", None]})

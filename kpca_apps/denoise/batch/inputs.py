@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
@@ -299,28 +299,17 @@ def find_references(
         if len(planned) > 1:
             raise ConfigError(f"is one image for {len(planned)} inputs; name a folder.", base)
         found = {planned[0].name: base}
-    elif isinstance(base, StorePath):
-        items = place_of(base).copyable((), recursive=True)
-        there = images_among(one.name for one in items if not one.is_folder)
-        by_stem: dict[PurePosixPath, list[str]] = defaultdict(list)
-        for name in sorted(there):
-            if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES:
-                by_stem[PurePosixPath(name).with_suffix("")].append(name)
-        for image in planned:
-            alike = by_stem[PurePosixPath(image.name).with_suffix("")]
-            if image.name in there or alike:
-                found[image.name] = base / (image.name if image.name in there else alike[0])
-    elif not base.is_dir():
+    elif isinstance(base, Path) and not base.is_dir():
         raise InputError("no such folder of clean images.", base)
     else:
+        there = {*_names_below(base)}
+        alike: dict[PurePosixPath, str] = {}  # first image of each name without suffix
+        for name in sorted(name for name in there if is_image(b"", name)):
+            alike.setdefault(PurePosixPath(name).with_suffix(""), name)
         for image in planned:
-            exact = base / image.name
-            stem = glob.escape(PurePosixPath(image.name).stem)
-            like = [p for p in exact.parent.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES]
-            if exact.is_file() or head_of(exact):
-                found[image.name] = exact
-            elif like:
-                found[image.name] = min(like)
+            like = alike.get(PurePosixPath(image.name).with_suffix(""), "")
+            if name := image.name if image.name in there else like:
+                found[image.name] = base / name
     if not found:
         raise InputError(
             f'holds no image named like an input, such as "{one_line(planned[0].name)}"; give '
@@ -340,6 +329,14 @@ def find_references(
         return found, ()
     what = "1 image has" if missing == 1 else f"{missing} images have"
     return found, (f"{what} no clean image to compare with.",)
+
+
+def _names_below(folder: AnyPath) -> list[str]:
+    """Return the names of the files and image folders below a folder, on disk or in a store."""
+    if isinstance(folder, Path):
+        return [path.relative_to(folder).as_posix() for path in _walk(folder)]
+    items = place_of(folder).copyable((), recursive=True)
+    return images_among(one.name for one in items if not one.is_folder)
 
 
 def named_reason(name: str, reason: str) -> str:

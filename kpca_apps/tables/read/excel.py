@@ -2,7 +2,7 @@
 
 On a damaged file, the compiled reader may allocate memory without limit, abort or hang, so it runs
 in a separate process with limits of memory and time. The process gets a line of JSON and the bytes
-of the file on standard input; it returns a line of JSON and the sheet as Arrow.
+of the file on standard input; it returns the sheet, or an error, as MessagePack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 import sysconfig
 import zipfile
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -31,6 +31,7 @@ import pyarrow as pa
 from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError, require_library
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.arrays import IntArray
+from kpca_apps.system.finished import from_bytes, to_bytes
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused
 from kpca_apps.tables.read.layout.body import Body
@@ -47,7 +48,6 @@ from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars
 if TYPE_CHECKING:
     import fastexcel
 
-ROW = "\0row"  # name of the column of row numbers
 # Memory limit: TIMES the decompressed bytes, at least LEAST_BYTES. Time limit: LEAST_SECONDS, plus
 # the decompressed bytes over BYTES_A_SECOND.
 LEAST_BYTES, TIMES = 1 << 30, 24
@@ -137,39 +137,21 @@ def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSh
             "a cell is far from all others; open it in a spreadsheet program, delete such cells "
             "and save it again, or save the sheet as CSV."
         )
-    head, _, body = done.stdout.partition(b"\n")
-    found = json.loads(head)
-    if "error" in found:
-        kinds: dict[str, type[KpcaError]] = {
-            kind.__name__: kind for kind in (InputError, MemoryLimitError)
-        }
-        raise kinds[found["error"]](found["message"])
-    frame = pl.read_ipc(io.BytesIO(body))
-    rows = frame.drop_in_place(ROW).to_numpy()
-    frame.columns = found["columns"]
-    of_sheet = None if found["body"] is None else Body(**found["body"])
-    return ReadSheet(frame, rows, found["notes"], found["name"], found["renamed"], of_sheet)
+    found: ReadSheet | tuple[str, str] = from_bytes(done.stdout, ReadSheet | tuple[str, str])
+    if isinstance(found, tuple):
+        kind, message = found
+        raise (MemoryLimitError if kind == MemoryLimitError.__name__ else InputError)(message)
+    return found
 
 
 def _serve(source: IO[bytes], target: IO[bytes]) -> None:
     request = json.loads(source.readline())
     _bound_memory(request["bytes"])
-    answer: dict[str, object]
-    body = b""
     try:
-        sheet = _read(source.read(), **request["how"])
-        numbered = pl.DataFrame(
-            [*(c.alias(str(k)) for k, c in enumerate(sheet.frame)), pl.Series(ROW, sheet.rows)]
-        )
-        file = io.BytesIO()
-        numbered.write_ipc(file)
-        body = file.getvalue()
-        answer = {name: getattr(sheet, name) for name in ("notes", "name", "renamed")}
-        answer["columns"] = sheet.frame.columns
-        answer["body"] = None if sheet.body is None else asdict(sheet.body)
+        answer = to_bytes(_read(source.read(), **request["how"]))
     except KpcaError as error:
-        answer = {"error": type(error).__name__, "message": str(error)}
-    target.write(json.dumps(answer).encode() + b"\n" + body)
+        answer = to_bytes((type(error).__name__, str(error)))
+    target.write(answer)
     target.flush()
 
 

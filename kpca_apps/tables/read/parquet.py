@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError, UnlikeFilesError, about
 from kpca_apps.names import in_prose, is_pattern, one_line
@@ -239,25 +238,16 @@ def text_bytes(column: pa.Array, nested: int = 0) -> int:
         lengths = views[texts.offset : texts.offset + len(texts)]
         # The lengths of missing texts are undefined.
         lengths = np.where(texts.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
-        if texts is column:
-            return n_bytes + int(lengths.sum(dtype=np.int64))
-        return n_bytes + int(lengths[_numbers(column)].sum(dtype=np.int64))
-    if texts.type not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+    elif texts.type in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        width = np.int64 if texts.type in (pa.large_string(), pa.large_binary()) else np.int32
+        ends = np.frombuffer(texts.buffers()[1] or b"", width)
+        lengths = np.diff(ends[texts.offset : texts.offset + len(texts) + 1])
+    else:
         return n_bytes
-    # Compute lengths from offsets: to import pyarrow.compute for them would take .1 s.
-    width = np.int64 if texts.type in (pa.large_string(), pa.large_binary()) else np.int32
-    if not len(texts) or (places := texts.buffers()[1]) is None:
-        return n_bytes
-    ends = np.frombuffer(places, width)[texts.offset : texts.offset + len(texts) + 1]
-    if texts is column:
-        return n_bytes + int(ends[-1] - ends[0])
-    return n_bytes + int(np.diff(ends)[_numbers(column)].sum(dtype=np.int64))
-
-
-def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
-    """Return the dictionary codes of the cells that are not missing."""
-    numbers: NDArray[np.float64] = column.indices.to_numpy(zero_copy_only=False)
-    return numbers[np.isfinite(numbers)].astype(np.int64)
+    if texts is not column:
+        numbers = column.indices.to_numpy(zero_copy_only=False)
+        lengths = lengths[numbers[np.isfinite(numbers)].astype(np.int64)]
+    return n_bytes + int(lengths.sum(dtype=np.int64))
 
 
 def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -> None:
