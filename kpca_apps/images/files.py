@@ -64,11 +64,11 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
 def _named(label: str) -> Iterator[None]:
     """Name the file in errors that name no place, or only a page of the file."""
     try:
-        with about(label):
-            yield
+        yield
     except KpcaError as error:
-        if str(error.args[1]).startswith("page "):
-            error.args = (error.args[0], f"{label}, {error.args[1]}")
+        sentence, place = (*map(str, error.args), "")[:2]
+        if not place or place.startswith("page "):
+            error.args = (sentence, f"{label}, {place}" if place else label)
         raise
 
 

@@ -303,6 +303,18 @@ def test_tiff_pages_are_written_one_by_one_with_their_tags(tmp_path: Path) -> No
             assert seen.pages[number].tags[274].value == number + 1
 
 
+def test_a_fault_names_the_file_and_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "page 1.tif"
+    with tifffile.TiffWriter(path) as file:
+        for dtype in ("u1", "u8"):
+            file.write(np.zeros((9, 9), dtype))
+    with pytest.raises(InputError, match=r"^page 1\.tif, page 2: holds unsigned values of 64 bits"):
+        read_image(path, label=path.name)
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=r"^page 1\.tif: the file is empty"):
+        read_image(path, label=path.name)
+
+
 def test_pixels_that_a_format_cannot_hold_are_rejected(tmp_path: Path) -> None:
     floats = read_bytes(tiff(values((4, 5), "float32")), tmp_path, "floats")
     pages = read_bytes(tiff(values((2, 4, 5), "uint8"), photometric="minisblack"), tmp_path, "two")
