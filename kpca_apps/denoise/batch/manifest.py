@@ -80,6 +80,8 @@ def _line(record: Mapping[str, Any]) -> bytes:
 def only_batch(folder: Path) -> Iterator[None]:
     """Lock a folder of results against a second run; the lock is on its `MANIFEST`."""
     path = folder / MANIFEST
+    if (folder / RECORDS).is_symlink():
+        raise RefusedError("is a link; choose another folder with --out.", folder / RECORDS)
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise RefusedError("is not a plain file; choose another folder with --out.", path)
     try:

@@ -89,8 +89,8 @@ class FolderResults:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._path = folder, folder / MANIFEST
-        records = (file.read_bytes() for file in (folder / RECORDS).glob("*.json"))
-        self._manifest = Manifest(self._path.read_bytes(), records, self._path)
+        files = filter(Path.is_file, (folder / RECORDS).glob("*.json"))
+        self._manifest = Manifest(self._path.read_bytes(), map(Path.read_bytes, files), self._path)
 
     def require_place(self, image: Planned) -> None:
         """Raise an error if a link leads a result outside the folder, or a file is in its way."""
@@ -142,7 +142,8 @@ class FolderResults:
             place.parent.mkdir(exist_ok=True)
             place.write_bytes(record)
             sync_tree(place)
-        sync_folder(place.parent)
+        for folder in (place.parent, self.folder):
+            sync_folder(folder)
         self._manifest.add(done.record())
         try:
             _put(done.partial, target)

@@ -1,16 +1,12 @@
 """Results of a run in an object store: built locally, then uploaded with ``run.json`` last.
 
-Stores have no locks, so a run writes an object into the folder and rewrites it periodically. If a
-run is killed, its object is recognised and removed by the next run: on the same machine because the
-process has ended, on other machines by age on the store's clock.
+Stores have no locks, so a run writes an object into the folder and rewrites it periodically. The
+object of a killed run is recognised by its age on the store's clock, and removed by the next run.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import platform
 import secrets
 import threading
 from collections.abc import Collection, Iterator
@@ -37,9 +33,6 @@ from kpca_apps.system.stores.buckets import PROBE, Place, place_of
 RUNS = ".kpca-runs"  # folder of objects that mark active runs
 # A run rewrites its mark every `_ANEW` s; after `_DEAD` s without that, it counts as killed.
 _ANEW, _DEAD = 15.0, 60.0
-# Hash of this machine's name, and an identifier of this process, as process numbers recur.
-_MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-_PROCESS = secrets.token_hex(4)
 # This object lists the files of an unfinished upload, so that the next run may replace them.
 _BEGUN = "run.json.partial"
 
@@ -137,8 +130,7 @@ def only_run(place: Place) -> Iterator[None]:
 
     If two runs start at the same moment, both may be refused, but never do both continue.
     """
-    process = f"{_MACHINE}-{os.getpid()}-{_PROCESS}"
-    own = place.inside(f"{RUNS}/{process}-{secrets.token_hex(4)}")
+    own = place.inside(f"{RUNS}/{secrets.token_hex(8)}")
     ended = threading.Event()
 
     def write_anew() -> None:
@@ -150,7 +142,7 @@ def only_run(place: Place) -> Iterator[None]:
     try:
         runs = {item.name: item.modified for item in place.inside(RUNS).items()}
         now = runs.pop(own.name, 0.0)
-        if any(now - written < _DEAD and not _has_ended(name) for name, written in runs.items()):
+        if any(now - written < _DEAD for written in runs.values()):
             raise RefusedError(
                 "another run is writing to this folder, or was killed a moment ago; wait a "
                 "minute, or choose another folder.",
@@ -168,19 +160,3 @@ def only_run(place: Place) -> Iterator[None]:
         keeper.join()
         with suppress(KpcaError):
             place.inside(RUNS).remove_folder()
-
-
-def _has_ended(name: str) -> bool:
-    """Return whether `name`, which marks a run, names an ended process of this machine."""
-    machine, number, process, *_ = [*name.split("-"), "", "", ""]
-    if machine != _MACHINE or not number.isdigit() or os.name != "posix":
-        return False
-    if int(number) == os.getpid():
-        return process != _PROCESS
-    try:
-        os.kill(int(number), 0)  # signal 0 only tests whether the process exists
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        pass
-    return False
