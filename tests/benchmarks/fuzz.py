@@ -51,7 +51,7 @@ AHEAD = (
     "kpca_apps.cli.main", "kpca_apps.images.files", "kpca_apps.tables.opening",
     "kpca_apps.tables.read.delta", "kpca_apps.novelty.run",
     "kpca_apps.novelty.compare.diff", "kpca_apps.denoise.batch.run",
-    "kpca_apps.denoise.batch.one_image.pages", "kpca_apps.denoise.batch.per_image",
+    "kpca_apps.denoise.batch.pages", "kpca_apps.denoise.batch.per_image",
     "kpca_apps.denoise.batch.profile", "kpca_apps.denoise.dictionary",
     "tests.benchmarks.mutated_images", "tests.benchmarks.fuzz_inputs",
 )  # fmt: skip

@@ -23,7 +23,7 @@ import typer
 from kpca_apps.cli.main import UsageError, app, main
 from kpca_apps.cli.novelty.rules import _EXPORTS, broken_lines, reading_lines
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.batch.one_image.pages import read_mask
+from kpca_apps.denoise.batch.pages import read_mask
 from kpca_apps.denoise.batch.per_image import read_per_image
 from kpca_apps.denoise.batch.profile import read_profile
 from kpca_apps.denoise.batch.run import run_batch

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.denoisers import CleanedMosaic, GroupDenoiser
 from kpca_apps.denoise.batch.examine.evidence import evidence_of
 from kpca_apps.denoise.batch.examine.previews import make_previews, places_for, turned
-from kpca_apps.denoise.batch.one_image.pages import data_of, grey_of, read_mask, without_holes
+from kpca_apps.denoise.batch.pages import data_of, grey_of, read_mask, without_holes
 from kpca_apps.denoise.denoiser import Cleaned
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import as_stored, colours_of

@@ -15,7 +15,7 @@ import tifffile
 from PIL import Image
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, PageDenoiser
-from kpca_apps.denoise.batch.one_image.pages import _singly, left_note
+from kpca_apps.denoise.batch.pages import _singly, left_note
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import InputError

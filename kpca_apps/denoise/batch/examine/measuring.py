@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.examine.evidence import evidence_of, kept_law
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
-from kpca_apps.denoise.batch.one_image.pages import data_of, kind_of, read_mask
+from kpca_apps.denoise.batch.pages import data_of, kind_of, read_mask
 from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.denoiser import measure_noise
 from kpca_apps.denoise.estimate.info import DenoiseInfo

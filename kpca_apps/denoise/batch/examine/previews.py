@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from kpca_apps.denoise.batch.one_image.pages import grey_of
+from kpca_apps.denoise.batch.pages import grey_of
 from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
 
 VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # sides in pixels; see `ImagePreviews`

@@ -25,7 +25,7 @@ from kpca_apps.denoise.batch.examine.evidence import evidence_of
 from kpca_apps.denoise.batch.examine.previews import make_previews, used_range
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path, sync_tree
-from kpca_apps.denoise.batch.one_image.pages import (
+from kpca_apps.denoise.batch.pages import (
     defects_note,
     denoised_pages,
     empty_note,

@@ -16,7 +16,7 @@ from kpca_apps.denoise.batch.examine.measuring import (
     with_same_noise,
 )
 from kpca_apps.denoise.batch.inputs import plan_outputs
-from kpca_apps.denoise.batch.one_image.pages import kind_of
+from kpca_apps.denoise.batch.pages import kind_of
 from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from kpca_apps.denoise.batch.denoisers import Denoiser, GroupDenoiser
-from kpca_apps.denoise.batch.one_image.large import denoised_in_bands
+from kpca_apps.denoise.batch.large import denoised_in_bands
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.level import diagonal_deviation, estimate_noise
 from kpca_apps.denoise.image import as_stored, colours_of, loses_light

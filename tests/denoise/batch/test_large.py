@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skimage.data import brick
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.batch.one_image.large import _filling
+from kpca_apps.denoise.batch.large import _filling
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.law import law_of_nothing
 from kpca_apps.denoise.options import Options
@@ -31,11 +31,11 @@ TILES = {"tile": (32, 48), "compression": "zlib", "metadata": None}
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat pages of more than 60,000 pixels as large, and read them in small bands."""
-    for name in ("images.types.MAX_PIXELS", "denoise.batch.one_image.large.SQUARE"):
+    for name in ("images.types.MAX_PIXELS", "denoise.batch.large.SQUARE"):
         monkeypatch.setattr(f"kpca_apps.{name}", 128 if "SQUARE" in name else 60_000)
     monkeypatch.setattr("kpca_apps.images.large.ROWS", 64)
-    monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.ROWS", 56)
-    monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.COLUMNS", 84)
+    monkeypatch.setattr("kpca_apps.denoise.batch.large.ROWS", 56)
+    monkeypatch.setattr("kpca_apps.denoise.batch.large.COLUMNS", 84)
 
 
 def run(folder: Path, denoiser: GroupDenoiser = DRAFT, **options: Any) -> ImageOutcome:
@@ -208,7 +208,7 @@ def test_noise_of_a_large_page_is_measured(tmp_path: Path, small: None) -> None:
 def test_floats_between_the_measured_squares_are_checked(
     tmp_path: Path, small: None, value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.SQUARE", 32)
+    monkeypatch.setattr("kpca_apps.denoise.batch.large.SQUARE", 32)
     page = PAGES["floats"].copy()
     page[-1, -1] = value
     write(tmp_path, page)
