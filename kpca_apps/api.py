@@ -549,7 +549,7 @@ def screen_table(
             kept = (*OF_FILES, *["timeout"] * is_database(reference))
             of_reference = {name: value for name, value in given.items() if name in kept}
             clean = _opened(reference, opened.id, of_reference, name="reference", by_index=False)
-        judged = _judged(accept, marks, opened.id is not None)
+        judged = _reviewed(accept, marks, opened.id is not None)
         categories = {*opened.categories, *(clean.categories if clean else ())}
         tables = {"table": table, "reference": reference, "accept": accept, "marks": marks}
         options = _options(keywords, opened.id, categories)
@@ -723,7 +723,7 @@ def score_table(
         result = score(
             model,
             opened.table,
-            accept=_judged(accept, marks, opened.id is not None),
+            accept=_reviewed(accept, marks, opened.id is not None),
             options=options,
             execution=work,
         )
@@ -882,7 +882,7 @@ def _opened(
     return read_frame(given, id, **of_frame)
 
 
-def _judged(
+def _reviewed(
     accept: TableLike | None, marks: TableLike | None, by_index: bool
 ) -> list[Table | Marks]:
     """Read or convert earlier judgements of rows: accepted rows and marks."""

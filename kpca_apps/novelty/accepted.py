@@ -1,4 +1,4 @@
-"""Rows that a reader judged before: accepted by a table of such rows, or marked in a report.
+"""Rows that a reader reviewed before: accepted by a table of such rows, or marked in a report.
 
 A listed row accepts all rows with the same cells in the columns that both tables have. A mark says
 that one row is wrong, fine or known. The *key* of a marked row is a hash of its visible cells and
@@ -85,7 +85,7 @@ class Accepted:
         return self.is_accepted if self.is_known is None else self.is_accepted & ~self.is_known
 
     def joined(self, other: Accepted) -> Accepted:
-        """Combine two lists of judged rows; a row is wrong if either list says so."""
+        """Combine two lists of reviewed rows; a row is wrong if either list says so."""
         none = np.zeros(len(self.is_accepted), dtype=bool)
         wrong = (none if self.is_wrong is None else self.is_wrong) | (
             none if other.is_wrong is None else other.is_wrong
@@ -508,7 +508,7 @@ def _notes(
     return notes
 
 
-def find_judged(
+def find_reviewed(
     accept: Sequence[Table | Marks],
     table: AnyTable,
     specs: Sequence[ColumnSpec],

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line, quoted
-from kpca_apps.novelty.accepted import Marks, find_judged
-from kpca_apps.novelty.columns.parts import AnyTable, Execution, each_part
+from kpca_apps.novelty.accepted import Marks, find_reviewed
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample, each_part
 from kpca_apps.novelty.findings.find_all import find_all
 from kpca_apps.novelty.findings.listed_rows import list_rows, put_into_words
 from kpca_apps.novelty.redact import Note, redact, without_values
@@ -50,8 +50,9 @@ def explain_row(
     options = replace(options or inherit_options(model, table, execution), explain=0)
     hidden, specs = hidden_of(model, options), model.encoder.plan.specs
     with without_values(hidden):
-        accepted = find_judged(accept, table, specs, execution, hidden=hidden)
-        model, rows = rows_to_score(model, table, options, execution, accepted)
+        accepted = find_reviewed(accept, table, specs, execution, hidden=hidden)
+        sample = draw_sample(table, model.options.seed, execution)
+        model, rows = rows_to_score(model, sample, options, execution, accepted)
         id_column = naming_column(rows, options.columns.id)
         sought = id_column if by_hidden or id_column not in hidden else None
         position = np.array([_find_row(rows, sought, row)])

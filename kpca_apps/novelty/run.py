@@ -8,16 +8,16 @@ from typing import Any
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import quoted
-from kpca_apps.novelty.accepted import MOST, Accepted, Marks, find_judged
+from kpca_apps.novelty.accepted import MOST, Accepted, Marks, find_reviewed
 from kpca_apps.novelty.columns.encoding import MovedDates
 from kpca_apps.novelty.columns.lookup import resolve_columns
-from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample, find_groups
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, Sample, draw_sample, find_groups
 from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnOptions, ColumnSpec
 from kpca_apps.novelty.findings.find_all import find_all
 from kpca_apps.novelty.redact import redact, without_values
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
-from kpca_apps.novelty.screening.fit import fit_planned, plan_fit, rows_learned_from
+from kpca_apps.novelty.screening.fit import fit_planned, plan_fit, training_rows
 from kpca_apps.novelty.screening.judge import judge
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.tables.table import Table, extended, require_formats
@@ -40,11 +40,14 @@ def screen(
     options = replace(options, columns=columns)
     hidden, clean = columns.hide, reference is not None
     with without_values(hidden):
-        learned = table if reference is None else reference
-        planned = plan_fit(learned, options, clean, execution)
+        sample = draw_sample(table, options.seed, execution)
+        training = sample
+        if reference is not None:
+            training = draw_sample(reference, options.seed, execution)
+        planned = plan_fit(training, options, clean)
         # Read accepted rows in the formats of the training table.
         specs = planned.plan.specs
-        accepted = find_judged(accept, table, specs, execution, most=MOST, hidden=hidden)
+        accepted = find_reviewed(accept, table, specs, execution, most=MOST, hidden=hidden)
         # Add accepted rows to the reference if they come from another table.
         if (
             reference is not None
@@ -53,15 +56,14 @@ def screen(
             and table.source.fingerprint != reference.source.fingerprint
         ):
             formats = {spec.name: spec.format for spec in planned.plan.used}
-            sample = draw_sample(table, options.seed, execution)
             require_formats(sample.table, formats, "the reference")
-            learned = extended(reference, table, accepted.is_fine)
-            planned = plan_fit(learned, options, clean, execution)
+            both = extended(reference, table, accepted.is_fine)
+            planned = plan_fit(draw_sample(both, options.seed, execution), options, clean)
         model, fitted = fit_planned(planned, execution, None if clean else accepted)
         scored = fitted
         if reference is not None:
             model = replace(model, options=_options_of_reference(options, table, reference))
-            model, scored = rows_to_score(model, table, options, execution, accepted)
+            model, scored = rows_to_score(model, sample, options, execution, accepted)
         verdict = judge(model, scored, options)
         result = find_all(verdict, options, fitted)
     return redact(result, hidden), _for_dates(model, {})
@@ -102,8 +104,9 @@ def score(
     options = options or inherit_options(model, table, execution)
     hidden, specs = hidden_of(model, options), model.encoder.plan.specs
     with without_values(hidden):
-        accepted = find_judged(accept, table, specs, execution, hidden=hidden)
-        model, rows = rows_to_score(model, table, options, execution, accepted)
+        accepted = find_reviewed(accept, table, specs, execution, hidden=hidden)
+        sample = draw_sample(table, model.options.seed, execution)
+        model, rows = rows_to_score(model, sample, options, execution, accepted)
         verdict = judge(model, rows, options)
         return redact(find_all(verdict, options, None), hidden)
 
@@ -137,12 +140,12 @@ def inherit_options(
 
 def rows_to_score(
     model: NoveltyModel,
-    table: AnyTable,
+    sample: Sample,
     options: ScreeningOptions,
     execution: Execution,
     accepted: Accepted | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Encode the rows of a table to score, and adapt the model to the table.
+    """Encode the rows of a table to score (`sample.whole`), and adapt the model to the table.
 
     The returned model also hides the columns that `options` hide. If most dates of a column lie
     outside the training range, the model shifts them onto this range.
@@ -177,15 +180,14 @@ def rows_to_score(
     if hide or unknown:
         groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
         model = replace(model, encoder=hiding(model.encoder), groups=groups)
-    sample = draw_sample(table, model.options.seed, execution)
     if moved := model.encoder.moved_dates(sample.table):
         model = _for_dates(model, moved)
-    learned, table = None, sample.whole
+    training, table = None, sample.whole
     has_scores = table.source.n_rows == len(model.training_scores)
     if has_scores and table.source.fingerprint == model.source.fingerprint:
-        learned = rows_learned_from(sample, model.options, model.clean).index
+        training = training_rows(sample, model.options, model.clean).index
     rows = encode(
-        model.encoder, sample, execution, n_jobs=options.jobs, accepted=accepted, learned=learned
+        model.encoder, sample, execution, n_jobs=options.jobs, accepted=accepted, training=training
     )
     found = find_groups(table, model.options.columns.by, execution)
     return model, replace(rows, groups=found)

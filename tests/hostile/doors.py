@@ -34,7 +34,7 @@ from kpca_apps.images.dng import write_dng
 from kpca_apps.images.files import FORMATS, encode_image, read_image
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.names import one_line
-from kpca_apps.novelty.accepted import MOST, find_judged, find_marked, read_marks
+from kpca_apps.novelty.accepted import MOST, find_marked, find_reviewed, read_marks
 from kpca_apps.novelty.columns.parts import Execution
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.compare.diff import diff_runs
@@ -195,7 +195,7 @@ def _commands() -> Any:
 
 def _accept(path: Path) -> None:
     """Read a list of accepted rows and look up these rows in a table."""
-    find_judged([read_table(path)], sound_table(), _columns(), Execution(), most=MOST)
+    find_reviewed([read_table(path)], sound_table(), _columns(), Execution(), most=MOST)
 
 
 @cache

@@ -84,7 +84,7 @@ def screen(
             raise
         refuse_too_wide(options, rows)
         clean = run.read_reference(reference)
-        judged = run.read_judged()
+        reviewed = run.read_reviewed()
         run.clock.lap("reading")
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
@@ -93,7 +93,7 @@ def screen(
 
         with run.working("Screening", rows, clean):
             result, model = screen_rows(
-                rows, reference=clean, accept=judged, options=chosen, execution=run.execution
+                rows, reference=clean, accept=reviewed, options=chosen, execution=run.execution
             )
         run.clock.lap("screening")
         finish(run, context, folder, rows, result, model, save=True)
@@ -177,12 +177,12 @@ def score(
         loaded = load_model(model)
         rows = run.read(table, layout=loaded.options.layout)
         refuse_too_wide(options, rows)
-        judged = run.read_judged()
+        reviewed = run.read_reviewed()
         chosen = adjusted(run, loaded, rows)
         run.clock.lap("reading")
         with run.working("Scoring", rows):
             result = score_rows(
-                loaded, rows, accept=judged, options=chosen, execution=run.execution
+                loaded, rows, accept=reviewed, options=chosen, execution=run.execution
             )
         run.clock.lap("scoring")
         finish(run, context, folder, rows, result, loaded, save=False)
@@ -229,10 +229,10 @@ def explain(
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table, layout=loaded.options.layout)
-        chosen, judged = adjusted(run, loaded, rows), run.read_judged()
+        chosen, reviewed = adjusted(run, loaded, rows), run.read_reviewed()
         with run.working("Explaining", rows):
             found, result = explain_row(
-                loaded, rows, sought, accept=judged, options=chosen, execution=run.execution
+                loaded, rows, sought, accept=reviewed, options=chosen, execution=run.execution
             )
     if options.json:
         run.console.data_json(EXPLAINED_ROW, asdict(found))

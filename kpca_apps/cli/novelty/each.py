@@ -71,7 +71,7 @@ def screen_each(
     refuse_shared_input(reference, options.accept, *paths)
     folder = open_folder(options, "novelty", tables, reference)
     with running(options) as run:
-        work = _Work(context, chosen, run.read_reference(reference), run.read_judged())
+        work = _Work(context, chosen, run.read_reference(reference), run.read_reviewed())
         run.clock.lap("reading")
         if options.dry_run:
             return SOME_FAILED if _print_plans(run, work, paths) else 0

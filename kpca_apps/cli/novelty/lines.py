@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from kpca_apps.cli.console import Console, column_lines, wrapped
 from kpca_apps.names import cut_apart, listed, one_line, quoted
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.detector.threshold import rate_statement
 from kpca_apps.novelty.result import (
     Evaluation,
     FoundRule,
@@ -17,7 +18,6 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
     clearest,
 )
-from kpca_apps.novelty.screening.judge import rate_statement
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.report.novelty.text import (
     AREAS,
@@ -279,8 +279,8 @@ def learned(model: NoveltyModel) -> str:
     """Describe the rows that a model was fitted on, and how it flags rows."""
     rule, detector = model.rule, model.detector
     n_rows = f"{model.n_rows:,}"
-    if model.n_learned != model.n_rows:
-        n_rows = f"{model.n_learned:,} of {n_rows}"
+    if model.n_training != model.n_rows:
+        n_rows = f"{model.n_training:,} of {n_rows}"
     what = (
         f"Fitted on {n_rows} rows and {len(model.encoder.plan.used)} columns of "
         f"{model.source.short_name}."

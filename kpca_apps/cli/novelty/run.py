@@ -84,7 +84,7 @@ class Run:
             given = {name: getattr(self.options, name) for name in names}
             return open_table(paths, **given | {"layout": given["layout"] or layout})
 
-    def read_judged(self) -> list[Table | Marks]:
+    def read_reviewed(self) -> list[Table | Marks]:
         """Read the rows that users accepted or marked in earlier runs."""
         accept, marks = self.options.accept, self.options.marks
         accepted = [] if accept is None else [read_table(accept)]

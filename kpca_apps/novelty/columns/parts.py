@@ -268,8 +268,9 @@ def find_groups(table: AnyTable, by: Sequence[str], execution: Execution) -> Gro
     if not by:
         return NO_GROUPS
     found: dict[GroupKey, int] = {}
+    parts = each_part(table, "Finding groups", partial(_groups, by=by), execution)
     codes, start = row_values(table.n_rows, np.int64), 0
-    for keys, places in each_part(table, "Finding groups", partial(_groups, by=by), execution):
+    for keys, places in parts:
         numbers = np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.int64)
         if len(found) > MOST_KEYS:
             raise ConfigError(
@@ -289,6 +290,17 @@ def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
     texts = [[*of.texts.to_list(), None] for of in levels]  # code -1 (missing) selects None
     keys = [tuple(of[code] for of, code in zip(texts, row, strict=True)) for row in found.tolist()]
     return keys, np.asarray(places, dtype=np.int64).reshape(-1)
+
+
+def group_name(by: Sequence[str], key: GroupKey) -> str:
+    """Name a group for readers, as "species Adelie"."""
+    pairs = zip(by, key, strict=True)
+    return ", ".join(f"{name} {'(missing)' if text is None else text}" for name, text in pairs)
+
+
+def group_text(key: GroupKey) -> str:
+    """Write the values that the rows of a group share."""
+    return ", ".join("(missing)" if text is None else text for text in key)
 
 
 def part_tasks(

@@ -183,55 +183,38 @@ def _compared(table: AnyTable, options: ScreeningOptions, execution: Execution) 
     )
 
 
-def judge_by_labels(
-    model: NoveltyModel,
-    rows: Encoded,
-    scores: FloatArray,
-    fitted_on: Encoded | None,
-    label: str | None,
-    positive: str | None,
-) -> tuple[tuple[Evaluation, ...], tuple[Note, ...]]:
-    """Evaluate a table's scores (n,) by the labels of its sample, if any; also return notes."""
-    if label is None:
-        return (), ()
-    labels = read_labels(rows.sample_table, label, positive)
-    sampled = np.asarray(scores[rows.sample_index])
-    found = evaluate_scores(model, rows, labels, sampled, fitted_on)
-    return (found,), (labels.note,) if labels.note else ()
-
-
 def evaluate_scores(
     model: NoveltyModel,
     rows: Encoded,
     labels: Labels,
     scores: FloatArray,
-    fitted_on: Encoded | None,
+    training: Encoded | None,
     *,
     seconds: float = 0.0,
 ) -> Evaluation:
     """Evaluate our scores (s,) of a sample, and scores of the baselines, by its labels.
 
-    Baselines are fitted on the training rows of the model; without `fitted_on` there are none.
+    Baselines are fitted on the training rows of the model; without `training` there are none.
     """
     known, sample = labels.known, rows.sample_index
     outlier = labels.is_outlier[known]
     name = OURS[model.options.method]
     methods = [curves_of(name, outlier, scores[known], ours=True, seconds=seconds)]
-    if fitted_on is not None:
+    if training is not None:
         # Imported here because importing takes long and most tables have no labels.
         from kpca_apps.novelty.compare.baselines import BASELINES
 
         rng = np.random.default_rng(model.options.seed)
-        view = StandardisedColumns.of(fitted_on.sample, model.encoder.as_is, rng)
-        fit = view.transform(fitted_on.sample)
-        scored = fit if fitted_on is rows else view.transform(rows.sample)
+        view = StandardisedColumns.of(training.sample, model.encoder.as_is, rng)
+        fit = view.transform(training.sample)
+        scored = fit if training is rows else view.transform(rows.sample)
         for baseline in (one for one in BASELINES if one.name != name):
             start = time.perf_counter()
             found, note = baseline.run(fit, scored, model.options.seed)
             took = time.perf_counter() - start
             methods.append(curves_of(baseline.name, outlier, found[known], seconds=took, note=note))
     judged = f"{len(sample):,} rows drawn from it are judged"
-    if fitted_on is not rows:
+    if training is not rows:
         judged = "the table is judged" if rows.size_of_parts is None else judged
         setting = f"Fitted on {model.source.n_rows:,} rows of {model.source.name}; {judged}."
     else:
@@ -300,12 +283,12 @@ def _on_normal_half(
     others = np.setdiff1d(np.arange(table.n_rows), fit_rows)
     reference, rest = table.take(fit_rows), table.take(others)
     start = time.perf_counter()
-    model, fitted_on = fit_table(reference, options, clean=True)
+    model, training = fit_table(reference, options, clean=True)
     rows = encode(model.encoder, Sample.of(rest), n_jobs=options.jobs)
     scores = rows.scores(model.detector)
     seconds = time.perf_counter() - start
     remaining = replace(labels, is_outlier=labels.is_outlier[others], known=labels.known[others])
-    evaluation = evaluate_scores(model, rows, remaining, scores, fitted_on, seconds=seconds)
+    evaluation = evaluate_scores(model, rows, remaining, scores, training, seconds=seconds)
     setting = (
         f"Fitted on a drawn half of the normal rows ({len(fit_rows):,}); all other rows with a "
         "label are judged."

@@ -16,10 +16,11 @@ from typing import Annotated, Self
 import numpy as np
 from msgspec import Meta
 
+from kpca_apps.errors import OptionError
 from kpca_apps.novelty.magnitudes import eight_digits
-from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
-from kpca_apps.system.arrays import FloatArray
-from kpca_apps.system.files.windowed import ROWS_A_BLOCK, blocks_of, row_values
+from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare, ThresholdInfo
+from kpca_apps.system.arrays import BoolArray, FloatArray
+from kpca_apps.system.files.windowed import ROWS_A_BLOCK, blocks_of, row_values, rows_where
 
 # Part of a false discovery rate for rows listed because of single cells; the rest is for rows
 # listed by score. A small part, chosen by hand, is enough because such cells lie far out. The union
@@ -46,7 +47,12 @@ class Rule:
 
     def count(self, n_rows: int) -> int:
         """Return the number of rows of a table that a user's share or count flags."""
-        return int(self.setting) if self.name == "count" else top_count(n_rows, self.setting)
+        if self.name == "share":
+            return top_count(n_rows, self.setting)
+        if self.setting >= n_rows:
+            every = f"{self.setting:g} would flag every one of the {n_rows} rows: choose fewer"
+            raise OptionError("count", every)
+        return int(self.setting)
 
     def threshold(self, scores: FloatArray, calibration_scores: FloatArray | None = None) -> float:
         """Return the threshold for scores (n,) of a table; rows above it are flagged.
@@ -156,6 +162,137 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
 def top_count(n_rows: int, share: float) -> int:
     """Return the number of rows in a share of a table: at least one, at most all but one."""
     return max(1, min(round(share * n_rows), n_rows - 1))
+
+
+NO_RATE = "no false-alarm rate is known without clean rows"
+P_VALUES = "p-values say how rare each score is among normal rows"
+
+
+def flag(
+    rule: Rule,
+    scores: FloatArray,
+    calibration_scores: FloatArray | None = None,
+    calibration: str | None = None,
+    *,
+    set_before: float | None = None,
+    listed: BoolArray | bool = False,
+) -> tuple[BoolArray, ThresholdInfo, tuple[str, ...]]:
+    """Flag rows by a rule; also return a plain sentence on its meaning, and warnings.
+
+    `calibration_scores` are those of clean rows, if any, and `calibration` is how they were
+    obtained. A threshold `set_before`, such as one chosen on another table, is used unchanged. Rows
+    `listed` (n,) for one of their cells are also flagged.
+    """
+    n, setting = len(scores), rule.setting
+    value = rule.threshold(scores, calibration_scores) if set_before is None else set_before
+    is_above = rows_where(scores, lambda part: part > value)
+    n_flagged, n_calibration = len(is_above), 0
+    flagged = np.zeros(n, dtype=bool) | listed
+    flagged[is_above] = True
+    warnings: tuple[str, ...] = ()
+    if rule.calibrated:
+        assert calibration_scores is not None and calibration is not None
+        n_calibration = len(calibration_scores)
+        if rule.name == "alpha":
+            statement = rate_statement(setting, value, n_calibration, calibration)
+        else:
+            by_cell = int(flagged.sum()) - n_flagged
+            how = _calibrated_on(n_calibration, calibration)
+            statement = _list_statement(rule, n_flagged, by_cell, value, n, n_calibration, how)
+        if math.isinf(value):
+            # The smallest number n of clean rows with 1 / (n + 1) <= alpha.
+            enough = math.ceil(1.0 / setting - 1e-9) - 1
+            instead = f"give at least {enough:,}, or a larger --alpha."
+            if rule.name == "fdr":
+                instead = "give more of them, a larger --fdr, or a false-alarm rate (--alpha)."
+            few = f"{n_calibration:,} reference rows are too few for {rule.name} {setting:.3g}"
+            warnings = (f"{few}: {instead}",)
+    elif set_before is not None:
+        statement = (
+            f"The threshold was set by {rule.name} {setting:.3g} on the table the model was fitted "
+            f"on; {NO_RATE}."
+        )
+    else:
+        statement = _choice_statement(rule, n_flagged, n)
+        statement += f"; {NO_RATE if calibration_scores is None else P_VALUES}."
+    used = calibration if rule.calibrated else None
+    info = ThresholdInfo(rule.name, setting, value, used, n_calibration, statement)
+    return flagged, info, warnings
+
+
+def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
+    """State which rows a choice (share or count) flags, and whether ties add or remove rows."""
+    count = rule.count(n)
+    chosen = f"The share of {_percent(rule.setting)}" if rule.name == "share" else "The count"
+    rows = f"{count:,} row{'s' if count > 1 else ''}"
+    if n_flagged < count:
+        rest = "all score alike: none is flagged"
+        if n_flagged:
+            only = f"only the other {n_flagged:,} {'is' if n_flagged == 1 else 'are'} flagged"
+            rest = f"{n - n_flagged:,} of them score alike: {only}"
+        return f"{chosen} asks for {rows} of {n:,}, but {rest}"
+    verb = "scores" if count == 1 else "score"
+    statement = f"{chosen} flags the {rows} of {n:,} that {verb} highest"
+    if n_flagged == count:
+        return statement
+    more = n_flagged - count
+    return f"{statement}, and {more:,} more that score{'s' if more == 1 else ''} like the last"
+
+
+def rate_statement(alpha: float, threshold: float, n_calibration: int, calibration: str) -> str:
+    """State what a false-alarm rate means, or that too few clean rows calibrate it."""
+    if math.isinf(threshold):
+        return (
+            f"Nothing can be flagged at {_percent(alpha)}: {n_calibration:,} reference rows allow "
+            f"{100 * smallest_rate(n_calibration):.2g} % at best."
+        )
+    how = _calibrated_on(n_calibration, calibration)
+    return f"About {_percent(alpha)} of new rows like the reference would be flagged; {how}."
+
+
+def _list_statement(
+    rule: Rule, n_above: int, by_cell: int, value: float, n: int, n_calibration: int, how: str
+) -> str:
+    """State what a false discovery rate means for a list, or why the list is empty."""
+    rate = rule.setting
+    if n_above or by_cell:
+        if by_cell:
+            rest = f"and {rows_are(by_cell)} listed for one cell, by the tail of its column"
+            how = f"{rows_are(n_above)} listed by score, {how}; {rest}"
+        return (
+            f"A list of which at most {_percent(rate)} are expected to be false alarms "
+            f"(Benjamini-Hochberg); {how}."
+        )
+    if math.isfinite(value):
+        return (
+            f"The list is empty: no p-value of the {n:,} rows is small enough for a false "
+            f"discovery rate of {_percent(rate)} (Benjamini-Hochberg); {how}."
+        )
+    smallest = smallest_rate(n_calibration)
+    needed = math.ceil(smallest * n / rule.of_scores - 1e-9)
+    why = f"which is above the {_percent(rule.of_scores)} that scores have of it"
+    if needed <= n:
+        why = f"and among {n:,} rows it takes {needed:,} that have it"
+    return (
+        f"No list can be given at a false discovery rate of {_percent(rate)} from "
+        f"{n_calibration:,} reference rows: the smallest p-value they allow is {smallest:.2g}, "
+        f"{why}."
+    )
+
+
+def _calibrated_on(n_calibration: int, calibration: str) -> str:
+    if calibration == "split":
+        return f"calibrated on {n_calibration:,} reference rows held back (guaranteed)"
+    return f"calibrated on {n_calibration:,} reference rows, each left out (approximate)"
+
+
+def rows_are(count: int) -> str:
+    """Write a number of rows with its verb, as "2 rows are"."""
+    return "1 row is" if count == 1 else f"{count:,} rows are"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 MAX_KNOTS = 256  # half are the highest scores, half are quantiles of all scores

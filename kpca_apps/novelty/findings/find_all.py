@@ -15,7 +15,7 @@ from kpca_apps.names import in_prose, listed
 from kpca_apps.novelty.accepted import Accepted, row_keys
 from kpca_apps.novelty.checks.drift import find_drift
 from kpca_apps.novelty.checks.odd_cells import FILLED
-from kpca_apps.novelty.compare.comparison import judge_by_labels
+from kpca_apps.novelty.compare.comparison import evaluate_scores, read_labels
 from kpca_apps.novelty.findings.duplicates import find_duplicates
 from kpca_apps.novelty.findings.listed_rows import MAX_CELLS, Lists, list_table
 from kpca_apps.novelty.findings.patterns import find_patterns, kinds_of_evidence
@@ -27,6 +27,7 @@ from kpca_apps.novelty.result import (
     CategoryProfile,
     ColumnProfile,
     DuplicateRows,
+    Evaluation,
     Findings,
     NumericProfile,
     OddCell,
@@ -72,22 +73,25 @@ SAME_TABLE_HARD = (
 
 
 def find_all(
-    verdict: Verdict, options: ScreeningOptions, fitted_on: Encoded | None
+    verdict: Verdict, options: ScreeningOptions, training: Encoded | None
 ) -> ScreeningResult:
     """Describe and draw the findings of a scored table.
 
-    `fitted_on` are the rows the model was fitted on, if at hand. Baselines are evaluated if there
-    are labels.
+    `training` are the model's training rows, if at hand. Baselines are evaluated if there are
+    labels.
     """
     model, rows, scored = verdict.model, verdict.rows, verdict.scored
-    is_fitted_on = fitted_on is rows
-    evaluations, of_labels = judge_by_labels(
-        model, rows, scored.scores, fitted_on, options.columns.label, options.positive
-    )
+    by_itself = training is rows
+    evaluations, of_labels = tuple[Evaluation, ...](), tuple[Note, ...]()
+    if (label := options.columns.label) is not None:
+        labels = read_labels(rows.sample_table, label, options.positive)
+        sampled = np.asarray(scored.scores[rows.sample_index])
+        evaluations = (evaluate_scores(model, rows, labels, sampled, training),)
+        of_labels = (labels.note,) if labels.note else ()
     id_column = naming_column(rows, options.columns.id)
     lists = list_table(verdict, options.explain, id_column)
     columns = _with_reason_shares(column_profiles(rows), lists.ranked[: lists.n_explained])
-    is_new = not is_fitted_on and not rows.is_own
+    is_new = not by_itself and not rows.are_training
     moved, of_drift = (
         find_drift(model.encoder, model.source.short_name, rows.sample_table, clean=model.clean)
         if is_new
@@ -101,12 +105,12 @@ def find_all(
     of_hidden = revealed_notes(
         rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
     )
-    naming = () if rows.learned.size else rows.encoder.naming
+    naming = () if rows.training.size else rows.encoder.naming
     notes = (
         *(note for note in of_hidden if note not in model.warnings),
         *of_drift,
         *_header_note(model, columns, {*dict(rows.source.renamed)}),
-        *_notes(verdict, of_labels, is_fitted_on=is_fitted_on),
+        *_notes(verdict, of_labels, by_itself=by_itself),
         *(() if rows.accepted is None else rows.accepted.notes),
         *id_notes(rows, options.columns.id, id_column),
         *_last_notes(verdict, lists, columns, options),
@@ -114,7 +118,7 @@ def find_all(
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
     return ScreeningResult(
         source=rows.source,
-        reference=None if is_fitted_on else model.source,
+        reference=None if by_itself else model.source,
         columns=columns,
         rows=scored,
         threshold=verdict.threshold,
@@ -122,7 +126,7 @@ def find_all(
         lists=RowLists(
             flagged=lists.listed,
             usual=lists.usual,
-            accepted=_accepted_rows(model, rows, fitted_on),
+            accepted=_accepted_rows(model, rows, training),
             marks=() if rows.accepted is None else rows.accepted.marks,
             id_column=id_column,
             **_names_of_rows(rows, id_column, clearest(lists.odd_cells), duplicates),
@@ -214,7 +218,7 @@ def _settings(
         "landmarks": len(detector.subspace.points),
         "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
         "rows fitted": model.source.n_rows,
-        **({"rows learned from": model.n_learned} if model.n_learned < model.n_rows else {}),
+        **({"rows learned from": model.n_training} if model.n_training < model.n_rows else {}),
         "seed": model.options.seed,
         "rows explained": lists.n_explained,
     }
@@ -231,9 +235,9 @@ def _settings(
     return settings
 
 
-def _notes(verdict: Verdict, of_labels: Sequence[Note], *, is_fitted_on: bool) -> Iterator[str]:
+def _notes(verdict: Verdict, of_labels: Sequence[Note], *, by_itself: bool) -> Iterator[str]:
     model, rows = verdict.model, verdict.rows
-    if rows.size_of_parts is not None and not is_fitted_on:
+    if rows.size_of_parts is not None and not by_itself:
         yield (
             f"The table has {rows.n_rows:,} rows {IN_PARTS}: the figures of its columns "
             f"come from {len(rows.sample_index):,} rows drawn; scores and ranks are those of all "
@@ -241,8 +245,8 @@ def _notes(verdict: Verdict, of_labels: Sequence[Note], *, is_fitted_on: bool) -
         )
     yield from verdict.warnings
     yield from of_labels
-    if not is_fitted_on and rows.source.fingerprint == model.source.fingerprint:
-        soft = SAME_TABLE if rows.is_own else SAME_TABLE_LARGE
+    if not by_itself and rows.source.fingerprint == model.source.fingerprint:
+        soft = SAME_TABLE if rows.are_training else SAME_TABLE_LARGE
         if model.clean:
             smallest = 2 / (len(model.detector.calibration_scores) + 1)
             soft += SAME_TABLE_P_VALUES.format(smallest)
@@ -271,17 +275,17 @@ def _last_notes(
 
 
 def _accepted_rows(
-    model: NoveltyModel, rows: Encoded, fitted_on: Encoded | None
+    model: NoveltyModel, rows: Encoded, training: Encoded | None
 ) -> AcceptedRows | None:
     if rows.accepted is None:
         return None
     n, name = rows.accepted.n_rows, rows.accepted.name
     if rows.accepted.is_wrong is not None:
-        return AcceptedRows(name, n, _marked_sentence(rows.accepted, fitted_on is rows))
+        return AcceptedRows(name, n, _marked_sentence(rows.accepted, training is rows))
     statement = f"{name} accepts none of the rows."
     if n:
-        learned = LEARNED_OF_DRAWN if model.n_learned < model.n_rows else LEARNED
-        made = learned if fitted_on is rows else "" if fitted_on is None else JOINED
+        learned = LEARNED_OF_DRAWN if model.n_training < model.n_rows else LEARNED
+        made = learned if training is rows else "" if training is None else JOINED
         which = f"{n:,} rows are accepted"
         if n == 1:
             which, made = "1 row is accepted", made.replace("they are", "it is")

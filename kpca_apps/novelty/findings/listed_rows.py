@@ -84,7 +84,7 @@ def judged_by(
         places, among = piece.places(positions)
         if len(places):
             rows = table.take(places)
-            own = among if verdict.rows.is_own else np.full(len(among), -1)
+            own = among if verdict.rows.are_training else np.full(len(among), -1)
             yield piece, places, among, RowsToExplain(rows, piece.model.encoder.matrix(rows), own)
 
 
@@ -194,12 +194,13 @@ def list_table(verdict: Verdict, explain: int, id_column: str | None) -> Lists:
     ranked = list_rows(verdict, table, top, n_explained, id_column, words)
     listed = tuple(
         FlaggedRow(
+            rank=rank,
             **name,
             hint=" ".join(words.hints[name["row"]]),
             flagged=bool(verdict.scored.is_flagged[name["row"] - 1]),
             **_first_reason(words.reasons[name["row"]]),
         )
-        for name in _names(verdict, shown, first[:n_listed], id_column)
+        for rank, name in enumerate(_names(shown, first[:n_listed], id_column), 1)
     )
     ranked, usual = _compare(verdict, ranked, table, top[:n_explained], id_column)
     n_cells = verdict.n_odd_cells + len(words.cells) - len(verdict.evidence)
@@ -227,7 +228,7 @@ def put_into_words(
     cells = OddCells(
         listed_cells(verdict.evidence, in_lines=verdict.rows.sample_table.lines is not None),
         verdict.model.encoder.plan.formats,
-        verdict.parts_of_relations(positions),
+        verdict.part_of_relations,
         verdict.rank_by_score,
         verdict.rows.n_rows,
     ).settled(by_score)
@@ -287,15 +288,10 @@ def _compare(
             nearest |= zip(places[block].tolist(), among[closest], strict=True)
     compared = np.unique(np.concatenate([*nearest.values(), np.arange(0)]))
     found = rows.sample_table.take(compared)
-    names = _names(verdict, found, rows.sample_index[compared], id_column)
+    names = _names(found, rows.sample_index[compared], id_column)
     columns = [found.column[name] for name in found.frame.columns[:MAX_CELLS]]
     described = tuple(
-        UsualRow(
-            name["row"],
-            name["line"],
-            name["id"],
-            tuple((column.name, column.text(place)) for column in columns),
-        )
+        UsualRow(**name, cells=tuple((column.name, column.text(place)) for column in columns))
         for place, name in enumerate(names)
     )
     number = {place: one.row for place, one in zip(compared.tolist(), described, strict=True)}
@@ -327,12 +323,11 @@ def list_rows(
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
-    rarity, p_values = verdict.rarity, verdict.scored.p_values
-    p_values = None if p_values is None else values_at(p_values, positions)
-    scores = values_at(verdict.scored.scores, positions).tolist()
-    listed = []
-    names = _names(verdict, table, positions, id_column)
+    rarity, scored, listed = verdict.rarity, verdict.scored, []
     keys = row_keys(table, verdict.model.encoder.plan.hidden)
+    p_values = None if scored.p_values is None else values_at(scored.p_values, positions)
+    scores, ranks = (values_at(of, positions).tolist() for of in (scored.scores, scored.ranks))
+    names = _names(table, positions, id_column)
     for place, (position, name) in enumerate(zip(positions.tolist(), names, strict=True)):
         rare = None
         if rarity is not None:
@@ -344,10 +339,11 @@ def list_rows(
         cells = ((n, table.column[n].text(place)) for n in table.frame.columns if n in shown)
         listed.append(
             RankedRow(
+                rank=ranks[place],
                 **name,
                 score=scores[place],
                 p_value=None if p_values is None else float(p_values[place]),
-                flagged=bool(verdict.scored.is_flagged[position]),
+                flagged=bool(scored.is_flagged[position]),
                 reasons=why,
                 explained=position + 1 in words.explained,
                 hints=words.hints.get(position + 1, ()),
@@ -371,15 +367,11 @@ def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
     return replace(rows, sample_index=drawn)
 
 
-def _names(
-    verdict: Verdict, table: Table, positions: IntArray, id_column: str | None
-) -> Iterator[dict[str, Any]]:
-    """Yield rank, row, line and id of each row of `table`, at `positions` of the scored table."""
+def _names(table: Table, positions: IntArray, id_column: str | None) -> Iterator[dict[str, Any]]:
+    """Yield row, line and id of each row of `table`, at `positions` of the scored table."""
     ids = None if id_column is None else table.column[id_column]
-    ranks = values_at(verdict.scored.ranks, positions).tolist()
-    for place, (position, rank) in enumerate(zip(positions.tolist(), ranks, strict=True)):
+    for place, position in enumerate(positions.tolist()):
         yield {
-            "rank": rank,
             "row": position + 1,
             "line": None if table.lines is None else int(table.lines[place]),
             "id": None if ids is None else ids.text(place),
@@ -452,12 +444,12 @@ class OddCells:
     """The odd cells of a table, and their suggested values.
 
     `rank_by_score` has the ranks by score, among `n_rows` rows, of the rows with odd cells.
-    `parts_of_relations` has the parts of rows' scores that come from relations between their cells.
+    `part_of_relations` has the parts of these rows' scores that come from relations between cells.
     """
 
     cells: tuple[OddCell, ...]  # by strength of evidence, the strongest first
     formats: Mapping[str, ValueFormat | None]  # by column name
-    parts_of_relations: Mapping[int, float]
+    part_of_relations: Mapping[int, float]
     rank_by_score: Mapping[int, int]
     n_rows: int
 
@@ -530,7 +522,7 @@ class OddCells:
         related = [bool(cell.given) or cell.kind == NEW for cell in cells]
         n_given = sum(related)
         # The related cells share the part of the score that is due to relations.
-        part = self.parts_of_relations.get(row, 0.0) if n_given else 0.0
+        part = self.part_of_relations[row] if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
         # A cell comes first if its expected rank (p-value times rows) is at most its row's rank.

@@ -40,11 +40,12 @@ def draw_rows(verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]) 
 
 
 def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
-    """Place a drawn sample of rows and the listed rows on the two leading kernel components."""
+    """Place drawn rows and the `listed` ones (by rank) on the two leading kernel components."""
     model = verdict.model
     drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
     points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
-    ranks = values_at(verdict.scored.ranks, drawn)
+    rank = np.zeros(len(drawn), dtype=np.int64)
+    rank[np.searchsorted(drawn, listed)] = np.arange(1, len(listed) + 1)
     subspace = model.detector.viewed
     leading = np.zeros(2)
     leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (
@@ -53,7 +54,7 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
     return ComponentMap(
         x=points[:, 0],
         y=points[:, 1],
-        rank=np.where(ranks <= len(listed), ranks, 0),
+        rank=rank,
         flagged=np.asarray(verdict.scored.is_flagged[drawn]),
         n_rows=verdict.rows.n_rows,
         variances=subspace.variances[:N_VARIANCES],

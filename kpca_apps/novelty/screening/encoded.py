@@ -67,10 +67,10 @@ class LearnedEncoder(TableEncoder):
         relations = Relations.learn(table, plan, seed=seed)
         return cls(plan, of.coders, of.imputer, of.summaries, allowed, relations)
 
-    def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
-        """Judge rows by relations between cells; rows marked in `own` (n,) are training rows."""
+    def judge(self, table: Table, *, is_training: BoolArray | None = None) -> JudgedRows:
+        """Judge rows by relations between cells; training rows are marked by a mask (n,)."""
         hidden = self.plan.hidden
-        return self.relations.judge(table, own=own, hidden=hidden, naming=self.naming)
+        return self.relations.judge(table, own=is_training, hidden=hidden, naming=self.naming)
 
     @property
     def naming(self) -> list[str]:
@@ -87,7 +87,7 @@ class Encoded:
     sample_table: Table  # the rows held in memory, as written: all, or a sample
     sample_index: IntArray  # (s,), indices of these rows, increasing
     sample: FloatArray  # (s, d), these rows, encoded
-    learned: IntArray  # indices of the encoder's training rows; empty if from another table
+    training: IntArray  # indices of the encoder's training rows; empty if from another table
     stored: SharedArray | Kept | None  # all rows of a table in parts, encoded
     rules: tuple[CellRule, ...]  # rules for cells, also of identifiers, learned from the sample
     faults: CellFaults  # faults of all rows; empty if cells were not checked
@@ -110,14 +110,19 @@ class Encoded:
         return self.table.n_rows
 
     @property
-    def is_own(self) -> bool:
+    def are_training(self) -> bool:
         """Whether the rows are the model's training rows, whose scores are known."""
-        return bool(len(self.learned))
+        return bool(len(self.training))
 
     @property
     def is_accepted(self) -> BoolArray | None:
         """Mask of the accepted rows (n,); None if there are none."""
         return None if self.accepted is None else self.accepted.is_accepted
+
+    @property
+    def is_wrong(self) -> BoolArray | None:
+        """Mask of the rows known to be wrong (n,); None if there are no marks."""
+        return None if self.accepted is None else self.accepted.is_wrong
 
     @property
     def n_judged(self) -> int:
@@ -196,11 +201,11 @@ def encode(
     n_jobs: int | None = None,
     accepted: Accepted | None = None,
     checked: bool = True,
-    learned: IntArray | None = None,
+    training: IntArray | None = None,
 ) -> Encoded:
     """Encode all rows of a table; its sample stays in memory.
 
-    If the encoder was fitted to this table, `learned` are the positions of the rows it was fitted
+    If the encoder was fitted to this table, `training` are the positions of the rows it was fitted
     to. Accepted rows are never faulty. Unless `checked`, no cells are examined. Raises InputError
     if a column that the encoder uses is missing, or if most of its cells cannot be read.
     """
@@ -214,30 +219,30 @@ def encode(
             )
     execution = execution or Execution()
     warnings: list[str] = []
-    is_own = learned is not None
-    if not is_own:
+    are_training = training is not None
+    if not are_training:
         formats = {spec.name: spec.format for spec in encoder.plan.used}
         warnings += require_formats(held.table, formats, "the reference")
-    drawn = is_own and isinstance(table, PartedTable)
-    pairs = zip(encoder.plan.used, encoder.allowed, strict=True) if not is_own else ()
+    drawn = are_training and isinstance(table, PartedTable)
+    pairs = zip(encoder.plan.used, encoder.allowed, strict=True) if not are_training else ()
     of_reference = {spec.name: allowed for spec, allowed in pairs if allowed is not None}
     is_accepted = None if accepted is None else accepted.is_accepted
     rules: tuple[CellRule, ...] = ()
     if checked:
         others, n_others = held.table, table.n_rows
-        # In the training table, the rows learned as normal define what is allowed; in other tables,
+        # In the training table, the training rows define what is allowed; in other tables,
         # all rows but the accepted ones.
-        if is_accepted is not None and not is_own and not is_accepted[held.index].all():
+        if is_accepted is not None and not are_training and not is_accepted[held.index].all():
             others = others.take(np.flatnonzero(~is_accepted[held.index]))
             n_others -= int(is_accepted.sum())
         rules = cell_rules(others, encoder.plan, n_others, of_reference)
     stored: SharedArray | Kept | None = None
-    own = np.arange(0) if learned is None else learned
+    training = np.arange(0) if training is None else training
     if isinstance(table, Table):
-        faults, hashes, surprise = _looked_through(table, encoder, rules, 0, own, is_accepted)
+        faults, hashes, surprise = _looked_through(table, encoder, rules, 0, training, is_accepted)
     else:
         stored, faults, hashes, surprise = _encode_parts(
-            table, encoder, rules, execution, own, is_accepted
+            table, encoder, rules, execution, training, is_accepted
         )
     if checked:
         known = {spec.name for spec in encoder.plan.specs if spec.why != UNKNOWN}
@@ -253,7 +258,7 @@ def encode(
         sample_table=held.table,
         sample_index=held.index,
         sample=encoder.matrix(held.table),
-        learned=own,
+        training=training,
         stored=stored,
         rules=rules,
         faults=faults,
@@ -281,18 +286,18 @@ def _looked_through(
     encoder: LearnedEncoder,
     rules: tuple[CellRule, ...],
     first_row: int,
-    learned: IntArray,
+    training: IntArray,
     is_accepted: BoolArray | None,
 ) -> tuple[CellFaults, HashArray, FloatArray]:
     """Return the faults of a table or part, and the hash and surprise (-log p) of each row.
 
-    The encoder's training rows, at positions `learned`, are judged without their own cells.
+    The encoder's training rows, at positions `training`, are judged without their own cells.
     """
-    own = np.zeros(table.frame.height, dtype=bool)
-    own[learned] = True
-    judged = encoder.judge(table, own=own)
+    is_training = np.zeros(table.frame.height, dtype=bool)
+    is_training[training] = True
+    judged = encoder.judge(table, is_training=is_training)
     if not rules:
-        no_hashes = np.zeros(len(own), dtype=np.uint64)
+        no_hashes = np.zeros(table.n_rows, dtype=np.uint64)
         return CellFaults((), (), NONE_ODD, 0, NO_EVIDENCE), no_hashes, judged.surprise
     faults = CellFaults.of(table, encoder.plan, rules, first_row, is_accepted, judged.evidence)
     return faults, hash_rows(table, encoder), judged.surprise
@@ -303,20 +308,20 @@ def _encode_parts(
     encoder: LearnedEncoder,
     rules: tuple[CellRule, ...],
     execution: Execution,
-    learned: IntArray,
+    training: IntArray,
     is_accepted: BoolArray | None,
 ) -> tuple[SharedArray | Kept, CellFaults, HashArray, FloatArray]:
     """Encode all rows into a file, or into the memory of Dask's workers."""
     n_rows, shared = table.n_rows, (encoder, rules)
-    own = np.split(learned, learned.searchsorted([part.start for part in table.parts[1:]]))
+    own = np.split(training, training.searchsorted([part.start for part in table.parts[1:]]))
     tasks = (
-        _ReadTask(task.part, task.marked, learned=rows - task.part.start)
+        _ReadTask(task.part, task.marked, training=rows - task.part.start)
         for task, rows in zip(part_tasks(table, is_accepted), own, strict=True)
     )
     stored: SharedArray | Kept
     if execution.workers.executor == "dask":
         stored = execution.workers.keep(_encode_part, tasks, *shared)
-        cached_by = table, _EncodedPart, (encoder, rules, learned, is_accepted)
+        cached_by = table, _EncodedPart, (encoder, rules, training, is_accepted)
         parts = execution.over(
             "Reading rows",
             _without_rows,
@@ -343,7 +348,7 @@ def _encode_parts(
 
 @dataclass(frozen=True, kw_only=True)
 class _ReadTask(PartTask):
-    learned: IntArray  # places of the encoder's training rows in the part; `marked` are accepted
+    training: IntArray  # places of the encoder's training rows in the part; `marked` are accepted
 
 
 class _EncodedPart(NamedTuple):
@@ -357,7 +362,7 @@ def _encode_part(
     task: _ReadTask, encoder: LearnedEncoder, rules: tuple[CellRule, ...]
 ) -> _EncodedPart:
     table, first_row = task.part.read(), task.part.start
-    found = _looked_through(table, encoder, rules, first_row, task.learned, task.marked)
+    found = _looked_through(table, encoder, rules, first_row, task.training, task.marked)
     return _EncodedPart(encoder.matrix(table), *found)
 
 

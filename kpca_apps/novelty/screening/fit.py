@@ -24,6 +24,7 @@ from kpca_apps.novelty.columns.parts import (
     Sample,
     draw_sample,
     find_groups,
+    group_text,
 )
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.detector.detector import Detector, Parameters
@@ -35,7 +36,6 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.relations.revealed import revealed_notes
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
-from kpca_apps.novelty.screening.judge import group_text
 from kpca_apps.novelty.screening.model import (
     DEFAULT_ALPHA,
     DEFAULT_SHARE,
@@ -44,8 +44,8 @@ from kpca_apps.novelty.screening.model import (
     NoveltyModel,
     ScreeningOptions,
     library_versions,
+    n_training_rows,
     resolve_rule,
-    rows_learned,
     rows_needed,
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -68,7 +68,7 @@ class Planned:
     clean: bool  # whether all rows are known to be normal
     rule: Rule
     sample: Sample
-    learned: Sample  # training rows of the sample: all, or half
+    training: Sample  # training rows of the sample: all, or half
     plan: ColumnPlan
 
 
@@ -83,16 +83,15 @@ def fit_table(
     options, execution = options or ScreeningOptions(), execution or Execution()
     options = replace(options, columns=resolve_columns(options.columns, table, execution))
     with without_values(options.columns.hide):
-        model, rows = fit_planned(plan_fit(table, options, clean, execution), execution)
+        sample = draw_sample(table, options.seed, execution)
+        model, rows = fit_planned(plan_fit(sample, options, clean), execution)
         revealed = revealed_notes(
             rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
         )
         return replace(model, warnings=(*revealed, *model.warnings)), rows
 
 
-def plan_fit(
-    table: AnyTable, options: ScreeningOptions, clean: bool, execution: Execution
-) -> Planned:
+def plan_fit(sample: Sample, options: ScreeningOptions, clean: bool) -> Planned:
     """Plan each column's role from a sample; `resolve_columns` must have resolved the options."""
     rule = resolve_rule(options, clean=clean)
     if options.columns.by and options.method == "hoffmann":
@@ -101,13 +100,12 @@ def plan_fit(
             "hoffmann gives scores that cannot be compared between groups: leave out --method or "
             "--by",
         )
-    sample = draw_sample(table, options.seed, execution)
-    learned = rows_learned_from(sample, options, clean)
-    plan = infer_plan(learned.table, options.columns)
-    return Planned(options, clean, rule, sample, learned, plan)
+    training = training_rows(sample, options, clean)
+    plan = infer_plan(training.table, options.columns)
+    return Planned(options, clean, rule, sample, training, plan)
 
 
-def rows_learned_from(sample: Sample, options: ScreeningOptions, clean: bool) -> Sample:
+def training_rows(sample: Sample, options: ScreeningOptions, clean: bool) -> Sample:
     """Return the rows of a sample that a model learns from: all, or half in split calibration.
 
     The others are judged as new rows: split conformal calibration (Vovk et al. 2005, section 4.1).
@@ -127,7 +125,7 @@ def fit_planned(
 
     Rows judged fine are learned as normal ones, unless the table is clean.
     """
-    sample, learned = planned.sample, planned.learned
+    sample, training = planned.sample, planned.training
     options, clean, plan = planned.options, planned.clean, planned.plan
     table, rule, by, own = sample.whole, planned.rule, options.columns.by, list[int]()
     is_fine = None if accepted is None else accepted.is_fine
@@ -136,9 +134,9 @@ def fit_planned(
     if by:
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
     seed = options.seed
-    encoder = LearnedEncoder.learn(learned.table, plan, contaminated=not clean, seed=seed)
-    n_jobs, of = options.jobs, learned.index
-    rows = encode(encoder, sample, execution, n_jobs=n_jobs, accepted=accepted, learned=of)
+    encoder = LearnedEncoder.learn(training.table, plan, contaminated=not clean, seed=seed)
+    n_jobs, of = options.jobs, training.index
+    rows = encode(encoder, sample, execution, n_jobs=n_jobs, accepted=accepted, training=of)
     rows = replace(rows, groups=(keys, codes))
     parameters = _parameters(rule, options, rows.n_judged, clean)
     detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
@@ -154,7 +152,10 @@ def fit_planned(
         *large_groups,
         *detector.warnings,
     )
-    n_landmarks = options.n_landmarks or landmarks_of_each(len(own), clean)
+    n_landmarks = options.n_landmarks
+    if n_landmarks is None and len(own) > FULL_LANDMARKS:
+        fewer = LANDMARKS[clean] * math.sqrt(FULL_LANDMARKS / len(own))
+        n_landmarks = max(FEWEST_LANDMARKS, round(fewer))
     parameters = replace(parameters, alpha=DEFAULT_ALPHA, n_landmarks=n_landmarks)
     groups, scores = [], row_values(rows.n_rows if own else 0, np.float64)
     scores[:] = fitted_scores[: len(scores)]
@@ -191,14 +192,14 @@ def _fit_group(
     execution: Execution,
 ) -> GroupModel | None:
     """Fit a model to the rows of one group; None if no column varies in it."""
-    learned = rows_learned_from(sample, options, not parameters.contaminated)
-    plan = plan_of_group(plan, options.columns.by, learned.table)
+    training = training_rows(sample, options, not parameters.contaminated)
+    plan = plan_of_group(plan, options.columns.by, training.table)
     if not plan.used:
         return None
     contaminated, seed = parameters.contaminated, options.seed
-    encoder = LearnedEncoder.learn(learned.table, plan, contaminated=contaminated, seed=seed)
-    n_jobs, of = options.jobs, learned.index
-    rows = encode(encoder, sample, execution, n_jobs=n_jobs, checked=False, learned=of)
+    encoder = LearnedEncoder.learn(training.table, plan, contaminated=contaminated, seed=seed)
+    n_jobs, of = options.jobs, training.index
+    rows = encode(encoder, sample, execution, n_jobs=n_jobs, checked=False, training=of)
     fine = None if is_fine is None else Accepted(is_fine, "", ())
     detector, scores, _ = _fit_detector(replace(rows, accepted=fine), parameters, options, ())
     return GroupModel(key, rows.n_rows, encoder, detector, scores)
@@ -211,16 +212,16 @@ def _fit_detector(
 
     Also return the scores (n,) of the rows. Columns that rows are grouped `by` make no such group.
     """
-    is_drawn = len(rows.learned) < len(rows.sample_index)
-    is_drawn |= rows_learned(options, rows.n_rows) < rows.n_rows
+    is_drawn = len(rows.training) < len(rows.sample_index)
+    is_drawn |= n_training_rows(options, rows.n_rows) < rows.n_rows
     source: RowSource = rows
     known = KnownRows(beside=_marked_unsampled(rows), surprise=rows.surprise)
     if (accepted := rows.accepted) is not None:
         known = known._replace(normal=accepted.is_fine, wrong=accepted.is_wrong)
     if is_drawn:  # drawn rows are in memory
-        places = np.searchsorted(rows.sample_index, rows.learned)
+        places = np.searchsorted(rows.sample_index, rows.training)
         source = ArrayRows(rows.sample[places], n_jobs=rows.n_threads)
-        known = known.take(rows.learned)
+        known = known.take(rows.training)
     encoder, notes = rows.encoder, list[Note]()
     of_columns = [group.columns for group in encoder.groups]
     roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
@@ -254,8 +255,8 @@ def _fit_detector(
             )
         raise InputError(f"{rows.source.name}: {why}") from error
     if is_drawn:  # score the other rows; drawn rows keep the scores of the fit
-        calibrating = np.setdiff1d(rows.sample_index, rows.learned)
-        fitted = fitted.among(rows.learned, rows.scores(fitted.detector), calibrating)
+        calibrating = np.setdiff1d(rows.sample_index, rows.training)
+        fitted = fitted.among(rows.training, rows.scores(fitted.detector), calibrating)
         release_pages(fitted.scores)
     return fitted.detector, fitted.scores, notes
 
@@ -272,7 +273,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 
 def _size_note(rows: Encoded, options: ScreeningOptions) -> str:
     start, drawn = f"The table has {rows.n_rows:,} rows {IN_PARTS}", len(rows.sample_index)
-    if rows_learned(options, rows.n_rows) < rows.n_rows:
+    if n_training_rows(options, rows.n_rows) < rows.n_rows:
         return (
             f"{start}: what its columns are and how usual rows lie was learned from {drawn:,} rows "
             "drawn (--learn-from); scores and ranks are those of all rows."
@@ -311,17 +312,14 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
 
 def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: bool) -> Parameters:
     """Return the detector's parameters; a count to flag becomes a share of `n_judged` rows."""
+    share = DEFAULT_SHARE
     # With a clean reference, a choice (share or count) applies only to tables scored later.
-    chosen = not rule.calibrated and not clean
-    if chosen and rule.name == "count" and rule.setting >= n_judged:
-        raise OptionError(
-            "count", f"{rule.setting:g} would flag every one of the {n_judged} rows: choose fewer"
-        )
-    share = rule.setting / n_judged if rule.name == "count" else rule.setting
+    if not rule.calibrated and not clean:
+        share = rule.count(n_judged) / n_judged if rule.name == "count" else rule.setting
     same = ("method", "sigma", "components", "ridge", "n_landmarks", "calibration")
     return Parameters(
         contaminated=not clean,
-        share=share if chosen else DEFAULT_SHARE,
+        share=share,
         alpha=rule.setting if rule.name == "alpha" else DEFAULT_ALPHA,
         **{name: getattr(options, name) for name in same},
     )
@@ -346,14 +344,6 @@ def own_groups(
         largest = f", {quoted(group_text(keys[order[0]]))},"
         raise ConfigError(Note(f"{few}{largest}{size}", f"{few}{size}", tuple(by)))
     return own[:MAX_GROUPS]
-
-
-def landmarks_of_each(n_groups: int, clean: bool) -> int | None:
-    """Return the number of landmarks of each group; `None` stands for that of a whole table."""
-    if n_groups <= FULL_LANDMARKS:
-        return None
-    fewer = LANDMARKS[clean] * math.sqrt(FULL_LANDMARKS / n_groups)
-    return max(FEWEST_LANDMARKS, round(fewer))
 
 
 def plan_of_group(plan: ColumnPlan, by: Sequence[str], table: Table) -> ColumnPlan:

@@ -6,27 +6,28 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from kpca_apps.engine.rows import ArrayRows
-from kpca_apps.errors import OptionError
 from kpca_apps.names import listed, quoted
 from kpca_apps.novelty.checks.number_rules import BEYOND, WITHOUT_TAIL
 from kpca_apps.novelty.checks.odd_cells import checked, table_of_evidence
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.parts import GroupKey, each_part, some_rows
+from kpca_apps.novelty.columns.parts import GroupKey, each_part, group_name, group_text, some_rows
 from kpca_apps.novelty.detector.detector import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
     Rarity,
     Rule,
     conformal_p_values,
     discovery_limit,
+    flag,
     p_value_scale,
     rate_threshold,
-    smallest_rate,
+    rows_are,
 )
 from kpca_apps.novelty.evidence import strongest_by_row
 from kpca_apps.novelty.ranks import novelty_ranks
@@ -35,6 +36,7 @@ from kpca_apps.novelty.result import (
     NEW,
     GroupInfo,
     RowScores,
+    ScoreScale,
     ThresholdInfo,
 )
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder
@@ -51,7 +53,6 @@ from kpca_apps.system.files.windowed import (
     blocks_of,
     release_pages,
     row_values,
-    rows_where,
     values_at,
 )
 from kpca_apps.tables.table import Table
@@ -90,6 +91,7 @@ class Verdict:
     evidence: pl.DataFrame  # findings against cells, the strongest first (`table_of_evidence`)
     n_odd_cells: int  # number of odd cells, listed or not
     rank_by_score: Mapping[int, int]  # for rows with evidence (by row number): rank by score alone
+    part_of_relations: Mapping[int, float]  # for these rows: part of the score due to relations
     threshold: ThresholdInfo
     warnings: tuple[str, ...]
     pieces: tuple[JudgedPiece, ...]  # groups, largest first, then all other rows
@@ -102,19 +104,6 @@ class Verdict:
         flagged = self.scored.is_flagged
         return int(flagged.sum() + np.count_nonzero(~flagged[others]))
 
-    def parts_of_relations(self, positions: IntArray) -> dict[int, float]:
-        """Return the parts of rows' scores, by row number, that relations between cells explain.
-
-        No row has such a part if scores are errors of kernel PCA alone. If groups have models of
-        their own, relations of the whole table do not count.
-        """
-        whole = self.pieces[0].model.detector
-        if self.groups or whole.combined is None:
-            return {}
-        found = (values_at(of, positions) for of in (self.scored.scores, self.rows.surprise))
-        parts = whole.combined.part_of_surprise(*found)
-        return dict(zip((positions + 1).tolist(), parts.tolist(), strict=True))
-
 
 def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verdict:
     """Score, rank and flag the rows of a table; the training table has leave-one-out scores.
@@ -123,92 +112,66 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     rows rank last. Rows known to be wrong are always flagged, and rank first.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
-    in_training, detector = rows.is_own, model.detector
     pieces = _pieces(model, rows)
     raw = _raw_scores(pieces, rows)
-    judged = np.s_[:] if rows.is_accepted is None else ~rows.is_accepted
+    p_values = _p_values(model, pieces, raw) if model.clean else None
+    flags = _flag_rows(model, rows, rule, pieces, raw, p_values)
     evidence, n_odd_cells = evidence_against(rows)
-    calibration = detector.calibration_scores if model.clean else None
-    p_values = None if calibration is None else _p_values(calibration, pieces, raw)
-    scores, listed = raw, np.zeros(1, dtype=bool)
-    if rule.name == "fdr":
-        log_p = log_p_of_cells(rows)[judged]
-        listed = log_p <= discovery_limit(log_p, len(log_p), rule.setting - rule.of_scores)
-    # In later tables, reuse a threshold that the same rule chose on the training table.
-    is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
-    chosen = model.group_threshold if model.groups else detector.flags_above
-    value = chosen if is_kept else None
-    if rule.calibrated and model.groups:
-        assert p_values is not None and calibration is not None
-        rate = rule.rate(p_values[judged])
-        value = rate_threshold(calibration, rate)
-        scores, pieces = _shifted(raw, rate, value, pieces)
-    flagged, calibrated = np.zeros(len(scores), dtype=bool), (calibration, detector.calibration)
-    flagged[judged], threshold, too_few = flag(
-        rule, scores[judged], *calibrated, set_before=value, listed=listed
-    )
-    n_wrong = 0
-    if rows.accepted is not None and rows.accepted.is_wrong is not None:
-        flagged |= rows.accepted.is_wrong
-        n_wrong = int(rows.accepted.is_wrong.sum())
-    if not (rule.calibrated and model.groups):
-        pieces = [replace(piece, threshold=threshold.value) for piece in pieces]
-    rarity = None if calibration is not None else rarity_of(model)
-    scale = None
-    if calibration is not None:
-        scale = p_value_scale(calibration)
-        if model.groups:
-            scale = replace(scale, statement=OF_GROUPS, marks=())
-    elif rarity is not None:
-        scale = rarity.scale_of_scores
+    with_evidence = evidence["row"].explode().unique().to_numpy() - 1
+    ranks, by_score = _rank_rows(rows, raw, flags, evidence, with_evidence)
+    release_pages(raw, flags.scores, ranks, p_values)
+    parts = np.zeros(len(with_evidence))
+    # If groups have models of their own, relations of the whole table do not count.
+    if not model.groups and (combined := model.detector.combined) is not None:
+        found = (values_at(of, with_evidence) for of in (flags.scores, rows.surprise))
+        parts = combined.part_of_surprise(*found)
+    rarity, scale = _rarity_and_scale(model)
+    threshold, notes = flags.threshold, list[str]()
+    if rarity is not None:
         (at_threshold,) = rarity.share(np.array([threshold.value])).tolist()
         threshold = replace(threshold, rarity=rarity.describe(at_threshold))
-    notes: tuple[str, ...] = ()
     if model.groups:
         n_rest = sum(len(piece.positions) for piece in pieces if piece.model.is_whole)
         words = f"{threshold.statement} {judged_sentence(model, n_rest)}"
         threshold = replace(threshold, statement=words)
-        notes = (*rest_note(model, *rows.groups), *_notes_of_groups(model, threshold, pieces))
+        notes = [*rest_note(model, *rows.groups), *_notes_of_groups(model, threshold, flags.pieces)]
     warnings = model.warnings
-    if not in_training:
+    if not rows.are_training:
         where = f"In {model.source.name}, the reference: "
         of_model = (
             note.after(where) if isinstance(note, Note) else f"{where}{note}" for note in warnings
         )
         warnings = (*of_model, *rows.warnings)
-    ranks = _ranks(rows, raw, scores)
-    rows_of_cells = evidence["row"].explode().unique().to_numpy()
-    by_score = values_at(ranks, rows_of_cells - 1).tolist()
-    _move_ahead(ranks, evidence, n_wrong, int(flagged.sum()))
-    release_pages(raw, scores, ranks, p_values)
+    numbers = (with_evidence + 1).tolist()
     return Verdict(
         model=model,
         rows=rows,
         scored=RowScores(
-            scores=scores,
+            scores=flags.scores,
             p_values=p_values,
             rarity_of=None if rarity is None else rarity.share,
             ranks=ranks,
-            is_flagged=flagged,
+            is_flagged=flags.is_flagged,
             is_accepted=rows.is_accepted,
             scale=scale,
         ),
         rarity=rarity,
         evidence=evidence,
         n_odd_cells=n_odd_cells,
-        rank_by_score=dict(zip(rows_of_cells.tolist(), by_score, strict=True)),
+        rank_by_score=dict(zip(numbers, by_score.tolist(), strict=True)),
+        part_of_relations=dict(zip(numbers, parts.tolist(), strict=True)),
         threshold=threshold,
-        warnings=(*warnings, *notes, *too_few),
-        pieces=tuple(pieces),
+        warnings=(*warnings, *notes, *flags.warnings),
+        pieces=flags.pieces,
         groups=tuple(
             GroupInfo(
                 name=one.name,
                 n_rows=len(one.positions),
-                n_flagged=int(flagged[one.positions].sum()),
+                n_flagged=int(flags.is_flagged[one.positions].sum()),
                 n_fitted=one.model.n_rows,
                 threshold=one.threshold,
             )
-            for one in (pieces if model.groups else ())
+            for one in (flags.pieces if model.groups else ())
         ),
     )
 
@@ -234,11 +197,11 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
     """Score every row, shape (n,), by the model of its group and on the scale of that model."""
     if len(pieces) == 1 and pieces[0].model.is_whole:
         model = pieces[0].model
-        return model.training_scores if rows.is_own else rows.scores(model.detector)
+        return model.training_scores if rows.are_training else rows.scores(model.detector)
     scores: FloatArray = row_values(rows.n_rows, np.float64)
     for piece in pieces:
         model, positions = piece.model, piece.positions
-        if rows.is_own:
+        if rows.are_training:
             own = model.training_scores
             scores[positions] = own[positions] if model.is_whole else own
         else:
@@ -264,16 +227,57 @@ def _mapped(
     return function.combined.with_surprise(scores, encoder.judge(table).surprise)
 
 
-def _p_values(
-    calibration: FloatArray, pieces: Sequence[JudgedPiece], raw: FloatArray
-) -> FloatArray:
-    """Return the p-value of every row (n,), by the scores of its group or else by `calibration`."""
-    p_values = conformal_p_values(calibration, raw)
+def _p_values(model: NoveltyModel, pieces: Sequence[JudgedPiece], raw: FloatArray) -> FloatArray:
+    """Return the p-value of every row (n,), by the calibration scores of its model."""
+    p_values = conformal_p_values(model.detector.calibration_scores, raw)
     for piece in pieces:
         if not piece.model.is_whole:
             own = piece.model.detector.calibration_scores
             p_values[piece.positions] = conformal_p_values(own, raw[piece.positions])
     return p_values
+
+
+class _Flags(NamedTuple):
+    scores: FloatArray  # (n,), raw, or shifted so that one threshold holds for all groups
+    pieces: tuple[JudgedPiece, ...]  # with their thresholds
+    is_flagged: BoolArray  # (n,)
+    threshold: ThresholdInfo
+    warnings: tuple[str, ...]
+
+
+def _flag_rows(
+    model: NoveltyModel,
+    rows: Encoded,
+    rule: Rule,
+    pieces: Sequence[JudgedPiece],
+    raw: FloatArray,
+    p_values: FloatArray | None,
+) -> _Flags:
+    """Choose the threshold by the rule; flag rows above it, listed for one cell, or known wrong."""
+    detector, scores, value = model.detector, raw, None
+    judged = np.s_[:] if rows.is_accepted is None else ~rows.is_accepted
+    if p_values is None:
+        # In later tables, reuse a threshold that the same rule chose on the training table.
+        if rule == model.rule and not rows.are_training:
+            value = model.group_threshold if model.groups else detector.flags_above
+    elif rule.calibrated and model.groups:
+        rate = rule.rate(p_values[judged])
+        value = rate_threshold(detector.calibration_scores, rate)
+        scores, pieces = _shifted(raw, rate, value, pieces)
+    listed: BoolArray | bool = False
+    if rule.name == "fdr":
+        log_p = log_p_of_cells(rows)[judged]
+        listed = log_p <= discovery_limit(log_p, len(log_p), rule.setting - rule.of_scores)
+    calibrated = detector.calibration_scores if model.clean else None, detector.calibration
+    flagged = np.zeros(len(scores), dtype=bool)
+    flagged[judged], threshold, warnings = flag(
+        rule, scores[judged], *calibrated, set_before=value, listed=listed
+    )
+    if rows.is_wrong is not None:
+        flagged |= rows.is_wrong
+    if not (rule.calibrated and model.groups):
+        pieces = [replace(piece, threshold=threshold.value) for piece in pieces]
+    return _Flags(scores, tuple(pieces), flagged, threshold, warnings)
 
 
 def _shifted(
@@ -300,14 +304,23 @@ def _shifted(
     return scores, judged
 
 
-def rarity_of(model: NoveltyModel) -> Rarity | None:
-    """Return the distribution of typical rows' scores, pooled over the models of all groups."""
+def _rarity_and_scale(model: NoveltyModel) -> tuple[Rarity | None, ScoreScale | None]:
+    """Return the scale of p-values with a clean reference, else the rarity of scores, if known.
+
+    The rarity is the distribution of typical rows' scores, pooled over the models of all groups.
+    """
+    if model.clean:
+        scale = p_value_scale(model.detector.calibration_scores)
+        return None, replace(scale, statement=OF_GROUPS, marks=()) if model.groups else scale
     n_rest = model.n_rows - sum(group.n_rows for group in model.groups)
     parts = [(group.detector.rarity, float(group.n_rows)) for group in model.groups]
     if n_rest:
         parts.append((model.detector.rarity, float(n_rest)))
     known = [(rarity, n) for rarity, n in parts if rarity is not None]
-    return Rarity.pooled(known) if known else None
+    if not known:
+        return None, None
+    rarity = Rarity.pooled(known)
+    return rarity, rarity.scale_of_scores
 
 
 def _notes_of_groups(
@@ -377,6 +390,25 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     return log_p
 
 
+def _rank_rows(
+    rows: Encoded, raw: FloatArray, flags: _Flags, evidence: pl.DataFrame, positions: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Rank every row (n,): rows known to be wrong first, accepted rows last.
+
+    Also return the ranks by score alone of the rows with evidence, which are at `positions`.
+    """
+    ranks, n_wrong = novelty_ranks(flags.scores, raw), 0
+    if rows.accepted is not None:
+        last = rows.accepted.is_accepted.astype(np.int8)
+        if rows.is_wrong is not None:
+            last, n_wrong = last - rows.is_wrong, int(rows.is_wrong.sum())
+        order = np.lexsort((ranks, last))
+        ranks[order] = np.arange(1, len(ranks) + 1)
+    by_score: IntArray = values_at(ranks, positions)
+    _move_ahead(ranks, evidence, n_wrong, int(flags.is_flagged.sum()))
+    return ranks, by_score
+
+
 def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
     """Give better ranks to rows that probably hold a wrong cell; other rows keep their order.
 
@@ -400,150 +432,6 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
     ranks[rows] = n_wrong + n_others + np.arange(1, len(rows) + 1)
 
 
-def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
-    """Rank every row: rows known to be wrong first, accepted rows last."""
-    ranks = novelty_ranks(scores, raw)
-    if rows.accepted is not None:
-        last = rows.accepted.is_accepted.astype(np.int8)
-        wrong = rows.accepted.is_wrong
-        order = np.lexsort((ranks, last if wrong is None else last - wrong))
-        ranks[order] = np.arange(1, len(ranks) + 1)
-    return ranks
-
-
-# Rules that flag rows: meaning and threshold of each.
-
-
-NO_RATE = "no false-alarm rate is known without clean rows"
-P_VALUES = "p-values say how rare each score is among normal rows"
-
-
-def flag(
-    rule: Rule,
-    scores: FloatArray,
-    calibration_scores: FloatArray | None = None,
-    calibration: str | None = None,
-    *,
-    set_before: float | None = None,
-    listed: BoolArray | bool = False,
-) -> tuple[BoolArray, ThresholdInfo, tuple[str, ...]]:
-    """Flag rows by a rule; also return a plain sentence on its meaning, and warnings.
-
-    `calibration_scores` are those of clean rows, if any, and `calibration` is how they were
-    obtained. A threshold `set_before`, such as one chosen on another table, is used unchanged. Rows
-    `listed` (n,) for one of their cells are also flagged.
-    """
-    n, setting = len(scores), rule.setting
-    if rule.name == "count" and set_before is None and setting >= n:
-        raise OptionError(
-            "count", f"{setting:g} would flag every one of the {n} rows: choose fewer"
-        )
-    value = rule.threshold(scores, calibration_scores) if set_before is None else set_before
-    is_above = rows_where(scores, lambda part: part > value)
-    n_flagged, n_calibration = len(is_above), 0
-    flagged = np.zeros(n, dtype=bool) | listed
-    flagged[is_above] = True
-    warnings: tuple[str, ...] = ()
-    if rule.calibrated:
-        assert calibration_scores is not None and calibration is not None
-        n_calibration = len(calibration_scores)
-        if rule.name == "alpha":
-            statement = rate_statement(setting, value, n_calibration, calibration)
-        else:
-            by_cell = int(flagged.sum()) - n_flagged
-            how = _calibrated_on(n_calibration, calibration)
-            statement = _list_statement(rule, n_flagged, by_cell, value, n, n_calibration, how)
-        if math.isinf(value):
-            # The smallest number n of clean rows with 1 / (n + 1) <= alpha.
-            enough = math.ceil(1.0 / setting - 1e-9) - 1
-            instead = f"give at least {enough:,}, or a larger --alpha."
-            if rule.name == "fdr":
-                instead = "give more of them, a larger --fdr, or a false-alarm rate (--alpha)."
-            few = f"{n_calibration:,} reference rows are too few for {rule.name} {setting:.3g}"
-            warnings = (f"{few}: {instead}",)
-    elif set_before is not None:
-        statement = (
-            f"The threshold was set by {rule.name} {setting:.3g} on the table the model was fitted "
-            f"on; {NO_RATE}."
-        )
-    else:
-        statement = _choice_statement(rule, n_flagged, n)
-        statement += f"; {NO_RATE if calibration_scores is None else P_VALUES}."
-    used = calibration if rule.calibrated else None
-    info = ThresholdInfo(rule.name, setting, value, used, n_calibration, statement)
-    return flagged, info, warnings
-
-
-def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
-    """State which rows a choice (share or count) flags, and whether ties add or remove rows."""
-    count = rule.count(n)
-    chosen = f"The share of {_percent(rule.setting)}" if rule.name == "share" else "The count"
-    rows = f"{count:,} row{'s' if count > 1 else ''}"
-    if n_flagged < count:
-        rest = "all score alike: none is flagged"
-        if n_flagged:
-            only = f"only the other {n_flagged:,} {'is' if n_flagged == 1 else 'are'} flagged"
-            rest = f"{n - n_flagged:,} of them score alike: {only}"
-        return f"{chosen} asks for {rows} of {n:,}, but {rest}"
-    verb = "scores" if count == 1 else "score"
-    statement = f"{chosen} flags the {rows} of {n:,} that {verb} highest"
-    if n_flagged == count:
-        return statement
-    more = n_flagged - count
-    return f"{statement}, and {more:,} more that score{'s' if more == 1 else ''} like the last"
-
-
-def rate_statement(alpha: float, threshold: float, n_calibration: int, calibration: str) -> str:
-    """State what a false-alarm rate means, or that too few clean rows calibrate it."""
-    if math.isinf(threshold):
-        return (
-            f"Nothing can be flagged at {_percent(alpha)}: {n_calibration:,} reference rows allow "
-            f"{100 * smallest_rate(n_calibration):.2g} % at best."
-        )
-    how = _calibrated_on(n_calibration, calibration)
-    return f"About {_percent(alpha)} of new rows like the reference would be flagged; {how}."
-
-
-def _list_statement(
-    rule: Rule, n_above: int, by_cell: int, value: float, n: int, n_calibration: int, how: str
-) -> str:
-    """State what a false discovery rate means for a list, or why the list is empty."""
-    rate = rule.setting
-    if n_above or by_cell:
-        if by_cell:
-            rest = f"and {_rows(by_cell)} listed for one cell, by the tail of its column"
-            how = f"{_rows(n_above)} listed by score, {how}; {rest}"
-        return (
-            f"A list of which at most {_percent(rate)} are expected to be false alarms "
-            f"(Benjamini-Hochberg); {how}."
-        )
-    if math.isfinite(value):
-        return (
-            f"The list is empty: no p-value of the {n:,} rows is small enough for a false "
-            f"discovery rate of {_percent(rate)} (Benjamini-Hochberg); {how}."
-        )
-    smallest = smallest_rate(n_calibration)
-    needed = math.ceil(smallest * n / rule.of_scores - 1e-9)
-    why = f"which is above the {_percent(rule.of_scores)} that scores have of it"
-    if needed <= n:
-        why = f"and among {n:,} rows it takes {needed:,} that have it"
-    return (
-        f"No list can be given at a false discovery rate of {_percent(rate)} from "
-        f"{n_calibration:,} reference rows: the smallest p-value they allow is {smallest:.2g}, "
-        f"{why}."
-    )
-
-
-def _calibrated_on(n_calibration: int, calibration: str) -> str:
-    if calibration == "split":
-        return f"calibrated on {n_calibration:,} reference rows held back (guaranteed)"
-    return f"calibrated on {n_calibration:,} reference rows, each left out (approximate)"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
 # How groups are compared. Scores of the default detector are logarithms of combined p-values, so
 # scores of different groups are nearly on one scale, and all rows are ranked by their scores. On
 # tables with planted faults, this found more faults than ranking by rarity within a group (a tail
@@ -554,23 +442,12 @@ def _percent(share: float) -> str:
 NAMED = 5  # maximum number of groups named in one sentence
 
 
-def group_name(by: Sequence[str], key: GroupKey) -> str:
-    """Name a group for readers, as "species Adelie"."""
-    pairs = zip(by, key, strict=True)
-    return ", ".join(f"{name} {'(missing)' if text is None else text}" for name, text in pairs)
-
-
-def group_text(key: GroupKey) -> str:
-    """Write the values that the rows of a group share."""
-    return ", ".join("(missing)" if text is None else text for text in key)
-
-
 def judged_sentence(model: NoveltyModel, n_rest: int) -> str:
     """State which rows are judged within their groups; `n_rest` rows are not."""
     n_own, by = len(model.groups), listed(model.options.columns.by)
     models = "1 group has a model" if n_own == 1 else f"{n_own} groups have models"
     calibrated = ", and a threshold," if model.clean else ""
-    rest = f"; {_rows(n_rest)} judged by that of the whole table" if n_rest else ""
+    rest = f"; {rows_are(n_rest)} judged by that of the whole table" if n_rest else ""
     return f"By {by}: {models}{calibrated} of {'its' if n_own == 1 else 'their'} own{rest}."
 
 
@@ -590,7 +467,7 @@ def rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) ->
     judged = (
         f" {verb} no model of {its} own, which takes "
         f"{rows_needed(model.rule):,} rows of {model.source.short_name}{most}: their "
-        f"{_rows(int(sizes[others].sum()))} judged by the model of the whole table."
+        f"{rows_are(int(sizes[others].sum()))} judged by the model of the whole table."
     )
     which = f"{groups} by {listed(by)}"
     yield Note(f"{which} ({names}{more}){judged}", f"{which}{judged}", by)
@@ -600,7 +477,3 @@ def note_of_groups(names: Sequence[str], text: str, by: tuple[str, ...]) -> Note
     """Write a note on some groups, which names them if their values may be shown."""
     bare = "1 group" if len(names) == 1 else f"{len(names):,} groups"
     return Note(f"In {listed(names)}{text}", f"In {bare}{text}", by)
-
-
-def _rows(count: int) -> str:
-    return "1 row is" if count == 1 else f"{count:,} rows are"

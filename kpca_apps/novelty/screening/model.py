@@ -110,7 +110,7 @@ def rows_needed(rule: Rule) -> int:
     return max(MIN_ROWS, calibrating)
 
 
-def rows_learned(options: ScreeningOptions, n_rows: int) -> int:
+def n_training_rows(options: ScreeningOptions, n_rows: int) -> int:
     """Return the number of `n_rows` rows that a model learns from: all, or a sample."""
     return n_rows if options.learn_from == "all" else min(n_rows, SAMPLE_ROWS)
 
@@ -166,9 +166,9 @@ class NoveltyModel:
         return self.source.n_rows
 
     @property
-    def n_learned(self) -> int:
+    def n_training(self) -> int:
         """Number of training rows: all rows, or a sample."""
-        return rows_learned(self.options, self.n_rows)
+        return n_training_rows(self.options, self.n_rows)
 
     @property
     def models(self) -> tuple[AnyModel, ...]:

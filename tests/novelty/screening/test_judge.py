@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps import fit_model, score_table
-from kpca_apps.novelty.columns.parts import Execution
-from kpca_apps.novelty.detector.threshold import Rule, top_count
+from kpca_apps.novelty.columns.parts import Execution, Sample
+from kpca_apps.novelty.detector.threshold import Rule, flag, top_count
 from kpca_apps.novelty.ranks import novelty_ranks
 from kpca_apps.novelty.run import inherit_options, rows_to_score, score, screen
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.judge import Verdict, flag, judge
+from kpca_apps.novelty.screening.judge import Verdict, judge
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
@@ -209,7 +209,7 @@ def test_a_value_ten_times_off_ranks_above_one_twice_off(n, n_columns, spread, c
 
 
 def verdict_by(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Verdict:
-    model, rows = rows_to_score(model, table, options, Execution())
+    model, rows = rows_to_score(model, Sample.of(table), options, Execution())
     return judge(model, rows, options)
 
 
@@ -224,7 +224,7 @@ def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
         ).all()
     new = correlated(50, seed=9)
     chosen = verdict_by(model, new, inherit_options(model, new, count=4))
-    assert chosen.scored.is_flagged.sum() == 4 and not chosen.rows.is_own
+    assert chosen.scored.is_flagged.sum() == 4 and not chosen.rows.are_training
 
 
 def test_warnings_of_the_reference_are_distinguished_from_those_of_the_table() -> None:

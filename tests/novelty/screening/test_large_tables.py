@@ -152,7 +152,7 @@ def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
 ) -> None:
     options = replace(LABELLED, learn_from=learn_from)
     result, model = screen(in_parts(birds, 128), options=options)
-    assert model.n_learned == {"sample": 300, "all": 700}[learn_from]
+    assert model.n_training == {"sample": 300, "all": 700}[learn_from]
     assert result.run.settings.get("rows learned from") == {"sample": 300, "all": None}[learn_from]
     assert any("was learned from 300 rows" in w for w in result.run.warnings) == (
         learn_from == "sample"
