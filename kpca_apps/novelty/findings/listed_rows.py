@@ -89,7 +89,7 @@ def judged_by(
 
 
 def explain_rows(
-    encoder: TableEncoder, detector: Detector, rows: RowsToExplain, n_jobs: int | None = None
+    rows: RowsToExplain, encoder: TableEncoder, detector: Detector, n_jobs: int | None = None
 ) -> list[tuple[Reason, ...]]:
     """Return the reasons of some rows, most important first."""
     explained = []
@@ -98,13 +98,6 @@ def explain_rows(
         reasons = [_described(encoder, rows.table, row, drop) for drop in drops]
         explained.append(_differing(reasons))
     return explained
-
-
-def first_reasons(
-    rows: RowsToExplain, encoder: TableEncoder, detector: Detector
-) -> list[tuple[Reason, ...]]:
-    """Return the first reason of each row: one column, or several that are odd together."""
-    return [_first_set(reasons) for reasons in explain_rows(encoder, detector, rows)]
 
 
 def _first_set(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
@@ -218,7 +211,7 @@ def put_into_words(
     parts = [*judged_by(verdict, table, some)]
     by_score = dict[int, tuple[Reason, ...]]()
     for piece, places, _, part in parts:
-        found = explain_rows(piece.model.encoder, piece.model.detector, part, verdict.rows.n_jobs)
+        found = explain_rows(part, piece.model.encoder, piece.model.detector, verdict.rows.n_jobs)
         by_score |= zip((some[places] + 1).tolist(), found, strict=True)
     if in_short:
         others = positions[n_explained:]
@@ -392,8 +385,8 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
         with Workers(n_workers=rows.n_jobs) as threads:
             work = Execution(threads) if rows.stored is None else rows.execution
             shared = model.encoder, model.detector
-            found = work.over("Finding reasons", first_reasons, blocks, len(part.own), *shared)
-            of_part = (reason for of_block in found for reason in of_block)
+            found = work.over("Finding reasons", explain_rows, blocks, len(part.own), *shared)
+            of_part = (_first_set(reasons) for of_block in found for reasons in of_block)
             reasons |= zip(places.tolist(), of_part, strict=True)
     return [reasons[place] for place in range(len(positions))]
 

@@ -7,7 +7,7 @@ For more than 100,000 rows, all is learned from 100,000 drawn with the seed; wit
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -139,7 +139,7 @@ def fit_planned(
     rows = encode(encoder, sample, execution, n_jobs=n_jobs, accepted=accepted, training=of)
     rows = replace(rows, groups=(keys, codes))
     parameters = _parameters(rule, options, rows.n_judged, clean)
-    detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
+    detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options)
     if not clean:
         # The threshold depends on all rows, in the sample or not, except those a reader accepted.
         value = rule.threshold(fitted_scores[judged])
@@ -201,16 +201,16 @@ def _fit_group(
     n_jobs, of = options.jobs, training.index
     rows = encode(encoder, sample, execution, n_jobs=n_jobs, checked=False, training=of)
     fine = None if is_fine is None else Accepted(is_fine, "", ())
-    detector, scores, _ = _fit_detector(replace(rows, accepted=fine), parameters, options, ())
+    detector, scores, _ = _fit_detector(replace(rows, accepted=fine), parameters, options)
     return GroupModel(key, rows.n_rows, encoder, detector, scores)
 
 
 def _fit_detector(
-    rows: Encoded, parameters: Parameters, options: ScreeningOptions, by: Collection[str]
+    rows: Encoded, parameters: Parameters, options: ScreeningOptions
 ) -> tuple[Detector, FloatArray, list[Note]]:
     """Fit a detector; refit it, with a note, if the oddest rows are one large group.
 
-    Also return the scores (n,) of the rows. Columns that rows are grouped `by` make no such group.
+    Also return the scores (n,) of the rows. Columns by which rows are grouped make no such group.
     """
     is_drawn = len(rows.training) < len(rows.sample_index)
     is_drawn |= n_training_rows(options, rows.n_rows) < rows.n_rows
@@ -225,7 +225,7 @@ def _fit_detector(
     encoder, notes = rows.encoder, list[Note]()
     of_columns = [group.columns for group in encoder.groups]
     roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
-    columns = [*encoder.state_columns(by)] if parameters.contaminated else []
+    columns = [*encoder.state_columns(options.columns.by)] if parameters.contaminated else []
     jobs, seed = options.jobs, options.seed
     try:
         while True:
@@ -348,17 +348,13 @@ def own_groups(
 
 def plan_of_group(plan: ColumnPlan, by: Sequence[str], table: Table) -> ColumnPlan:
     """Return the column plan of one group: that of the whole table, without constant columns."""
-    return ColumnPlan(
-        tuple(
-            replace(spec, role="excluded", why="the same in all rows of the group", format=None)
-            if spec.name in by
-            else _spec_of_group(spec, table)
-            for spec in plan.specs
-        )
-    )
+    return ColumnPlan(tuple(_spec_of_group(spec, by, table) for spec in plan.specs))
 
 
-def _spec_of_group(spec: ColumnSpec, table: Table) -> ColumnSpec:
+def _spec_of_group(spec: ColumnSpec, by: Sequence[str], table: Table) -> ColumnSpec:
+    if spec.name in by:
+        why = "the same in all rows of the group"
+        return replace(spec, role="excluded", why=why, format=None)
     if not spec.used:
         return spec
     column = table.column[spec.name]

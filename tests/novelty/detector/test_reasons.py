@@ -14,7 +14,7 @@ from kpca_apps.novelty.detector.neighbours import (
     rows_without_strays,
 )
 from kpca_apps.novelty.detector.reasons import Attribution
-from kpca_apps.novelty.findings.listed_rows import RowsToExplain, explain_rows, first_reasons
+from kpca_apps.novelty.findings.listed_rows import RowsToExplain, _first_set, explain_rows
 from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.tables.frames import table_from_frame
@@ -370,7 +370,7 @@ def test_women_of_first_class_are_not_reported_that_they_should_have_died():
     saved = saved[[rows[place][3] == "yes" for place in saved]][::20]
     women = table_from_frame(frame[saved.tolist()])
     rows = RowsToExplain(women, model.encoder.matrix(women), saved)
-    explained = explain_rows(model.encoder, model.detector, rows)
+    explained = explain_rows(rows, model.encoder, model.detector)
     assert all(reason.column != "survived" for reasons in explained for reason in reasons)
     # Of each group with 1 to 5 % of the rows, at least 80 % are kept to give expected values.
     kept = frame[model.detector.neighbours.index.tolist()].group_by(frame.columns).len()
@@ -424,11 +424,10 @@ def test_the_first_reason_is_that_of_the_full_explanation():
     table = table_from_frame(pl.concat([wrong, gaps, frame[60:]]))
     model = screen(table)[1]
     rows = RowsToExplain(table, model.encoder.matrix(table), np.arange(600))
-    full = explain_rows(model.encoder, model.detector, rows)
-    first = first_reasons(rows, model.encoder, model.detector)
+    full = explain_rows(rows, model.encoder, model.detector)
     together = 0
-    for all_of, few in zip(full, first, strict=True):
+    for all_of in full:
         names = all_of[0].together or (all_of[0].column,) if all_of else ()
-        assert few == tuple(reason for reason in all_of if reason.column in names)
+        assert _first_set(all_of) == tuple(reason for reason in all_of if reason.column in names)
         together += len(names) > 1
     assert together
