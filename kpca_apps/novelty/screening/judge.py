@@ -112,8 +112,8 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     rows rank last. Rows known to be wrong are always flagged, and rank first.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
-    pieces = _pieces(model, rows)
-    raw = _raw_scores(pieces, rows)
+    pieces = _assign_rows(model, rows)
+    raw = _score_rows(pieces, rows)
     p_values = _p_values(model, pieces, raw) if model.clean else None
     flags = _flag_rows(model, rows, rule, pieces, raw, p_values)
     evidence, n_odd_cells = evidence_against(rows)
@@ -126,22 +126,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         found = (values_at(of, with_evidence) for of in (flags.scores, rows.surprise))
         parts = combined.part_of_surprise(*found)
     rarity, scale = _rarity_and_scale(model)
-    threshold, notes = flags.threshold, list[str]()
-    if rarity is not None:
-        (at_threshold,) = rarity.share(np.array([threshold.value])).tolist()
-        threshold = replace(threshold, rarity=rarity.describe(at_threshold))
-    if model.groups:
-        n_rest = sum(len(piece.positions) for piece in pieces if piece.model.is_whole)
-        words = f"{threshold.statement} {judged_sentence(model, n_rest)}"
-        threshold = replace(threshold, statement=words)
-        notes = [*rest_note(model, *rows.groups), *_notes_of_groups(model, threshold, flags.pieces)]
-    warnings = model.warnings
-    if not rows.are_training:
-        where = f"In {model.source.name}, the reference: "
-        of_model = (
-            note.after(where) if isinstance(note, Note) else f"{where}{note}" for note in warnings
-        )
-        warnings = (*of_model, *rows.warnings)
+    threshold, notes = _describe_threshold(model, rows, flags, rarity)
     numbers = (with_evidence + 1).tolist()
     return Verdict(
         model=model,
@@ -161,7 +146,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         rank_by_score=dict(zip(numbers, by_score.tolist(), strict=True)),
         part_of_relations=dict(zip(numbers, parts.tolist(), strict=True)),
         threshold=threshold,
-        warnings=(*warnings, *notes, *flags.warnings),
+        warnings=(*_warnings(model, rows), *notes, *flags.warnings),
         pieces=flags.pieces,
         groups=tuple(
             GroupInfo(
@@ -176,7 +161,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     )
 
 
-def _pieces(model: NoveltyModel, rows: Encoded) -> list[JudgedPiece]:
+def _assign_rows(model: NoveltyModel, rows: Encoded) -> list[JudgedPiece]:
     """Return the rows that each model judges, those of the whole table's model last."""
     if not model.groups:
         return [JudgedPiece("", model, np.arange(0))]
@@ -193,7 +178,7 @@ def _pieces(model: NoveltyModel, rows: Encoded) -> list[JudgedPiece]:
     return pieces
 
 
-def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
+def _score_rows(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
     """Score every row, shape (n,), by the model of its group and on the scale of that model."""
     if len(pieces) == 1 and pieces[0].model.is_whole:
         model = pieces[0].model
@@ -323,6 +308,36 @@ def _rarity_and_scale(model: NoveltyModel) -> tuple[Rarity | None, ScoreScale | 
     return rarity, rarity.scale_of_scores
 
 
+def _describe_threshold(
+    model: NoveltyModel, rows: Encoded, flags: _Flags, rarity: Rarity | None
+) -> tuple[ThresholdInfo, tuple[Note, ...]]:
+    """Add to the threshold how rare it is, and which models judge; also return notes on groups."""
+    threshold, pieces = flags.threshold, flags.pieces
+    if rarity is not None:
+        (share,) = rarity.share(np.array([threshold.value])).tolist()
+        threshold = replace(threshold, rarity=rarity.describe(share))
+    if not model.groups:
+        return threshold, ()
+    n_rest = sum(len(piece.positions) for piece in pieces if piece.model.is_whole)
+    n_own, calibrated = len(model.groups), ", and a threshold," if model.clean else ""
+    models = "1 group has a model" if n_own == 1 else f"{n_own} groups have models"
+    rest = f"; {rows_are(n_rest)} judged by that of the whole table" if n_rest else ""
+    own = f"{models}{calibrated} of {'its' if n_own == 1 else 'their'} own{rest}"
+    words = f"{threshold.statement} By {listed(model.options.columns.by)}: {own}."
+    threshold = replace(threshold, statement=words)
+    notes = (*rest_note(model, *rows.groups), *_notes_of_groups(model, threshold, pieces))
+    return threshold, notes
+
+
+def _warnings(model: NoveltyModel, rows: Encoded) -> Iterator[str]:
+    """Yield the warnings on the training table and, if other rows are judged, on these."""
+    where = "" if rows.are_training else f"In {model.source.name}, the reference: "
+    for note in model.warnings:
+        yield note.after(where) if isinstance(note, Note) else f"{where}{note}"
+    if not rows.are_training:
+        yield from rows.warnings
+
+
 def _notes_of_groups(
     model: NoveltyModel, threshold: ThresholdInfo, pieces: Sequence[JudgedPiece]
 ) -> Iterator[Note]:
@@ -440,15 +455,6 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
 # shifted so that all thresholds coincide. The functions below write sentences on groups.
 
 NAMED = 5  # maximum number of groups named in one sentence
-
-
-def judged_sentence(model: NoveltyModel, n_rest: int) -> str:
-    """State which rows are judged within their groups; `n_rest` rows are not."""
-    n_own, by = len(model.groups), listed(model.options.columns.by)
-    models = "1 group has a model" if n_own == 1 else f"{n_own} groups have models"
-    calibrated = ", and a threshold," if model.clean else ""
-    rest = f"; {rows_are(n_rest)} judged by that of the whole table" if n_rest else ""
-    return f"By {by}: {models}{calibrated} of {'its' if n_own == 1 else 'their'} own{rest}."
 
 
 def rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -> Iterator[Note]:
