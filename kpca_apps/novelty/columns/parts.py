@@ -292,12 +292,6 @@ def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
     return keys, np.asarray(places, dtype=np.int64).reshape(-1)
 
 
-def group_name(by: Sequence[str], key: GroupKey) -> str:
-    """Name a group for readers, as "species Adelie"."""
-    pairs = zip(by, key, strict=True)
-    return ", ".join(f"{name} {'(missing)' if text is None else text}" for name, text in pairs)
-
-
 def group_text(key: GroupKey) -> str:
     """Write the values that the rows of a group share."""
     return ", ".join("(missing)" if text is None else text for text in key)

@@ -17,7 +17,7 @@ from kpca_apps.novelty.checks.number_rules import BEYOND, WITHOUT_TAIL
 from kpca_apps.novelty.checks.odd_cells import checked, table_of_evidence
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.parts import GroupKey, each_part, group_name, group_text, some_rows
+from kpca_apps.novelty.columns.parts import GroupKey, each_part, group_text, some_rows
 from kpca_apps.novelty.detector.detector import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
     Rarity,
@@ -125,8 +125,8 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     if not model.groups and (combined := model.detector.combined) is not None:
         found = (values_at(of, with_evidence) for of in (flags.scores, rows.surprise))
         parts = combined.part_of_surprise(*found)
-    rarity, scale = _rarity_and_scale(model)
-    threshold, notes = _describe_threshold(model, rows, flags, rarity)
+    rarity, scale, threshold = _describe_rarity(model, flags.threshold)
+    threshold, notes = _describe_groups(model, rows, threshold, flags.pieces)
     numbers = (with_evidence + 1).tolist()
     return Verdict(
         model=model,
@@ -289,33 +289,35 @@ def _shifted(
     return scores, judged
 
 
-def _rarity_and_scale(model: NoveltyModel) -> tuple[Rarity | None, ScoreScale | None]:
+def _describe_rarity(
+    model: NoveltyModel, threshold: ThresholdInfo
+) -> tuple[Rarity | None, ScoreScale | None, ThresholdInfo]:
     """Return the scale of p-values with a clean reference, else the rarity of scores, if known.
 
-    The rarity is the distribution of typical rows' scores, pooled over the models of all groups.
+    The rarity is the distribution of typical rows' scores, pooled over the models of all groups;
+    also return its scale, and the threshold with its rarity.
     """
     if model.clean:
         scale = p_value_scale(model.detector.calibration_scores)
-        return None, replace(scale, statement=OF_GROUPS, marks=()) if model.groups else scale
+        if model.groups:
+            scale = replace(scale, statement=OF_GROUPS, marks=())
+        return None, scale, threshold
     n_rest = model.n_rows - sum(group.n_rows for group in model.groups)
     parts = [(group.detector.rarity, float(group.n_rows)) for group in model.groups]
     if n_rest:
         parts.append((model.detector.rarity, float(n_rest)))
     known = [(rarity, n) for rarity, n in parts if rarity is not None]
     if not known:
-        return None, None
+        return None, None, threshold
     rarity = Rarity.pooled(known)
-    return rarity, rarity.scale_of_scores
+    (share,) = rarity.share(np.array([threshold.value])).tolist()
+    return rarity, rarity.scale_of_scores, replace(threshold, rarity=rarity.describe(share))
 
 
-def _describe_threshold(
-    model: NoveltyModel, rows: Encoded, flags: _Flags, rarity: Rarity | None
+def _describe_groups(
+    model: NoveltyModel, rows: Encoded, threshold: ThresholdInfo, pieces: Sequence[JudgedPiece]
 ) -> tuple[ThresholdInfo, tuple[Note, ...]]:
-    """Add to the threshold how rare it is, and which models judge; also return notes on groups."""
-    threshold, pieces = flags.threshold, flags.pieces
-    if rarity is not None:
-        (share,) = rarity.share(np.array([threshold.value])).tolist()
-        threshold = replace(threshold, rarity=rarity.describe(share))
+    """Say with the threshold which models judge, if groups have models; also return notes."""
     if not model.groups:
         return threshold, ()
     n_rest = sum(len(piece.positions) for piece in pieces if piece.model.is_whole)
@@ -455,6 +457,12 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
 # shifted so that all thresholds coincide. The functions below write sentences on groups.
 
 NAMED = 5  # maximum number of groups named in one sentence
+
+
+def group_name(by: Sequence[str], key: GroupKey) -> str:
+    """Name a group for readers, as "species Adelie"."""
+    pairs = zip(by, key, strict=True)
+    return ", ".join(f"{name} {'(missing)' if text is None else text}" for name, text in pairs)
 
 
 def rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -> Iterator[Note]:
