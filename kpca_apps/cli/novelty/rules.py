@@ -16,9 +16,8 @@ from kpca_apps.cli.results import near
 from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
-from kpca_apps.novelty.relations.exports.sql import rules_as_sql
+from kpca_apps.novelty.relations.exports.sql import rules_as_dqx, rules_as_sql
 from kpca_apps.novelty.relations.rule import (
     Determines,
     Equal,

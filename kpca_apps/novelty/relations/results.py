@@ -9,9 +9,8 @@ from typing import Any
 import polars as pl
 
 from kpca_apps.names import one_line, safe_stem
-from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
-from kpca_apps.novelty.relations.exports.sql import rules_as_sql
+from kpca_apps.novelty.relations.exports.sql import rules_as_dqx, rules_as_sql
 from kpca_apps.novelty.relations.rule import HeldRules
 from kpca_apps.novelty.relations.rule_file import save_rules
 from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from kpca_apps.names import one_line
 from kpca_apps.novelty.relations import rule as kinds
@@ -44,21 +43,38 @@ _CLOCK = r"\A[0-9]{1,3}:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?\z"
 _WRITTEN_ALIKE = re.compile(r"-?(0|0\.(?!0000)[0-9]*[1-9]|[1-9][0-9]{0,14}(\.[0-9]*[1-9])?)")
 
 
-@dataclass(frozen=True)
 class Dialect:
-    """The syntax of a database."""
+    """The syntax of a database: DuckDB's, unless a subclass says otherwise."""
 
-    name: Callable[[str], str]  # quotes the name of a column or table
-    literal: Callable[[str], str]  # quotes a text as a literal
-    text: str  # name of the text type
-    replaced: Callable[[str, str, str], str]  # replaces all matches of a pattern in a text
-    seconds: Callable[[str], str]  # converts a date or moment to seconds since 1970-01-01 UTC
-    has_form: Callable[[str, str], str]  # tests whether a text has the form of a code
-    both: str = " AND "
-    macro: str = ""  # prefix of macros for cells; if empty, cells are written in full
+    text_type = "VARCHAR"
+    macro = "kpca_"  # prefix of macros for cells; if empty, cells are written in full
+
+    def name(self, name: str) -> str:
+        """Quote the name of a column or table."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def literal(self, text: str) -> str:
+        """Quote a text."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def replace(self, text: str, pattern: str, by: str) -> str:
+        """Write a text with all matches of a pattern replaced."""
+        return f"REGEXP_REPLACE({text}, {self.literal(pattern)}, {self.literal(by)}, 'g')"
+
+    def whole(self, text: str, pattern: str) -> str:
+        """Write the match of a pattern in a text; empty without a match."""
+        return f"REGEXP_EXTRACT({text}, {self.literal(pattern)}, 0)"
+
+    def seconds(self, date: str) -> str:
+        """Convert a date or moment to seconds since 1970-01-01 UTC."""
+        return f"CASE WHEN ISFINITE({date}) THEN EXTRACT(EPOCH FROM {date}) END"
+
+    def has_form(self, text: str, form: str) -> str:
+        """Test whether a text has the form of a code."""
+        return f"{text} SIMILAR TO {self.literal(code_pattern(form))}"
 
     def cell(self, kind: str, cell: str) -> str:
-        """Write an SQL expression that reads a cell in one of the ways that `CELLS` lists."""
+        """Write an expression that reads a cell in one of the ways that `CELLS` lists."""
         return f"{self.macro}{kind}({cell})" if self.macro else CELLS[kind](self, cell)
 
     def macros(self, queries: str) -> str:
@@ -71,17 +87,24 @@ class Dialect:
                 text = f"{macro}\n  {body(self, 'cell')};\n{text}"
         return text
 
-    def replace(self, text: str, pattern: str, by: str) -> str:
-        """Write an SQL expression for a text with all matches of a pattern replaced."""
-        return self.replaced(text, self.literal(pattern), self.literal(by))
 
-    def whole(self, text: str, pattern: str) -> str:
-        """Write an SQL expression for the match of a pattern in a text; empty without a match."""
-        return f"REGEXP_EXTRACT({text}, {self.literal(pattern)}, 0)"
+def code_pattern(form: str) -> str:
+    r"""Return the regular expression of the form of a code.
+
+    >>> print(code_pattern("AA-9999"))
+    \p{L}{2}[-][0-9]{4}
+    """
+    parts = []
+    for run in re.finditer(r"(.)\1*", form, re.DOTALL):
+        sign, length = run[1], len(run[0])
+        itself = rf"\{sign}" if sign in r"\^[]" else f"[{sign}]" if sign.isascii() else sign
+        signs = {"A": r"\p{L}", "9": "[0-9]"}.get(sign, itself)
+        parts.append(signs + (f"{{{length}}}" if length > 1 else ""))
+    return "".join(parts)
 
 
 def _text(dialect: Dialect, cell: str) -> str:
-    written = f"CAST({cell} AS {dialect.text})"
+    written = f"CAST({cell} AS {dialect.text_type})"
     return f"NULLIF({dialect.replace(written, _MISSING, '')}, '')"
 
 
@@ -92,7 +115,7 @@ def _number(dialect: Dialect, cell: str) -> str:
 
 
 def _number_of_text(dialect: Dialect, cell: str) -> str:
-    text = f"CAST({cell} AS {dialect.text})"
+    text = f"CAST({cell} AS {dialect.text_type})"
     for pattern, by in ((_SPACE, " "), (DASHES, "-"), (UNIT, "%")):
         text = dialect.replace(text, pattern, by)
     bare = dialect.replace(dialect.whole(text, _NUMBER), f"[ %,){_GROUP}]", "")

@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.rule import AnyRule, RuleColumn
 
 
-@dataclass(frozen=True)
-class Language:
+class Language(ABC):
     """How a language writes the parts of a condition; comparisons with missing cells are false."""
 
-    columns: Mapping[str, RuleColumn]
-    number: Callable[[str], str]  # reads a column as a float; dates in seconds since 1970 UTC
-    text: Callable[[str], str]  # reads a column as stripped text
-    constant: Callable[[float], str]
-    none_of: Callable[[str, Sequence[str]], str]  # tests a column for a value that is not listed
-    differ: Callable[[str, str], str]  # tests that two texts are present and differ
-    other_form: Callable[[str, str], str]  # tests that a column does not have the form of a code
-    of_table: Callable[[kinds.WholeTable], list[str]]  # conditions met by rows that break a rule
     known: str  # text that, written after a cell, tests whether the cell has a value
     missing: str  # text that, written after a cell, tests whether the cell is missing
-    absolute: str  # name of the function for absolute values
-    power: str  # name of the function for powers
+    equal: str
     both: str  # operator between conditions that must all hold
     either: str  # operator between conditions of which at least one must hold
-    equal: str
+    absolute: str  # name of the function for absolute values
+    power: str  # name of the function for powers
 
+    def __init__(self, columns: Mapping[str, RuleColumn]) -> None:
+        self.columns = columns
 
-def broken(rule: AnyRule, language: Language) -> str:
-    """Write the condition under which a row breaks a rule; missing cells break none."""
-    return _join(language.both, _conditions(rule, language))
+    @abstractmethod
+    def number(self, name: str) -> str:
+        """Read a column as a float; dates in seconds since 1970 UTC."""
+
+    @abstractmethod
+    def text(self, name: str) -> str:
+        """Read a column as stripped text."""
+
+    @abstractmethod
+    def constant(self, value: float) -> str:
+        """Write a number."""
+
+    @abstractmethod
+    def none_of(self, name: str, values: Sequence[str]) -> str:
+        """Test a column for a value that is not listed."""
+
+    @abstractmethod
+    def differ(self, text: str, other: str) -> str:
+        """Test that two texts are present and differ."""
+
+    @abstractmethod
+    def other_form(self, name: str, form: str) -> str:
+        """Test that a column does not have the form of a code."""
+
+    @abstractmethod
+    def of_table(self, rule: kinds.WholeTable) -> list[str]:
+        """Write conditions met by rows that break a rule between rows."""
+
+    def broken(self, rule: AnyRule) -> str:
+        """Write the condition under which a row breaks a rule; missing cells break none."""
+        return _join(self.both, _conditions(rule, self))
 
 
 def _conditions(rule: AnyRule, of: Language) -> Sequence[str]:

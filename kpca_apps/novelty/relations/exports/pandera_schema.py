@@ -7,14 +7,14 @@ names are literals, so none can run code.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from importlib.resources import files
 
 from kpca_apps.names import one_line
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.exports.cells import why_left_out
-from kpca_apps.novelty.relations.exports.conditions import Language, broken
-from kpca_apps.novelty.relations.rule import WHOLE_TABLE, HeldRules, RuleColumn
+from kpca_apps.novelty.relations.exports.conditions import Language
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE, HeldRules
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.tables.values import (
     BRACKETS,
@@ -103,18 +103,22 @@ def rules_as_pandera(rules: HeldRules) -> str:
             parts.append(f"        # {comment}: left out, {why}\n")
             continue
         name = ascii(phrase(held.rule, rules.by_name))
-        condition = broken(held.rule, _python(rules.by_name))
+        condition = _Python(rules.by_name).broken(held.rule)
         is_whole = isinstance(held.rule, WHOLE_TABLE)
         holds = condition.removeprefix("~") if is_whole else f"~({condition})"
         parts.append(_CHECK.format(comment=comment, name=name, holds=holds))
     return "".join([*parts, _TAIL])
 
 
-def _python(columns: Mapping[str, RuleColumn]) -> Language:
-    """Return how conditions are written in the exported Python file, for a table ``df``."""
+class _Python(Language):
+    """Conditions in the exported Python file, for a table ``df``."""
 
-    def number(name: str) -> str:
-        column, cells = columns[name], _cells(name)
+    known, missing, equal = ".notna()", ".isna()", "=="
+    both, either = " & ", " | "
+    absolute, power = "np.abs", "np.power"
+
+    def number(self, name: str) -> str:
+        column, cells = self.columns[name], _cells(name)
         if column.dates is not None:
             day = ", dayfirst=True" * column.dates.day_first
             dots = ", dots=False" * (not column.dates.dots_day_first)
@@ -123,35 +127,30 @@ def _python(columns: Mapping[str, RuleColumn]) -> Language:
             return f"clock({cells})"
         return f"numbers({', '.join([cells, *_marks(column.numbers)])})"
 
-    def text(name: str) -> str:
+    def text(self, name: str) -> str:
         return f"texts({_cells(name)})"
 
-    def of_table(rule: kinds.WholeTable) -> list[str]:
-        if isinstance(rule, kinds.Sorted):
-            return [f"~in_order({'-' * rule.falling}{number(rule.columns[0])})"]
-        function = "unique" if isinstance(rule, kinds.Unique) else "determines"
-        keys = [(number if columns[name].format else text)(name) for name in rule.columns]
-        return [f"~{function}({', '.join(keys)})"]
+    def constant(self, value: float) -> str:
+        return repr(value)
 
-    return Language(
-        columns=columns,
-        number=number,
-        text=text,
-        constant=repr,
-        none_of=lambda name, values: (
-            f"{text(name)}.notna() & ~{text(name)}.isin([{', '.join(map(ascii, values))}])"
-        ),
-        differ=lambda one, other: f"differ({one}, {other})",
-        other_form=lambda name, form: f"differ(form({_cells(name)}), {form!a})",
-        of_table=of_table,
-        known=".notna()",
-        missing=".isna()",
-        absolute="np.abs",
-        power="np.power",
-        both=" & ",
-        either=" | ",
-        equal="==",
-    )
+    def none_of(self, name: str, values: Sequence[str]) -> str:
+        cells = self.text(name)
+        return f"{cells}.notna() & ~{cells}.isin([{', '.join(map(ascii, values))}])"
+
+    def differ(self, text: str, other: str) -> str:
+        return f"differ({text}, {other})"
+
+    def other_form(self, name: str, form: str) -> str:
+        return f"differ(form({_cells(name)}), {form!a})"
+
+    def of_table(self, rule: kinds.WholeTable) -> list[str]:
+        if isinstance(rule, kinds.Sorted):
+            return [f"~in_order({'-' * rule.falling}{self.number(rule.columns[0])})"]
+        function = "unique" if isinstance(rule, kinds.Unique) else "determines"
+        keys = [
+            (self.number if self.columns[name].format else self.text)(name) for name in rule.columns
+        ]
+        return [f"~{function}({', '.join(keys)})"]
 
 
 def _cells(name: str) -> str:

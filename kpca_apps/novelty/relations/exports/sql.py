@@ -1,17 +1,21 @@
-"""Rules as SQL for DuckDB: a query for each rule selects the rows that break it."""
+"""Rules as SQL that selects the rows that break them: a script for DuckDB, checks for dqx.
+
+dqx of Databricks Labs applies YAML to Spark frames (`DQEngine`): each check is a ``sql_expression``
+in Spark's SQL. Spark has no order of rows and no times of day; comments name the rules left out for
+that reason. Texts are quoted so that JSON and YAML read them alike, and no name can end its quotes.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from kpca_apps.names import one_line
 from kpca_apps.novelty.relations import rule as kinds
-from kpca_apps.novelty.relations.exports.cells import Dialect, why_left_out
-from kpca_apps.novelty.relations.exports.conditions import Language, broken
-from kpca_apps.novelty.relations.rule import WHOLE_TABLE, HeldRules, RuleColumn
-from kpca_apps.novelty.relations.sentences import sentence
+from kpca_apps.novelty.relations.exports.cells import Dialect, code_pattern, why_left_out
+from kpca_apps.novelty.relations.exports.conditions import Language
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRules, RuleColumn
+from kpca_apps.novelty.relations.sentences import phrase, sentence
 
 _LINE = 1_000  # maximum number of characters in a comment
 _EXACT_DIGITS = 15  # maximum number of digits that all databases read as the same double
@@ -24,43 +28,20 @@ _NOT_PLAIN = """\
 -- These columns are to be dates in the database, as the file writes them otherwise than SQL does:
 -- {columns}.
 """
-
-
-def standard_name(name: str) -> str:
-    """Quote a name in standard SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def standard_literal(text: str) -> str:
-    """Quote a text in standard SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def code_pattern(form: str) -> str:
-    r"""Return the regular expression of the form of a code.
-
-    >>> print(code_pattern("AA-9999"))
-    \p{L}{2}[-][0-9]{4}
-    """
-    parts = []
-    for run in re.finditer(r"(.)\1*", form, re.DOTALL):
-        sign, length = run[1], len(run[0])
-        itself = rf"\{sign}" if sign in r"\^[]" else f"[{sign}]" if sign.isascii() else sign
-        signs = {"A": r"\p{L}", "9": "[0-9]"}.get(sign, itself)
-        parts.append(signs + (f"{{{length}}}" if length > 1 else ""))
-    return "".join(parts)
-
-
-DUCKDB = Dialect(
-    name=standard_name,
-    literal=standard_literal,
-    text="VARCHAR",
-    replaced=lambda text, pattern, by: f"REGEXP_REPLACE({text}, {pattern}, {by}, 'g')",
-    seconds=lambda date: f"CASE WHEN ISFINITE({date}) THEN EXTRACT(EPOCH FROM {date}) END",
-    has_form=lambda text, form: f"{text} SIMILAR TO {standard_literal(code_pattern(form))}",
-    both="\n  AND ",
-    macro="kpca_",
-)
+_DQX_HEAD = """\
+# Rules between the columns of {table}, for dqx of Databricks Labs (checks: a list of dicts).
+"""
+_DQX_CHECK = """\
+# {}
+- name: {}
+  criticality: warn
+  check:
+    function: sql_expression
+    arguments:
+      expression: {}
+      negate: true
+      msg: {}
+"""
 
 
 def rules_as_sql(rules: HeldRules, table: str) -> str:
@@ -69,7 +50,7 @@ def rules_as_sql(rules: HeldRules, table: str) -> str:
     if others := [one.name for one in rules.columns if one.dates and not one.is_plain]:
         names = ", ".join(one_line(name) for name in others)
         head += _NOT_PLAIN.format(columns=one_line(names, _LINE))
-    queries = ""
+    sql, queries = _Sql(rules.by_name), ""
     for held in rules.rules:
         queries += f"\n-- {one_line(sentence(held, rules.by_name), _LINE)}\n"
         why = why_left_out(held.rule, rules.by_name)
@@ -78,49 +59,61 @@ def rules_as_sql(rules: HeldRules, table: str) -> str:
         if why:
             queries += f"-- left out, {why}\n"
         else:
-            broken_rows = broken(held.rule, sql_language(rules.by_name, DUCKDB))
             clause = "QUALIFY" if isinstance(held.rule, WHOLE_TABLE) else "WHERE"
-            queries += f"SELECT * FROM {standard_name(table)}\n{clause} {broken_rows};\n"
-    return f"{head}{DUCKDB.macros(queries)}{queries}"
+            queries += f"SELECT * FROM {sql.name(table)}\n{clause} {sql.broken(held.rule)};\n"
+    return f"{head}{sql.macros(queries)}{queries}"
 
 
-def sql_language(columns: Mapping[str, RuleColumn], dialect: Dialect) -> Language:
-    """Return how conditions are written in an SQL dialect; window functions compare rows."""
-    sql = _Sql(columns, dialect)
-    return Language(
-        columns=columns,
-        number=sql.number,
-        text=sql.text,
-        constant=_constant,
-        none_of=lambda name, values: (
-            f"{sql.text(name)} NOT IN ({', '.join(map(dialect.literal, values))})"
-        ),
-        differ=lambda text, other: f"{text} <> {other}",
-        other_form=lambda name, form: f"NOT ({dialect.has_form(sql.text(name), form)})",
-        of_table=sql.of_table,
-        known=" IS NOT NULL",
-        missing=" IS NULL",
-        absolute="ABS",
-        power="POWER",
-        both=dialect.both,
-        either=" OR ",
-        equal="=",
-    )
+def rules_as_dqx(rules: HeldRules) -> str:
+    """Write the checks of rules as YAML, each below a comment with the rule's sentence."""
+    parts = [_DQX_HEAD.format(table=one_line(rules.table))]
+    for held in rules.rules:
+        comment = one_line(sentence(held, rules.by_name), _LINE)
+        if why := _why_not_in_spark(held.rule, rules.by_name):
+            parts.append(f"# {comment}: left out, {why}\n")
+        else:
+            expression = _Spark(rules.by_name).broken(held.rule)
+            name = one_line(phrase(held.rule, rules.by_name), _LINE)
+            texts = map(_quoted, (name, expression, f"breaks: {name}"))
+            parts.append(_DQX_CHECK.format(comment, *texts))
+    text = "".join(parts)
+    return text if "\n- " in text else f"{text}[]\n"
 
 
-@dataclass(frozen=True)
-class _Sql:
-    columns: Mapping[str, RuleColumn]
-    dialect: Dialect
+def _why_not_in_spark(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
+    if isinstance(rule, kinds.Sorted):
+        return "as the rows of Spark have no order"
+    numbers = [columns[name].numbers for name in rule.columns]
+    if any(format is not None and format.clock for format in numbers):
+        return "as Spark has no times of day"
+    return why_left_out(rule, columns)
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(sign: str) -> str:
+    if sign in '"\\':
+        return f"\\{sign}"
+    return sign if sign.isprintable() else f"\\U{ord(sign):08x}"
+
+
+class _Sql(Dialect, Language):
+    """Conditions in SQL; window functions compare rows."""
+
+    known, missing, equal = " IS NOT NULL", " IS NULL", "="
+    both, either = "\n  AND ", " OR "
+    absolute, power = "ABS", "POWER"
 
     def text(self, name: str) -> str:
-        text = self.dialect.cell("text", self.dialect.name(name))
+        text = self.cell("text", self.name(name))
         if self.columns[name].typed and self.columns[name].numbers is not None:
-            return self.dialect.replace(text, r"\A-?(0)\.0\z|\.0\z", r"\1")
+            return self.replace(text, r"\A-?(0)\.0\z|\.0\z", r"\1")
         return text
 
     def number(self, name: str) -> str:
-        column, cell, write = self.columns[name], self.dialect.name(name), self.dialect.cell
+        column, cell, write = self.columns[name], self.name(name), self.cell
         if column.dates is not None:
             if column.typed:
                 return write("seconds", cell)
@@ -136,12 +129,30 @@ class _Sql:
     def _marked(self, cell: str, column: RuleColumn) -> str:
         """Convert the decimal mark of a text to a point, its thousands mark to CHR(31)."""
         assert column.numbers is not None
-        text, literal = f"CAST({cell} AS {self.dialect.text})", self.dialect.literal
+        text, literal = f"CAST({cell} AS {self.text_type})", self.literal
         marks = column.numbers.decimal + column.numbers.thousands
         plain = f"TRIM(REPLACE({text}, {literal(column.numbers.word)}, ''))"
         plain = f"TRANSLATE({plain}, {literal(marks)}, '.' || CHR(31))"
-        is_text = f"UPPER(TYPEOF({cell})) = '{self.dialect.text}'"
+        is_text = f"UPPER(TYPEOF({cell})) = '{self.text_type}'"
         return f"CASE WHEN {is_text} THEN {plain} ELSE {text} END"
+
+    def constant(self, value: float) -> str:
+        """Write a number that the database reads as the same double."""
+        is_whole = value == int(value) and abs(value) < 2**53
+        text = str(int(value)) if is_whole else repr(value)
+        # Long decimals are read exactly only with an exponent.
+        is_long = sum(map(str.isdigit, text)) > _EXACT_DIGITS
+        text = f"{text}e0" if is_long and "e" not in text else text
+        return f"({text})" if value < 0 else text
+
+    def none_of(self, name: str, values: Sequence[str]) -> str:
+        return f"{self.text(name)} NOT IN ({', '.join(map(self.literal, values))})"
+
+    def differ(self, text: str, other: str) -> str:
+        return f"{text} <> {other}"
+
+    def other_form(self, name: str, form: str) -> str:
+        return f"NOT ({self.has_form(self.text(name), form)})"
 
     def of_table(self, rule: kinds.WholeTable) -> list[str]:
         if isinstance(rule, kinds.Sorted):
@@ -159,7 +170,7 @@ class _Sql:
         if column.format is None:
             return self.text(name)
         if column.typed and column.numbers is not None and not column.numbers.clock:
-            return self.dialect.cell("number_as_it_is", self.dialect.name(name))
+            return self.cell("number_as_it_is", self.name(name))
         return self.number(name)
 
     def _out_of_order(self, rule: kinds.Sorted) -> str:
@@ -175,16 +186,28 @@ class _Sql:
         return f"({is_high})\n  OR ({is_low})"
 
 
-def _constant(value: float) -> str:
-    """Write a number that the database reads as the same double."""
-    is_whole = value == int(value) and abs(value) < 2**53
-    text = str(int(value)) if is_whole else repr(value)
-    # Long decimals are read exactly only with an exponent.
-    is_long = sum(map(str.isdigit, text)) > _EXACT_DIGITS
-    text = f"{text}e0" if is_long and "e" not in text else text
-    return f"({text})" if value < 0 else text
-
-
 def _count(alike: Sequence[str], known: str = "*") -> str:
     """Write SQL that counts, for each row, rows equal in all of `alike` and not NULL in `known`."""
     return f"COUNT({known}) OVER (PARTITION BY {', '.join(alike)})"
+
+
+class _Spark(_Sql):
+    """The SQL of Spark, whose patterns are Java's."""
+
+    text_type, macro, both = "STRING", "", " AND "
+
+    def name(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def literal(self, text: str) -> str:
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    def replace(self, text: str, pattern: str, by: str) -> str:
+        groups = re.sub(r"\\([0-9])", r"$\1", by)  # Java writes the group \1 as $1
+        return f"REGEXP_REPLACE({text}, {self.literal(pattern)}, {self.literal(groups)})"
+
+    def seconds(self, date: str) -> str:
+        return f"CAST(CAST({date} AS TIMESTAMP) AS DOUBLE)"  # DOUBLE needs a TIMESTAMP
+
+    def has_form(self, text: str, form: str) -> str:
+        return f"{text} RLIKE " + self.literal(rf"\A{code_pattern(form)}\z")

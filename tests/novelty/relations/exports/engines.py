@@ -22,9 +22,8 @@ import duckdb
 import polars as pl
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
-from kpca_apps.novelty.relations.exports.sql import rules_as_sql
+from kpca_apps.novelty.relations.exports.sql import rules_as_dqx, rules_as_sql
 from kpca_apps.novelty.relations.rule import HeldRules
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from tests.novelty.relations.ruled import as_texts, held, ruled_frame, with_cells

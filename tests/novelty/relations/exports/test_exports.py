@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from kpca_apps import find_rules
 from kpca_apps.novelty.relations.checking import Cells, check, code_forms
-from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
+from kpca_apps.novelty.relations.exports.cells import Dialect
 from kpca_apps.novelty.relations.exports.pandera_schema import _marks, rules_as_pandera
-from kpca_apps.novelty.relations.exports.sql import DUCKDB, rules_as_sql
+from kpca_apps.novelty.relations.exports.sql import rules_as_dqx, rules_as_sql
 from kpca_apps.novelty.relations.finding.discovery import columns_of
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
@@ -285,7 +285,7 @@ def test_any_text_is_the_same_number_date_and_time() -> None:
     kinds = "number_of_text", "date_of_text", "clock_of_text", "text"
     with duckdb.connect() as database:
         database.register("given", pl.DataFrame({"cells": texts}).to_arrow())
-        database.execute(DUCKDB.macros("".join(f"kpca_{kind}(" for kind in kinds)))
+        database.execute(Dialect().macros("".join(f"kpca_{kind}(" for kind in kinds)))
         called = ", ".join(f"kpca_{kind}(cells)" for kind in kinds)
         *columns, written = zip(
             *database.execute(f"SELECT {called} FROM given").fetchall(), strict=True
