@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
+
+Tolerance = Annotated[float, Meta(ge=0)]
+Several = Annotated[tuple[str, ...], Meta(min_length=2)]
 
 
 class Rule(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True, forbid_unknown_fields=True):
@@ -22,12 +27,14 @@ class Rule(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True, forbid_u
 class Equal(Rule, tag="equal", frozen=True, kw_only=True):
     """Both columns hold the same number, or the same text."""
 
-    tolerance: float = 0.0  # largest difference due to rounding
+    columns: tuple[str, str]
+    tolerance: Tolerance = 0.0  # largest difference due to rounding
 
 
 class Order(Rule, tag="order", frozen=True, kw_only=True):
     """The first column is at most the second (start, end), or below it if `strict`."""
 
+    columns: tuple[str, str]
     strict: bool = False
 
 
@@ -38,9 +45,10 @@ class Linear(Rule, tag="linear", frozen=True, kw_only=True):
     the coefficients 1 / 86,400 and -1 / 86,400.
     """
 
+    columns: Several
     coefficients: tuple[float, ...]  # coefficient of each column but the first
     offset: float = 0.0
-    tolerance: float = 0.0
+    tolerance: Tolerance = 0.0
 
 
 class Product(Rule, tag="product", frozen=True, kw_only=True):
@@ -52,11 +60,12 @@ class Product(Rule, tag="product", frozen=True, kw_only=True):
     it.
     """
 
+    columns: Several
     exponents: tuple[float, ...]  # exponent of each column but the first
     factor: float = 1.0
     per: float = 0.0
-    tolerance: float = 0.0
-    relative: float = 0.0
+    tolerance: Tolerance = 0.0
+    relative: Tolerance = 0.0
 
 
 class Sorted(Rule, tag="sorted", frozen=True, kw_only=True):
@@ -66,11 +75,14 @@ class Sorted(Rule, tag="sorted", frozen=True, kw_only=True):
     without it, else the second. Missing values are skipped.
     """
 
+    columns: tuple[str]
     falling: bool = False
 
 
 class Unique(Rule, tag="unique", frozen=True, kw_only=True):
     """No two rows have equal values in these columns; all rows that do break the rule."""
+
+    columns: Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
 class Determines(Rule, tag="determines", frozen=True, kw_only=True):
@@ -80,10 +92,13 @@ class Determines(Rule, tag="determines", frozen=True, kw_only=True):
     rows of their key break it.
     """
 
+    columns: Several
+
 
 class EmptyUnless(Rule, tag="empty unless", frozen=True, kw_only=True):
     """The first column is empty unless the second is in `values` (any value, if none is given)."""
 
+    columns: tuple[str, str]
     values: tuple[str, ...] = ()
 
 
@@ -93,19 +108,22 @@ class PositiveOnlyIf(Rule, tag="positive only if", frozen=True, kw_only=True):
     With `both`, it is positive then, too: a machine fails if and only if a cause of failure is 1.
     """
 
-    values: tuple[str, ...]
+    columns: Several
+    values: Annotated[tuple[str, ...], Meta(min_length=1)]
     both: bool = False
 
 
 class Code(Rule, tag="code", frozen=True, kw_only=True):
     """The text has this form: A for a letter, 9 for a digit 0 to 9, other signs unchanged."""
 
+    columns: tuple[str]
     form: str
 
 
 class Within(Rule, tag="within", frozen=True, kw_only=True):
     """The number lies within bounds (a rate from 0 to 100)."""
 
+    columns: tuple[str]
     low: float | None = None
     high: float | None = None
 

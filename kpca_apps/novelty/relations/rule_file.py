@@ -39,21 +39,7 @@ FORMAT_VERSION = 1
 LARGEST = 20_000_000  # maximum size of a file, in bytes
 _MOST_RULES = 10_000
 _WRITE_ONE = "write one with: kpca novelty rules TABLE --out rules.json"
-# Minimum and maximum number of columns of each kind, and whether each column must hold numbers; the
-# last entry applies to all further columns.
-_SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
-    kinds.Equal: (2, 2, ()),
-    kinds.Order: (2, 2, (True, True)),
-    kinds.Linear: (2, math.inf, (True,)),
-    kinds.Product: (2, math.inf, (True,)),
-    kinds.Sorted: (1, 1, (True,)),
-    kinds.Unique: (1, math.inf, ()),
-    kinds.Determines: (2, math.inf, ()),
-    kinds.EmptyUnless: (2, 2, ()),
-    kinds.PositiveOnlyIf: (2, math.inf, (True, False)),
-    kinds.Code: (1, 1, ()),
-    kinds.Within: (1, 1, (True,)),
-}
+_OF_NUMBERS = kinds.Order | kinds.Linear | kinds.Product | kinds.Sorted | kinds.Within
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -188,20 +174,14 @@ def require_sound(columns: Sequence[RuleColumn], held: Sequence[HeldRule]) -> No
 
 def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
     """Raise ValueError for a rule that cannot be checked, or that is always true."""
-    least, most, numbers = _SHAPES[type(rule)]
-    if not least <= len(rule.columns) <= most:
-        raise ValueError(f"{len(rule.columns)} columns for a rule of its kind")
     if len({*rule.columns}) != len(rule.columns):
         raise ValueError("it names a column twice")
-    for name in rule.columns:
+    for place, name in enumerate(rule.columns):
         if name not in columns:
             raise ValueError(f"its column {quoted(name)} is not among the columns")
-    wanted = [*numbers, *numbers[-1:] * len(rule.columns)][: len(rule.columns)]
-    for name, is_number in zip(rule.columns, wanted, strict=False):
-        if is_number and columns[name].format is None:
+        is_number = isinstance(rule, kinds.PositiveOnlyIf) and place == 0
+        if (is_number or isinstance(rule, _OF_NUMBERS)) and columns[name].format is None:
             raise ValueError(f"its column {quoted(name)} holds no numbers or dates")
-    if min(getattr(rule, "tolerance", 0.0), getattr(rule, "relative", 0.0)) < 0:
-        raise ValueError("its tolerance is below 0")
     match rule:
         case kinds.Linear() if len(rule.coefficients) != len(rule.columns) - 1:
             raise ValueError("one coefficient is needed for each column but the first")
@@ -211,8 +191,6 @@ def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
             raise ValueError("its rate is too near 0")
         case kinds.Product() if len(rule.exponents) != len(rule.columns) - 1:
             raise ValueError("one exponent is needed for each column but the first")
-        case kinds.PositiveOnlyIf() if not rule.values:
-            raise ValueError("it names no value")
         case kinds.Code() if not rule.form or code_forms(pl.Series([rule.form]))[0] != rule.form:
             raise ValueError("its form has letters other than A, or digits other than 9")
         case kinds.Within():
