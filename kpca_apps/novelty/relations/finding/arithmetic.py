@@ -90,15 +90,10 @@ class Numbers:
 
     def take(self, keep: Sequence[int]) -> Numbers:
         """Return the columns with indices `keep`."""
-        places = np.array(keep, dtype=np.int64)
-        return Numbers(
-            tuple(self.names[i] for i in keep),
-            self.values[:, places],
-            self.units[places],
-            self.precise[places],
-            self.spans[places],
-            self.n_distinct[places],
-        )
+        places, names = np.array(keep, dtype=np.int64), tuple(self.names[i] for i in keep)
+        units, precise, spans = (of[places] for of in (self.units, self.precise, self.spans))
+        n_distinct = self.n_distinct[places]
+        return Numbers(names, self.values[:, places], units, precise, spans, n_distinct)
 
     def first(self, most: int) -> Numbers:
         """Return the first `most` columns."""
@@ -184,29 +179,44 @@ def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
 def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
     """Find columns that are products or ratios of two other columns or their squares."""
     numbers = numbers.first(_MOST_MULTIPLIED)
+    groups = _groups(len(numbers.names), 3)
+    tried = [(groups, exponents) for exponents in _EXPONENTS]
+    for logs, group, exponents in _powers(numbers, tried, rng):
+        found = []
+        for place, first in enumerate(group):
+            if abs(exponents[place]) == 1:
+                columns = [first, *(i for i in group if i != first)]
+                powers = np.delete(exponents, place) / -exponents[place]
+                rule = _product(numbers, cells, logs, columns, powers.tolist())
+                if rule is not None and (rule.factor == 1 or not _only_near(rule, cells)):
+                    is_product = powers.min() > 0 and rule.factor == 1
+                    order = (rule.relative > 2 * _PRECISE, not is_product, -first)
+                    found.append((order, rule))
+        if found:  # of these equivalent rules, keep one: preferably exact, and a product
+            yield min(found, key=lambda one: one[0])[1]
+
+
+def _powers(
+    numbers: Numbers,
+    tried: Sequence[tuple[IntArray, tuple[int, ...]]],
+    rng: np.random.Generator,
+) -> Iterator[tuple[FloatArray, list[int], tuple[int, ...]]]:
+    """Find groups of columns whose product of powers is constant in many rows.
+
+    `tried` holds groups with their exponents. Yield the logarithms of the columns, too.
+    """
     logs, errors = _logs(numbers)
-    rows, groups = _fullest_rows(errors < _COARSE, rng), _groups(len(numbers.names), 3)
-    for exponents in _EXPONENTS:
-        allowed = partial(_moved, errors[rows].T, exponents)
-        for group in _steady(logs[rows].T, groups, exponents, allowed):
-            found = []
-            for place, first in enumerate(group):
-                if abs(exponents[place]) == 1:
-                    columns = [first, *(i for i in group if i != first)]
-                    powers = np.delete(exponents, place) / -exponents[place]
-                    rule = _product(numbers, cells, logs, columns, powers.tolist())
-                    if rule is not None and (rule.factor == 1 or not _only_near(rule, cells)):
-                        is_product = powers.min() > 0 and rule.factor == 1
-                        order = (rule.relative > 2 * _PRECISE, not is_product, -first)
-                        found.append((order, rule))
-            if found:  # of these equivalent rules, keep one: preferably exact, and a product
-                yield min(found, key=lambda one: one[0])[1]
+    rows = _fullest_rows(errors < _COARSE, rng)
+    logs_of_rows, errors = logs[rows].T, errors[rows].T
 
+    def allowed(groups: IntArray, exponents: tuple[int, ...]) -> FloatArray:
+        sizes = np.abs(np.array(exponents, np.float64))
+        moved = np.einsum("e,ger->gr", sizes, errors[groups])
+        return np.where(moved > _COARSE, np.nan, 2 * moved)  # too coarse roundings prove nothing
 
-def _moved(errors: FloatArray, exponents: tuple[int, ...], groups: IntArray) -> FloatArray:
-    """Return tolerances of log products by group and row, (g, r); NaN if rounding is too coarse."""
-    moved = np.einsum("e,ger->gr", np.abs(np.array(exponents, np.float64)), errors[groups])
-    return np.where(moved > _COARSE, np.nan, 2 * moved)
+    for groups, exponents in tried:
+        found = _steady(logs_of_rows, groups, exponents, partial(allowed, exponents=exponents))
+        yield from ((logs, group, exponents) for group in found)
 
 
 def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
@@ -235,24 +245,20 @@ def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
 def _rated(
     numbers: Numbers, cells: Cells, per: float, rng: np.random.Generator
 ) -> Iterator[Product]:
-    logs, errors = _logs(numbers)
-    last = len(numbers.names) - 1
-    rows = _fullest_rows(errors < _COARSE, rng)
+    last, tried = len(numbers.names) - 1, []
     for size in (2, 3):
         groups = _groups(last, size)
         groups = np.column_stack([groups, np.full(len(groups), last)])
-        for first in range(size):
-            exponents = tuple(1 if place == first else -1 for place in range(size + 1))
-            allowed = partial(_moved, errors[rows].T, exponents)
-            for group in _steady(logs[rows].T, groups, exponents, allowed):
-                columns = [group[first], *(i for i in group if i != group[first])]
-                rule = _product(numbers, cells, logs, columns, [1.0] * size, per=per)
-                if (
-                    rule is not None
-                    and rule.factor == 1
-                    and check(replace(rule, per=0.0), cells).share < NEARLY
-                ):
-                    yield rule
+        signs = 2 * np.eye(size, size + 1, dtype=np.int64) - 1  # each column in turn is the total
+        tried += [(groups, tuple(row)) for row in signs.tolist()]
+    for logs, group, exponents in _powers(numbers, tried, rng):
+        total = group[exponents.index(1)]
+        columns, powers = [total, *(i for i in group if i != total)], [1.0] * (len(group) - 1)
+        rule = _product(numbers, cells, logs, columns, powers, per=per)
+        if rule is None or rule.factor != 1:
+            continue
+        if check(replace(rule, per=0.0), cells).share < NEARLY:
+            yield rule
 
 
 def _steady(
@@ -279,24 +285,6 @@ def _steady(
             yield some[place].tolist()
 
 
-def apart(cells: Cells, numbers: Numbers) -> Iterator[Linear]:
-    """Find dates a constant time after another date, such as payment due in 30 days."""
-    dates = [n for n in numbers.names if isinstance(cells.formats[n], DateFormat)][:_MOST_TIMES]
-    for start, end, between in _pairs_of_times(dates, cells):
-        usual = float(np.median(between[~np.isnan(between)]))
-        columns = (end, start) if usual > 0 else (start, end)
-        rule = Linear(columns=columns, coefficients=(1.0,), offset=abs(usual))
-        if usual and check(rule, cells).share >= NEARLY:
-            yield rule
-
-
-def _pairs_of_times(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str, FloatArray]]:
-    for start, end in combinations(names, 2):
-        between = cells.values(end) - cells.values(start)
-        if not np.isnan(between).all():
-            yield start, end, between
-
-
 def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Iterator[Linear]:
     """Find columns of numbers that are the time between two dates, or two times of day.
 
@@ -310,9 +298,10 @@ def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Itera
             clocks.append(name)
     best: dict[int, tuple[float, Linear]] = {}
     for times in (dates[:_MOST_TIMES], clocks[:_MOST_TIMES]):
-        for start, end, between in _pairs_of_times(times, cells):
+        for start, end in combinations(times, 2):
+            between = cells.values(end) - cells.values(start)
             known = between[~np.isnan(between)]
-            if np.ptp(known) == 0:
+            if not len(known) or np.ptp(known) == 0:
                 continue
             both = np.column_stack([between, numbers.values])
             units = np.concatenate([[rounding(known)], numbers.units])
@@ -412,11 +401,8 @@ def _duration(
     columns = (numbers.names[i], *(ends if k > 0 else ends[::-1]))
     rule = Linear(columns=columns, coefficients=(abs(k), -abs(k)), offset=offset)
     tolerances = (precise, half + precise, 1.05 * half + precise)
-
-    def make(digits: int, tolerance: float) -> Linear:
-        return replace(rule, tolerance=tolerance)
-
-    return _simplest(make, _fine(tolerances, precise, numbers.spans[i]), cells)
+    fine = _fine(tolerances, precise, numbers.spans[i])
+    return _simplest(lambda digits, allowed: replace(rule, tolerance=allowed), fine, cells)
 
 
 def _sum(

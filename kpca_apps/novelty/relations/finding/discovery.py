@@ -101,7 +101,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     naming = {spec.name for spec in plan.specs if spec.role in keys.NAMING}
     found = _equations(numbers, sample, naming)
     equations = [rule for rule in found if frozenset(rule.columns) not in of_flags]
-    settled = keys.key_rules(cells, keys.Levels.of(cells, names), rng)
+    settled = keys.key_rules(cells, rng)
     in_equation = {frozenset(rule.columns) for rule in equations}
     by_name, by_values = orders.orders(numbers, sample.cells)
     ordered = [*by_name, *sample.proven(by_values, len(numbers.names) ** 2)]
@@ -135,7 +135,6 @@ def _equations(
         *arithmetic.sums(measured, cells, rng),
         *arithmetic.lines(measured.without(naming), cells, rng),
         *arithmetic.durations(cells, measured, rng),
-        *arithmetic.apart(cells, numbers),
     ]
     # Leave flags (0 or 1) out of products: a factor of 1 changes nothing.
     columns = zip(measured.names, measured.values.T, strict=True)

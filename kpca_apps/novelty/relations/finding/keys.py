@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -39,60 +40,52 @@ _MIN_ROWS = 30
 
 
 @dataclass(frozen=True)
-class Levels:
-    """Codes and counts of the values of a table's columns."""
+class _Levels:
+    codes: IntArray  # (n,), -1 if missing
+    counts: IntArray  # number of rows of each value, by code
 
-    codes: Mapping[str, IntArray]  # codes (n,) of each column, -1 if missing
-    counts: Mapping[str, IntArray]  # number of rows of each value, by code
+    @cached_property
+    def n_values(self) -> int:
+        return int(np.count_nonzero(self.counts))
 
-    @classmethod
-    def of(cls, cells: Cells, names: Sequence[str]) -> Levels:
-        """Encode the columns with more than one distinct value."""
-        codes = {name: cells.codes(name) for name in names}
-        counts = {name: np.bincount(column[column >= 0]) for name, column in codes.items()}
-        kept = [name for name in names if np.count_nonzero(counts[name]) > 1]
-        return cls({name: codes[name] for name in kept}, {name: counts[name] for name in kept})
-
-    def n_values(self, name: str) -> int:
-        """Return the number of distinct values of a column."""
-        return int(np.count_nonzero(self.counts[name]))
-
-    def repeats(self, name: str) -> bool:
+    @cached_property
+    def repeats(self) -> bool:
         """Whether most rows share their value with other rows, and distinct values are few."""
-        counts = self.counts[name]
-        often = counts[counts > 1].sum() >= _REPEATS * counts.sum()
-        return bool(often and self.n_values(name) <= _MOST_KEYS * counts.sum())
+        often = self.counts[self.counts > 1].sum() >= _REPEATS * self.counts.sum()
+        return bool(often and self.n_values <= _MOST_KEYS * self.counts.sum())
 
 
-def key_rules(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[Determines | Unique]:
+def key_rules(cells: Cells, rng: np.random.Generator) -> list[Determines | Unique]:
     """Find keys that determine other columns, and pairs of columns that identify rows."""
+    codes = {name: cells.codes(name) for name in cells.formats}
+    levels = {name: _Levels(of, np.bincount(of[of >= 0])) for name, of in codes.items()}
+    levels = {name: of for name, of in levels.items() if of.n_values > 1}
     settled = _settled(cells, levels, rng)
-    names = list(levels.codes)
-    first = _first_of_same(settled, names)
+    first = _first_of_same(settled, [*levels])
     return [
         *(Determines(columns=pair) for pair in _reduced(settled, first)),
-        *_unique_pairs(cells, levels, [name for name in names if first[name] == name]),
+        *_unique_pairs(cells, {name: of for name, of in levels.items() if first[name] == name}),
     ]
 
 
 def _settled(
-    cells: Cells, levels: Levels, rng: np.random.Generator
+    cells: Cells, levels: Mapping[str, _Levels], rng: np.random.Generator
 ) -> dict[tuple[str, str], float]:
     """Find pairs of a key and a column that it determines, with the share of exceptions."""
-    keys = [name for name in levels.codes if levels.repeats(name) and may_be_key(cells, name)]
+    keys = [name for name, of in levels.items() if of.repeats and may_be_key(cells, name)]
     keys = keys[:_MOST_COLUMNS]
-    n_tried = len(keys) * len(levels.codes)
+    n_tried = len(keys) * len(levels)
     found = {}
     for name in keys:
-        rows = _rows_of_some(levels.codes[name], rng)
-        key = levels.codes[name][rows]
+        rows = _rows_of_some(levels[name].codes, rng)
+        key = levels[name].codes[rows]
         order = rng.permutation(len(rows))
         # A column with more values than this cannot be determined by the key.
-        most = levels.n_values(name) + _SPARE_VALUES * len(cells)
-        for other, codes in levels.codes.items():
-            if other == name or levels.n_values(other) > most:
+        most = levels[name].n_values + _SPARE_VALUES * len(cells)
+        for other, of in levels.items():
+            if other == name or of.n_values > most:
                 continue
-            value = codes[rows]
+            value = of.codes[rows]
             seen = settles(key, value)
             if (
                 seen.share < NEARLY
@@ -116,28 +109,27 @@ def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
                 yield Unique(columns=(spec.name,))
 
 
-def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Unique]:
+def _unique_pairs(cells: Cells, levels: Mapping[str, _Levels]) -> list[Unique]:
     """Find two columns that identify rows together, not alone: the pair with fewest values."""
     found: list[tuple[int, Unique]] = []
     usable = [
         name
-        for name in names
-        if levels.repeats(name)
-        and (isinstance(cells.formats[name], DateFormat) or may_be_key(cells, name))
+        for name, of in levels.items()
+        if of.repeats and (isinstance(cells.formats[name], DateFormat) or may_be_key(cells, name))
     ]
     names = usable[:_MOST_COLUMNS]
     n, n_tried = len(cells), len(names) ** 2
     for pair in combinations(names, 2):
-        n_values = levels.n_values(pair[0]) * levels.n_values(pair[1])
-        n_known = min(int(levels.counts[name].sum()) for name in pair)
-        if n_values < NEARLY * n_known:
+        both = levels[pair[0]], levels[pair[1]]
+        n_values = both[0].n_values * both[1].n_values
+        if n_values < NEARLY * min(of.counts.sum() for of in both):
             continue
-        alike = [float(np.sum((levels.counts[name] / n) ** 2)) for name in pair]
+        alike = [float(np.sum((of.counts / n) ** 2)) for of in both]
         # Number of rows expected to equal another row in both columns if these are independent.
         n_expected = n * (1 - np.exp(-n * alike[0] * alike[1]))
         if tail(0, n_expected) > LEVEL / n_tried:
             continue
-        codes = join_codes([levels.codes[name] for name in pair])
+        codes = join_codes([of.codes for of in both])
         counts = np.bincount(codes[codes >= 0])
         n_repeated = int(counts[counts > 1].sum())
         few = n_repeated <= (1 - NEARLY) * counts.sum()

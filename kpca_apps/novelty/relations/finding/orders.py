@@ -7,7 +7,7 @@ both columns belong together, or if their differences pile up on one side of 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +18,7 @@ from kpca_apps.novelty.relations.checking import Cells, check, half_a_day
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers, is_fine, rounding
 from kpca_apps.novelty.relations.finding.evidence import NEARLY, holds_elsewhere
 from kpca_apps.novelty.relations.rule import Equal, Order
-from kpca_apps.system.arrays import FloatArray
+from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 # Groups of words in rising order: if two names differ only in two words of a group, the column with
@@ -57,7 +57,7 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
     by_name, by_values = [], []
     formats = [cells.formats[name] for name in numbers.names]
     half_days = [half_a_day(*one) for one in zip(formats, values.T, strict=True)]
-    for i, j in _mostly_below(values):
+    for i, j in nearly_all(values, lambda difference, i, j: -difference):
         low, high = numbers.names[i], numbers.names[j]
         if not _one_kind(cells, low, high):
             continue
@@ -79,16 +79,22 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
     return by_name, by_values
 
 
-def _mostly_below(values: FloatArray) -> Iterator[tuple[int, int]]:
-    """Yield pairs of columns (i, j): in nearly all rows, the value of i is at most that of j."""
-    some, few = values[::_STEP], (1 - NEARLY) * len(values) + 1
-    for i in range(values.shape[1]):
-        # Most pairs break the order too often in some of the rows already.
-        others = np.flatnonzero((some < some[:, [i]]).sum(axis=0) <= few)
-        differences = values[:, others] - values[:, [i]]
-        n_known = (~np.isnan(differences)).sum(axis=0)
-        nearly = (differences >= 0).sum(axis=0) >= np.maximum(NEARLY * n_known, 1)
-        yield from ((i, j) for j in others[nearly].tolist() if j != i)
+def nearly_all(
+    values: FloatArray, excess: Callable[[FloatArray, int, IntArray], FloatArray]
+) -> Iterator[tuple[int, int]]:
+    """Yield pairs of columns (i, j) of `values` whose `excess` is at most 0 in nearly all rows.
+
+    `excess` gets the differences of columns j from column i, (n, len(j)), with i and j.
+    """
+    some, few, every = values[::_STEP], (1 - NEARLY) * len(values) + 1, np.arange(values.shape[1])
+    for i in every.tolist():
+        # Most pairs exceed 0 too often in some of the rows already.
+        tried = excess(some - some[:, [i]], i, every)
+        others = np.flatnonzero(((tried > 0).sum(axis=0) <= few) & (every != i))
+        tried = excess(values[:, others] - values[:, [i]], i, others)
+        n_known = (~np.isnan(tried)).sum(axis=0)
+        nearly = (tried <= 0).sum(axis=0) >= np.maximum(NEARLY * n_known, 1)
+        yield from ((i, j) for j in others[nearly].tolist())
 
 
 def is_rising(low: str, high: str) -> bool:
@@ -194,16 +200,12 @@ def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
 
 
 def _equal_numbers(numbers: Numbers) -> Iterator[tuple[str, str]]:
-    values, few = numbers.values, (1 - NEARLY) * len(numbers.values) + 1
-    some = values[::_STEP]
-    for i, one in enumerate(numbers.names):
-        halves = np.maximum(numbers.units, numbers.units[i]) / 2
-        is_near = (np.abs(some - some[:, [i]]) > halves).sum(axis=0) <= few
-        others = i + 1 + np.flatnonzero(is_near[i + 1 :])
-        differences = np.abs(values[:, others] - values[:, [i]])
-        n_known = (~np.isnan(differences)).sum(axis=0)
-        near = (differences <= halves[others]).sum(axis=0) >= np.maximum(NEARLY * n_known, 1)
-        yield from ((one, numbers.names[j]) for j in others[near].tolist())
+    def excess(difference: FloatArray, i: int, others: IntArray) -> FloatArray:
+        half: FloatArray = np.maximum(numbers.units[others], numbers.units[i]) / 2
+        return np.abs(difference) - half
+
+    pairs = ((i, j) for i, j in nearly_all(numbers.values, excess) if i < j)
+    return ((numbers.names[i], numbers.names[j]) for i, j in pairs)
 
 
 def _equal_texts(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,4 @@
 import time
-from datetime import date, timedelta
 
 import msgspec
 import numpy as np
@@ -202,20 +201,6 @@ def test_the_number_of_a_row_follows_from_nothing() -> None:
     year = np.arange("1969", "1989", dtype="M8[D]").astype("M8[Y]").astype(int) + 1970
     rules = rules_of(pl.DataFrame({"id": np.arange(1, len(year) + 1), "year": year}))
     assert not [held for held in rules if isinstance(held.rule, Linear)]
-
-
-def test_dates_may_be_a_constant_time_apart() -> None:
-    days = np.random.default_rng(0).integers(0, 900, 600)
-    ordered = [date(2020, 1, 1) + timedelta(int(day)) for day in days]
-    delivered = [day + timedelta(3) for day in ordered]
-    delivered[17] += timedelta(40)
-    returned = [day + timedelta(int(more)) for day, more in zip(delivered, days % 23, strict=True)]
-    frame = pl.DataFrame({"delivered": delivered, "ordered": ordered, "returned": returned})
-    rules = [held for held in rules_of(frame) if is_relation(held)]
-    apart = Linear(columns=("delivered", "ordered"), coefficients=(1.0,), offset=3 * 86400.0)
-    assert rules[0].rule == apart and rules[0].broken == (18,)
-    # The order of the dates follows from a rule, so the order is no rule of its own.
-    assert all("returned" in held.rule.columns for held in rules[1:])
 
 
 def test_long_whole_numbers_are_keys_and_equal_to_the_last_digit() -> None:
