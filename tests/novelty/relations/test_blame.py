@@ -78,22 +78,15 @@ def test_all_columns_are_named_if_any_may_be_wrong() -> None:
     assert faults.expected in faults.sentence
 
 
-def test_a_suggested_value_satisfies_the_rule_and_has_the_column_s_decimals() -> None:
-    columns = stays()
-    columns["gross"][7] = columns["gross"][7] + 1000
-    (faults,) = judged(columns)
-    assert faults.column == "gross"
-    assert faults.suggestion == f"{columns['net'][7] + columns['tax'][7]:.2f}"
-
-
-def test_a_suggested_value_has_the_format_of_its_column() -> None:
+@pytest.mark.parametrize("form", ["{:.2f}", "{:,.2f} EUR"])
+def test_a_suggested_value_is_exact_and_written_as_its_column(form: str) -> None:
     columns = {name: values.astype(str) for name, values in stays().items()}
-    gross = [f"{float(value):,.2f}" for value in columns["gross"]]
-    right, gross[7] = gross[7], f"{float(columns['gross'][7]) + 1000:,.2f}"
-    written = [f"{text} EUR".translate(str.maketrans(".,", ",.")) for text in [right, *gross]]
-    columns["gross"] = np.array(written[1:])
+    gross = stays()["gross"]
+    right, gross[7] = gross[7], gross[7] + 1000
+    marks = str.maketrans(".,", ",.") if "EUR" in form else {}
+    columns["gross"] = np.array([form.format(value).translate(marks) for value in gross])
     (faults,) = judged(columns)
-    assert faults.suggestion == written[0]
+    assert (faults.column, faults.suggestion) == ("gross", form.format(right).translate(marks))
 
 
 def test_of_columns_in_the_same_broken_rules_that_which_fits_them_all_is_named() -> None:

@@ -155,7 +155,8 @@ def test_hidden_cells_are_not_revealed_by_what_they_contradict(hidden: str) -> N
 
 
 @pytest.mark.parametrize("seed", [2, 7, 16])
-def test_a_formula_confirms_the_cells_of_a_row_or_names_one(seed: int) -> None:
+@pytest.mark.parametrize("name", ["qty", "amount"])
+def test_a_formula_confirms_the_cells_of_a_row_or_names_one(seed: int, name: str) -> None:
     """Only wrong rows are found, although few prices and quantities make many amounts equal.
 
     With some prices, half cents are rounded in one of 50 rows (seed 16).
@@ -165,12 +166,16 @@ def test_a_formula_confirms_the_cells_of_a_row_or_names_one(seed: int) -> None:
     qty, discount = rng.integers(1, 13, 1500), rng.choice([0, 0.05, 0.1], 1500)
     amount = np.round(qty * price * (1 - discount), 2)
     columns = {"qty": qty, "price": price, "discount": discount, "amount": amount}
+    right = columns[name].copy()
     for wrong in ([], [100], [100, 700, 1400]):
-        qty[wrong] = (qty[wrong] + 5) % 13 + 1
+        other = (qty + 5) % 13 + 1 if name == "qty" else (1.37 * amount + 5).round(2)
+        columns[name] = np.where(np.isin(np.arange(1500), wrong), other, right)
         table = table_from_frame(pl.DataFrame(columns), "orders")
         relations = Relations.learn(table, infer_plan(table))
-        assert {*relations.judge(table, own=np.ones(1500, dtype=bool)).evidence["row"]} == {*wrong}
-        qty[wrong] = np.round(amount / price / (1 - discount)).astype(np.int64)[wrong]
+        found = relations.judge(table, own=np.ones(1500, dtype=bool)).evidence
+        assert {*found["row"]} == {*wrong}
+        # A wrong quantity may be an amount that fits worse.
+        assert name == "qty" or {*found["column"]} <= {"amount"}
 
 
 def test_a_doubt_is_no_misspelling() -> None:
@@ -206,24 +211,3 @@ def test_times_that_pass_midnight_are_not_odd(as_clock: bool) -> None:
     late = pl.DataFrame(columns | {"miles": miles}).filter(pl.Series(planned <= left))
     rules = screen_table(late, explain=0).findings.rules
     assert [item.rule for item in rules] == ["planned <= left"]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_an_exact_rule_confirms_is_not_odd_and_a_broken_one_names_a_cell_a_row(
-    seed: int,
-) -> None:
-    rng = np.random.default_rng(seed)
-    qty, price = rng.integers(1, 60, 3_000), rng.lognormal(3, 0.8, 3_000).round(2)
-    discount = rng.choice([0, 0.05, 0.1, 0.15, 0.2], 3_000)
-    amount = (qty * price * (1 - discount)).round(2)
-    columns = {"qty": qty, "price": price, "discount": discount, "amount": amount}
-    assert screen_table(pl.DataFrame(columns), explain=0).findings.odd_cells == ()
-    for n_broken in (1, 3):
-        rows = rng.choice(3_000, n_broken, replace=False)
-        wrong = amount.copy()
-        wrong[rows] = (amount[rows] * 1.37 + 5).round(2)
-        cells = screen_table(
-            pl.DataFrame(columns | {"amount": wrong}), explain=0
-        ).findings.odd_cells
-        assert sorted(cell.row - 1 for cell in cells) == sorted(rows.tolist())
-        assert {cell.column for cell in cells} == {"amount"}

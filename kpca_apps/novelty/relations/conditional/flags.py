@@ -107,34 +107,35 @@ class Flags:
         ]
         own = np.ones(len(codes[0]) if codes else 0, dtype=bool)
         most = max(FEW, FEW_SHARE * len(own))
-        strict = (of for of in counts if len(of.keys) and of.judge(codes, own).clear.sum() <= most)
-        found = cls(tuple(strict), UpperTail.fit(np.zeros(1), ends=True))
-        if not found.counts:
-            return found
-        return cls(found.counts, UpperTail.fit(found._rarest(codes, own), ends=True))
+        judged = [(of, of.judge(codes, own)) for of in counts if len(of.keys)]
+        strict = [(of, by) for of, by in judged if by.clear.sum() <= most]
+        rarest = _rarest([by for _, by in strict], own) if strict else np.zeros(1)
+        return cls(tuple(of for of, _ in strict), UpperTail.fit(rarest, ends=True))
 
     def judge(
         self, columns: Sequence[LevelColumn], cells: Sequence[Cells], own: BoolArray
     ) -> tuple[FloatArray, tuple[Evidence, ...]]:
         """Return -log of the p-value of each row's rarest value, (n,), and evidence by row."""
         codes, best = [of.codes for of in cells], dict[int, Evidence]()
-        for of in self.counts:
-            judged, column = of.judge(codes, own), columns[of.target]
-            for row in np.flatnonzero(judged.clear).tolist():
-                counts, log_p = of.counts[judged.place[row]], float(np.log(judged.share[row]))
+        judged = [of.judge(codes, own) for of in self.counts]
+        for of, by in zip(self.counts, judged, strict=True):
+            column = columns[of.target]
+            for row in np.flatnonzero(by.clear).tolist():
+                counts, log_p = of.counts[by.place[row]], float(np.log(by.share[row]))
                 most = int(counts.argmax())
                 # A missing cell in the other rows does not contradict a value.
                 if most != column.missing and (row not in best or log_p < best[row].log_p):
                     shared = tuple((columns[at].name, cells[at].text(row)) for at in of.given)
-                    alike = RowsAlike(shared, int(counts[most]), int(judged.n_rows[row]))
+                    alike = RowsAlike(shared, int(counts[most]), int(by.n_rows[row]))
                     seen, expected = cells[of.target].text(row), column.text(most)
                     best[row] = contradicted(row, column.name, seen, expected, log_p, alike)
-        return self.tail(self._rarest(codes, own)), tuple(best[row] for row in sorted(best))
+        return self.tail(_rarest(judged, own)), tuple(best[row] for row in sorted(best))
 
-    def _rarest(self, codes: Sequence[IntArray], own: BoolArray) -> FloatArray:
-        """Return -log of the smallest `_Judged.share` in each row, (n,)."""
-        shares = [of.judge(codes, own).share for of in self.counts]
-        return -np.log(np.min(shares, axis=0)) if shares else np.zeros(len(own))
+
+def _rarest(judged: Sequence[_Judged], own: BoolArray) -> FloatArray:
+    """Return -log of the smallest share in each row, (n,)."""
+    shares = [of.share for of in judged]
+    return -np.log(np.min(shares, axis=0)) if shares else np.zeros(len(own))
 
 
 def _hashes(codes: Sequence[IntArray], given: Sequence[int]) -> IntArray:

@@ -304,13 +304,11 @@ class _Rows:
     @cached_property
     def sure(self) -> FloatArray:
         """Limit of each cell (n, columns): the cell is odd if its `log_other` is at most this."""
-        gaps, sure = [], np.full((len(self.cells), len(self.own)), np.log(SURE))
-        for column in self.columns:
+        sure = np.full(self.log_p.shape, np.log(SURE))
+        for line, of, column in zip(sure.T, self.cells, self.columns, strict=True):
             is_full = column.counts[-1] <= MOST_MISSING * column.counts.sum()
-            gaps.append(np.log(SURE_OF_GAP) if is_full else -np.inf)
-        for line, of, column, gap in zip(sure, self.cells, self.columns, gaps, strict=True):
-            line[of.codes == column.missing] = gap
-        return sure.T
+            line[of.codes == column.missing] = np.log(SURE_OF_GAP) if is_full else -np.inf
+        return sure
 
     def without_misspelt(self) -> list[LevelColumn]:
         """Remove from each column the levels that are judged misspelt in most rows of the level."""

@@ -11,6 +11,7 @@ from kpca_apps.novelty.relations.conditional.pairs import Paired
 from kpca_apps.novelty.relations.conditional.sequences import ALL, Sequenced
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.relations.conditional.learned import judged
+from tests.novelty.relations.conditional.test_panels import panel
 
 AGES = np.r_[np.arange(0.25, 2, 0.25), np.arange(2, 8.5, 0.5), np.arange(9, 17, 0.5)]
 
@@ -156,9 +157,11 @@ def test_new_rows_are_as_surprising_as_those_learned_from() -> None:
         assert (surprise >= -np.log(p)).mean() <= p + 3 * np.sqrt(2 * p / 4_000)
 
 
-def test_shuffled_columns_say_nothing() -> None:
+@pytest.mark.parametrize("make", [children, gases, panel])
+def test_shuffled_columns_say_nothing(make: Callable[..., pl.DataFrame]) -> None:
     rng = np.random.default_rng(0)
-    for frame in (children(), gases()):
+    for seed in range(4):
+        frame = make(seed=seed)
         shuffled = frame.select(pl.Series(column.name, rng.permutation(column)) for column in frame)
         learned, verdict = judged(shuffled)
         assert learned.numbers.predictors == () and not verdict.numbers

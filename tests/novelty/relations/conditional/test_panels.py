@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.relations.conditional.levels import LevelRelations
 from kpca_apps.novelty.relations.conditional.panels import UsualNumber
 from kpca_apps.tables.frames import table_from_frame
+from tests.novelty.relations.conditional.learned import judged
 
 
 def panel(seed: int = 0) -> pl.DataFrame:
@@ -19,12 +19,6 @@ def panel(seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame(
         {"country": [f"country {c}" for c in country], "year": year, "income": np.round(income, 2)}
     )
-
-
-def fit(frame: pl.DataFrame) -> tuple[LevelRelations, np.ndarray]:
-    table = table_from_frame(frame, "panel")
-    learned = LevelRelations.learn(table, infer_plan(table))
-    return learned, learned.judge(table, own=np.ones(table.frame.height, dtype=bool)).surprise
 
 
 def usual_of(learned: LevelRelations) -> UsualNumber:
@@ -39,11 +33,10 @@ def test_a_number_from_another_country_is_odd_though_it_is_not_in_its_column() -
     order = np.argsort(income)
     low, middle = int(order[20]), int(order[300])
     income[low] = income[middle]
-    learned, surprise = fit(frame.with_columns(pl.Series("income", income)))
+    learned, verdict = judged(frame.with_columns(pl.Series("income", income)))
     assert usual_of(learned).names([of.name for of in learned.columns]) == ("income", "country")
-    assert surprise.argmax() == low
-    table = table_from_frame(frame.with_columns(pl.Series("income", income)), "panel")
-    (named,) = learned.judge(table, own=np.ones(600, dtype=bool)).numbers
+    assert verdict.surprise.argmax() == low
+    (named,) = verdict.numbers
     others = income[
         (frame["country"] == frame["country"][low]).to_numpy() & (np.arange(600) != low)
     ]
@@ -60,10 +53,8 @@ def test_no_number_is_named_where_numbers_jump_by_nature() -> None:
     store = np.repeat(np.arange(30), 60)
     sales = np.exp(rng.normal(6, 1.2, 30))[store] * np.exp(0.15 * rng.standard_t(2.5, 1_800))
     frame = pl.DataFrame({"store": [f"S{s}" for s in store], "sales": sales.round(1)})
-    table = table_from_frame(frame, "sales")
-    learned = LevelRelations.learn(table, infer_plan(table))
-    assert learned.numbers.predictors
-    assert not learned.judge(table, own=np.ones(1_800, dtype=bool)).numbers
+    learned, verdict = judged(frame)
+    assert learned.numbers.predictors and not verdict.numbers
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -77,14 +68,13 @@ def test_a_measure_is_no_group(seed: int) -> None:
             "tmax": (mean + 5 + rng.normal(0, 1, 365)).round(1),
         }
     )
-    table = table_from_frame(frame, "days")
-    found = LevelRelations.learn(table, infer_plan(table)).numbers.predictors
+    found = judged(frame)[0].numbers.predictors
     assert not any(isinstance(predictor, UsualNumber) for predictor in found)
 
 
 def test_each_row_is_judged_by_the_others_of_its_level() -> None:
     frame = panel()
-    learned, _ = fit(frame)
+    learned, _ = judged(frame)
     number = usual_of(learned)
     values, country = frame["income"].to_numpy(), frame["country"].to_numpy()
     z = np.arcsinh((values - np.median(values)) / np.median(np.abs(values - np.median(values))))
@@ -108,22 +98,13 @@ def test_each_row_is_judged_by_the_others_of_its_level() -> None:
             assert predicted.ratio[row] == pytest.approx(wanted, rel=1e-6)
 
 
-def test_shuffled_numbers_have_no_usual_value() -> None:
-    rng = np.random.default_rng(0)
-    for seed in range(10):
-        frame = panel(seed)
-        shuffled = frame.with_columns(pl.Series("income", rng.permutation(frame["income"])))
-        learned, surprise = fit(shuffled)
-        assert learned.numbers.predictors == () and not surprise.any()
-
-
 def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     few = panel().filter((pl.col("country") != "country 3") | (pl.col("year") < 2003))
     income = few["income"].to_numpy().copy()
     rows = np.flatnonzero((few["country"] == "country 3").to_numpy())
-    _, before = fit(few)
+    before = judged(few)[1].surprise
     income[rows[0]] *= 30
-    _, surprise = fit(few.with_columns(pl.Series("income", income)))
+    surprise = judged(few.with_columns(pl.Series("income", income)))[1].surprise
     # Two tests are made, of levels and of numbers, so the row's p-value of 1 / n is doubled.
     assert surprise.argmax() == rows[0] and surprise[rows[0]] > np.log(len(few) / 2) - 0.01
     assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
@@ -136,6 +117,4 @@ def test_a_weight_that_few_rows_share_is_no_group() -> None:
     size = np.log(weight) + rng.normal(0, 0.01, len(weight))
     size[3] += 0.5
     frame = pl.DataFrame({"weight": [f"w{w}" for w in weight], "size": size.round(4)})
-    table = table_from_frame(frame, "survey")
-    learned = LevelRelations.learn(table, infer_plan(table))
-    assert learned.judge(table, own=np.ones(len(weight), dtype=bool)).numbers == ()
+    assert judged(frame)[1].numbers == ()

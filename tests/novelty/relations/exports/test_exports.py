@@ -12,33 +12,24 @@ import pandas as pd
 import polars as pl
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kpca_apps import find_rules
-from kpca_apps.novelty.relations.checking import Cells, check, code_forms
 from kpca_apps.novelty.relations.exports.cells import Dialect
 from kpca_apps.novelty.relations.exports.pandera_schema import _marks, rules_as_pandera
 from kpca_apps.novelty.relations.exports.sql import rules_as_dqx, rules_as_sql
-from kpca_apps.novelty.relations.finding.discovery import columns_of
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
-    Code,
     Determines,
     EmptyUnless,
-    Equal,
     HeldRule,
     HeldRules,
     Order,
-    PositiveOnlyIf,
-    Product,
     RuleColumn,
     Sorted,
     Unique,
     Within,
 )
 from kpca_apps.novelty.relations.sentences import phrase
-from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.values import MARKS, Column, DateFormat, NumberFormat
 from tests.hostile.tables import CELLS, NAMES
 from tests.novelty.relations.exports.engines import (
@@ -308,43 +299,3 @@ def test_pandera_reads_numbers_without_their_marks() -> None:
     assert np.count_nonzero(~np.isnan(due)) > 1_000
     names = helpers(HeldRules("t", 0, (), ())) | {"cells": pd.Series(texts, dtype="str")}
     np.testing.assert_array_equal(eval(f"numbers(cells, {', '.join(_marks(format))})", names), due)
-
-
-NUMBERS = st.none() | st.integers(-2, 3)
-TEXTS = st.sampled_from(["", "u", "v", "nan", " u", "é9", "-_"]) | st.text(
-    st.sampled_from("aA9é.-_%^[]\\'\" x"), max_size=4
-)
-ROW = st.tuples(NUMBERS, NUMBERS, TEXTS, TEXTS)
-SMALL: tuple[AnyRule, ...] = (
-    Equal(columns=("a", "b"), tolerance=1.0),
-    Equal(columns=("s", "t")),
-    Order(columns=("a", "b")),
-    Sorted(columns=("a",)),
-    Sorted(columns=("b",), falling=True),
-    Unique(columns=("a", "s")),
-    Determines(columns=("a", "s")),
-    Determines(columns=("s", "t", "b")),
-    EmptyUnless(columns=("a", "s")),
-    EmptyUnless(columns=("s", "b"), values=("1", "2")),
-    PositiveOnlyIf(columns=("b", "t"), values=("u",)),
-    Product(columns=("a", "b"), exponents=(-1.0,), tolerance=0.25),
-    Product(columns=("a", "b"), exponents=(0.5,), tolerance=0.25),
-)
-
-
-@pytest.mark.release
-@given(st.lists(ROW, min_size=1, max_size=12))
-@settings(max_examples=20)
-def test_any_small_table_breaks_the_same_rules(rows: list[tuple[Any, ...]]) -> None:
-    schema = {"a": pl.Int64, "b": pl.Int64, "s": pl.String, "t": pl.String}
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    cells = Cells(
-        table_from_frame(frame, "small"),
-        {"a": NumberFormat(), "b": NumberFormat(), "s": None, "t": None},
-    )
-    forms = {*code_forms(frame["s"].str.strip_chars()).drop_nulls()} - {""}
-    kinds = (*SMALL, *(Code(columns=("s",), form=form) for form in sorted(forms)))
-    held_rules = tuple(check(rule, cells).summary(rule) for rule in kinds)
-    rules = HeldRules("small", len(rows), columns_of(held_rules, cells), held_rules)
-    due = [held.broken for held in held_rules]
-    assert by_sql([(frame, rules)]) == by_pandera([(frame, rules)]) == [due]
