@@ -139,9 +139,10 @@ class HeldRule(msgspec.Struct, frozen=True):
     """A rule with its counts in a table."""
 
     rule: AnyRule
-    n_rows: int  # number of rows to which the rule applies
-    n_broken: int  # number of rows that break the rule
-    broken: tuple[int, ...] = ()  # numbers, from 1, of the first 1,000 rows that break the rule
+    n_rows: Annotated[int, Meta(ge=0)] = 0  # number of rows to which the rule applies
+    n_broken: Annotated[int, Meta(ge=0)] = 0  # number of rows that break the rule
+    # Numbers, from 1, of the first 1,000 rows that break the rule.
+    broken: tuple[Annotated[int, Meta(ge=1)], ...] = ()
 
 
 class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -42,13 +42,9 @@ _WRITE_ONE = "write one with: kpca novelty rules TABLE --out rules.json"
 _OF_NUMBERS = kinds.Order | kinds.Linear | kinds.Product | kinds.Sorted | kinds.Within
 
 
-class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Record(HeldRule, frozen=True, forbid_unknown_fields=True):
     """A rule in a file, with a sentence for readers."""
 
-    rule: AnyRule
-    n_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
-    n_broken: Annotated[int, msgspec.Meta(ge=0)] = 0
-    broken: tuple[Annotated[int, msgspec.Meta(ge=1)], ...] = ()
     says: str = ""
 
 

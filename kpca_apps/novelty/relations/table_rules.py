@@ -83,7 +83,7 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
             )
     formats = {column.name: column.format for column in rules.columns}
     open_orders = require_formats(draw_sample(table, 0, execution).table, formats, "the rules")
-    counted, start = {of.rule: HeldRule(of.rule, 0, 0) for of in rules.rules}, 0
+    counted, start = {of.rule: HeldRule(of.rule) for of in rules.rules}, 0
     alone = [rule for rule in counted if not isinstance(rule, WHOLE_TABLE)]
     count = partial(_count, rules=alone, formats=formats)
     for n_rows, of_part in each_part(table, "Checking rules", count, execution):

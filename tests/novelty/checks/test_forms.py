@@ -61,26 +61,25 @@ def test_recurring_texts_and_initials_are_not_odd() -> None:
     assert found([*TITLES, "X"]) == [] and found([*TITLES, "x"]) == [("placeholder", "x")]
 
 
-def test_what_a_tenth_of_the_cells_lack_is_no_error() -> None:
-    mixed = [text.removeprefix("https://") if k % 10 == 0 else text for k, text in enumerate(URLS)]
-    assert found(mixed) == []
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_random_texts_have_no_odd_cells(seed: int) -> None:
+def drawn(seed: int) -> list[str]:
     rng = np.random.default_rng(seed)
     letters = list("abcdefghij klmno-.'0123")
-    texts = ["".join(rng.choice(letters, rng.integers(3, 25))) for _ in range(600)]
-    assert found([f"w{text}" for text in texts]) == []
+    return ["w" + "".join(rng.choice(letters, rng.integers(3, 25))) for _ in range(600)]
 
 
-@pytest.mark.parametrize(("n", "n_other"), [(250, 1), (400, 2)])
-def test_a_form_that_one_of_200_have_is_no_error(n: int, n_other: int) -> None:
-    others = [f"{name.replace(' ', '.')} without" for name in names(n_other, seed=1)]
-    assert found([*MAILS[:n], *others]) == []
+OTHERS = [f"{name.replace(' ', '.')} without" for name in names(2, seed=1)]
+ORDINARY = {
+    "a tenth lacks the start": [
+        text.removeprefix("https://") if k % 10 == 0 else text for k, text in enumerate(URLS)
+    ],
+    "one of 250 has another form": [*MAILS[:250], *OTHERS[:1]],
+    "two of 400 have another form": [*MAILS[:400], *OTHERS],
+    "letters that are codes": [*"EAS" * 270, *"NN"],
+    "a word for unknown": [*["open", "closed"] * 400, *["unknown"] * 40],
+    **{f"drawn texts {seed}": drawn(seed) for seed in range(5)},
+}
 
 
-def test_letters_that_are_codes_stand_for_nothing() -> None:
-    rng = np.random.default_rng(4)
-    assert found(rng.choice(["E", "A", "S", "N"], 800, p=[0.4, 0.4, 0.198, 0.002]).tolist()) == []
-    assert found([*rng.choice(["open", "closed"], 800).tolist(), *["unknown"] * 40]) == []
+@pytest.mark.parametrize("texts", ORDINARY.values(), ids=ORDINARY.keys())
+def test_ordinary_texts_are_not_odd(texts: list[str]) -> None:
+    assert found(texts) == []

@@ -64,7 +64,7 @@ LARGEST_COUNT = 2**53
 FEWEST_TO_SUGGEST = 5  # if fewer rows agree on a value, it is not suggested: it may be wrong itself
 
 
-class Cells(NamedTuple):
+class LevelCells(NamedTuple):
     """The cells of a column."""
 
     codes: IntArray  # (n,), codes of `LevelColumn`
@@ -123,12 +123,12 @@ class LevelColumn:
         """Number of codes: one for each level, and one for missing cells."""
         return len(self.counts)
 
-    def cells(self, table: Table) -> Cells:
+    def cells(self, table: Table) -> LevelCells:
         """Encode the cells of a table; all are missing if the table lacks the column."""
         if self.name not in table.columns:
             n_rows, none = table.n_rows, pl.Series([], dtype=pl.String)
             codes = np.full(n_rows, self.missing, dtype=np.int64)
-            return Cells(codes, Levels(none, np.full(n_rows, -1, dtype=np.int32)))
+            return LevelCells(codes, Levels(none, np.full(n_rows, -1, dtype=np.int32)))
         levels = table.column[self.name].levels
         codes = np.full(len(levels.texts), self.n_codes, dtype=np.int64)
         keys = _keys(levels, self.spec)
@@ -137,7 +137,7 @@ class LevelColumn:
                 codes[at] = self._places[key]
             elif text.lower() in NOT_KNOWN:
                 codes[at] = self.missing
-        return Cells(levels.each(codes, self.missing), levels)
+        return LevelCells(levels.each(codes, self.missing), levels)
 
     def text(self, code: int) -> str:
         """Return the level of a code, empty for missing cells."""

@@ -18,7 +18,7 @@ from msgspec import Meta
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
 from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.relations.conditional.counts import (
-    Cells,
+    LevelCells,
     LevelColumn,
     RowsAlike,
     contradicted,
@@ -113,7 +113,7 @@ class Flags:
         return cls(tuple(of for of, _ in strict), UpperTail.fit(rarest, ends=True))
 
     def judge(
-        self, columns: Sequence[LevelColumn], cells: Sequence[Cells], own: BoolArray
+        self, columns: Sequence[LevelColumn], cells: Sequence[LevelCells], own: BoolArray
     ) -> tuple[FloatArray, tuple[Evidence, ...]]:
         """Return -log of the p-value of each row's rarest value, (n,), and evidence by row."""
         codes, best = [of.codes for of in cells], dict[int, Evidence]()

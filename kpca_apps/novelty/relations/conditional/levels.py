@@ -41,8 +41,8 @@ from kpca_apps.novelty.detector.threshold import discovery_limit
 from kpca_apps.novelty.evidence import MAX_EVIDENCE, Evidence
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.relations.conditional.counts import (
-    Cells,
     Judgement,
+    LevelCells,
     LevelColumn,
     Relation,
     RowsAlike,
@@ -228,7 +228,7 @@ class _Rows:
     columns: Sequence[LevelColumn]
     relations: Sequence[Relation]
     exceptions: Exceptions
-    cells: Sequence[Cells]  # cells of each column
+    cells: Sequence[LevelCells]  # cells of each column
     own: BoolArray  # (n,), whether the row is a training row
     # The arrays below are (n, columns), a row for each row of the table.
     log_p: FloatArray  # log probability of each cell given the others
@@ -248,7 +248,7 @@ class _Rows:
         cls,
         columns: Sequence[LevelColumn],
         relations: Sequence[Relation],
-        cells: Sequence[Cells],
+        cells: Sequence[LevelCells],
         own: BoolArray,
     ) -> _Rows:
         """Judge the n rows of `cells` by all relations."""
@@ -506,7 +506,7 @@ def _surprise(log_p: FloatArray, n_tried: int) -> FloatArray:
 
 
 def find_new_levels(
-    columns: Sequence[LevelColumn], cells: Sequence[Cells], own: BoolArray
+    columns: Sequence[LevelColumn], cells: Sequence[LevelCells], own: BoolArray
 ) -> tuple[FloatArray, tuple[Evidence, ...]]:
     """Return -log of the probability of each row's least likely new level, (n,), and evidence.
 

@@ -18,7 +18,7 @@ from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
 from kpca_apps.novelty.evidence import Evidence
-from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
+from kpca_apps.novelty.relations.conditional.counts import LevelCells, LevelColumn
 from kpca_apps.novelty.relations.conditional.expected import FAR, Calibrated, Ratios
 from kpca_apps.novelty.relations.conditional.pairs import Paired, find_pairs
 from kpca_apps.novelty.relations.conditional.panels import UsualNumber, find_usual
@@ -51,7 +51,7 @@ class NumberRelations:
         numbers: Sequence[ColumnSpec],
         recurring: Collection[str],
         columns: Sequence[LevelColumn],
-        cells: Sequence[Cells],
+        cells: Sequence[LevelCells],
     ) -> NumberRelations:
         """Learn from the rows of a table, its level columns and their cells.
 
@@ -90,7 +90,7 @@ class NumberRelations:
         self,
         table: Table,
         columns: Sequence[str],
-        cells: Sequence[Cells],
+        cells: Sequence[LevelCells],
         own: BoolArray,
         passed_over: Collection[tuple[int, str]],
         notations: Mapping[str, Notation],

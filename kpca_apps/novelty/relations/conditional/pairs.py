@@ -19,7 +19,7 @@ from msgspec import Meta
 from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.relations.checking import half_a_day
-from kpca_apps.novelty.relations.conditional.counts import Cells
+from kpca_apps.novelty.relations.conditional.counts import LevelCells
 from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
@@ -58,7 +58,7 @@ class Paired:
         """Return the names of the predicted column and of the predicting column."""
         return self.spec.name, self.other.name
 
-    def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
+    def ratios(self, table: Table, cells: Sequence[LevelCells], own: BoolArray) -> Ratios:
         """Return distances of numbers from predictions, divided by the usual distances."""
         y, x = (values_of(table, spec) for spec in (self.spec, self.other))
         v, u = (_scale(of, self.by_logs) for of in (y, x))
@@ -71,7 +71,7 @@ class Paired:
         return Ratios(ratio, expected, np.full(len(y), self.n_rows))
 
     def why(
-        self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
+        self, columns: Sequence[str], cells: Sequence[LevelCells], row: int, of: Ratios
     ) -> tuple[str, str]:
         """Return the text before the expected number, and the text after the number."""
         return (

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from kpca_apps.names import quoted, quoted_cell
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
+from kpca_apps.novelty.relations.conditional.counts import LevelCells, LevelColumn
 from kpca_apps.novelty.relations.conditional.expected import LEAST_SUPPORT, Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -96,7 +96,7 @@ class UsualNumber:
         """Return the names of the predicted column and of the predicting column."""
         return self.spec.name, columns[self.given]
 
-    def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
+    def ratios(self, table: Table, cells: Sequence[LevelCells], own: BoolArray) -> Ratios:
         """Return distances from level medians, as multiples of a typical distance in the level."""
         z, codes = _scaled(table, self.spec, self.middle, self.width), cells[self.given].codes
         expected, n_rows = self.levels.expected(z, codes, own)
@@ -107,7 +107,7 @@ class UsualNumber:
         return Ratios(ratio, self.middle + self.width * np.sinh(expected), n_rows)
 
     def why(
-        self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
+        self, columns: Sequence[str], cells: Sequence[LevelCells], row: int, of: Ratios
     ) -> tuple[str, str]:
         """Return the text before the expected number, and the text after the number."""
         name, level = quoted(columns[self.given]), quoted_cell(cells[self.given].text(row))
@@ -122,7 +122,7 @@ def find_usual(
     table: Table,
     numbers: Sequence[ColumnSpec],
     columns: Sequence[LevelColumn],
-    cells: Sequence[Cells],
+    cells: Sequence[LevelCells],
 ) -> Iterator[UsualNumber]:
     """Find for each column of numbers the column whose levels (distinct values) predict it best."""
     for spec in numbers:

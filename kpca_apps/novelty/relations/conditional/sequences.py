@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from kpca_apps.names import quoted, quoted_cell
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
+from kpca_apps.novelty.relations.conditional.counts import LevelCells, LevelColumn
 from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -56,7 +56,7 @@ class Sequenced:
         given = () if self.given == ALL else (columns[self.given],)
         return self.spec.name, self.order.name, *given
 
-    def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
+    def ratios(self, table: Table, cells: Sequence[LevelCells], own: BoolArray) -> Ratios:
         """Return distances from linear interpolation, as multiples of the usual distance nearby."""
         value, time = values_of(table, self.spec), values_of(table, self.order)
         level = _levels_of(self.given, cells, len(value))
@@ -84,7 +84,7 @@ class Sequenced:
         return Ratios(ratio, expected, np.full(len(value), NEIGHBOURS))
 
     def why(
-        self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
+        self, columns: Sequence[str], cells: Sequence[LevelCells], row: int, of: Ratios
     ) -> tuple[str, str]:
         """Return the text before the expected number, and the text after the number."""
         whose = ""
@@ -100,7 +100,7 @@ def find_sequences(
     table: Table,
     numbers: Sequence[ColumnSpec],
     columns: Sequence[LevelColumn],
-    cells: Sequence[Cells],
+    cells: Sequence[LevelCells],
 ) -> Iterator[Sequenced]:
     """Find for each column of numbers the sequence that predicts it best.
 
@@ -167,7 +167,7 @@ def _fitted(
     return half, Sequenced(spec, order, given, times, keys, value, np.nan_to_num(usual))
 
 
-def _levels_of(given: int, cells: Sequence[Cells], n: int) -> IntArray:
+def _levels_of(given: int, cells: Sequence[LevelCells], n: int) -> IntArray:
     return np.zeros(n, dtype=np.int64) if given == ALL else cells[given].codes
 
 
