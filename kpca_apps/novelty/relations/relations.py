@@ -21,7 +21,7 @@ from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, holds_with, suppose
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check, code_forms
-from kpca_apps.novelty.relations.conditional.levels import LevelRelations
+from kpca_apps.novelty.relations.conditional.levels import JudgedCells, LevelRelations
 from kpca_apps.novelty.relations.finding.discovery import columns_of, find_rules
 from kpca_apps.novelty.relations.rule import (
     WHOLE_TABLE,
@@ -36,6 +36,7 @@ from kpca_apps.novelty.result import CONTRADICTED, FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
+_Formula = tuple[AnyRule, BoolArray]  # a formula, and the rows (n,) in which it holds
 LOG_BY_CHANCE = float(np.log(0.01))  # log of the probability that a row breaking a rule is correct
 
 
@@ -101,7 +102,7 @@ class Relations:
             and {*held.rule.columns}.issubset(table.columns)
         ]
         broken: list[_Broken] = []
-        formulas: list[tuple[AnyRule, BoolArray]] = []  # formulas, and the rows in which each holds
+        formulas: list[_Formula] = []
         for held in tested:
             checked = check(held.rule, cells)
             rows = np.flatnonzero(checked.broken & ~(_has_grown(held.rule, cells, naming) & ~own))
@@ -118,23 +119,7 @@ class Relations:
             if is_visible:
                 of_rows = replace(cells, table=replace(table, frame=table.frame[rows], lines=None))
                 broken.append(_Broken(held, of_rows, rows, np.log(p * len(tested)), usual))
-        # A broken rule takes precedence over a prediction for the same cell.
-        ruled = {
-            (row, name)
-            for of in broken
-            for row in of.rows.tolist()
-            for name in of.held.rule.columns
-        }
-        numbers = (of for of in judged.numbers if (of.row, of.column) not in ruled)
-        # A formula that holds confirms its cells, except `Equal`: both cells may copy one error.
-        found = [
-            of
-            for of in (*judged.cells, *numbers)
-            if not any(
-                holds[of.row] and of.column in rule.columns and not isinstance(rule, kinds.Equal)
-                for rule, holds in formulas
-            )
-        ]
+        found = _unsettled(judged, broken, formulas)
         of_rules = self._of_rules(broken, formulas, found)
         return JudgedRows(surprise, as_table([*found, *of_rules]))
 
@@ -168,7 +153,7 @@ class Relations:
     def _of_rules(
         self,
         broken: Sequence[_Broken],
-        formulas: Sequence[tuple[AnyRule, BoolArray]],
+        formulas: Sequence[_Formula],
         found: Sequence[Evidence],
     ) -> Iterator[Evidence]:
         """Yield evidence against cells that are or may be wrong in rows that break rules."""
@@ -209,6 +194,24 @@ class Relations:
                     most = max(counts[name] for name in of.held.rule.columns)
                     likely = [name for name in of.held.rule.columns if counts[name] == most]
                     yield of.evidence(place, likely if wrong is None else [wrong], columns)
+
+
+def _unsettled(
+    judged: JudgedCells, broken: Sequence[_Broken], formulas: Sequence[_Formula]
+) -> list[Evidence]:
+    """Return the evidence against cells that no rule settles."""
+    # A broken rule takes precedence over a prediction for the same cell.
+    ruled = {
+        (row, name) for of in broken for row in of.rows.tolist() for name in of.held.rule.columns
+    }
+    numbers = (of for of in judged.numbers if (of.row, of.column) not in ruled)
+    # A formula that holds confirms its cells, except `Equal`: both cells may copy one error.
+    confirming = [of for of in formulas if not isinstance(of[0], kinds.Equal)]
+    return [
+        of
+        for of in (*judged.cells, *numbers)
+        if not any(holds[of.row] and of.column in rule.columns for rule, holds in confirming)
+    ]
 
 
 def _has_grown(rule: AnyRule, cells: Cells, naming: Collection[str]) -> BoolArray:

@@ -421,14 +421,12 @@ def test_p_values_of_clean_rows_are_calibrated() -> None:
     for i in range(4):
         seen = np.where(rng.random(n) < 0.7, kind, rng.integers(0, 5, n))
         columns[f"c{i}"] = np.array([f"v{value}" for value in seen])
-    table = table_from_frame(pl.DataFrame(columns), "table")
-    learned = LevelRelations.learn(table, infer_plan(table))
+    learned, verdict = fit(pl.DataFrame(columns))
     assert learned.relations
-    surprise = learned.judge(table, own=np.ones(n, dtype=bool)).surprise
     for share in (0.1, 0.03):
         # Allow three standard deviations above the share (binomial, n rows).
         allowed = share + 3 * np.sqrt(share * (1 - share) / n)
-        assert (surprise >= -np.log(share)).mean() <= allowed
+        assert (verdict.surprise >= -np.log(share)).mean() <= allowed
 
 
 @pytest.mark.parametrize(
