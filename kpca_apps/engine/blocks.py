@@ -28,9 +28,9 @@ Cook (1977), Detection of influential observation in linear regression, Technome
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -39,7 +39,7 @@ from scipy import sparse
 from kpca_apps.engine.nystroem import CovarianceSums
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import SQUARABLE
-from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray, Uncached
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
@@ -70,7 +70,7 @@ class BlockErrors(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BlockPCA:
+class BlockPCA(Uncached):
     """Tikhonov-filtered kernel PCA of a sum of kernels, each given by explicit features."""
 
     # Let U be `factor` and z the standardised features of a row. The residual is y = z - U'U z, and
@@ -167,9 +167,6 @@ class BlockPCA:
         """I - U'U, (p, p); None if applying U twice is cheaper."""
         m, p = self.factor.shape
         return np.eye(p) - self.factor.T @ self.factor if 2 * m > p else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def errors(
         self, features: FloatArray, fitted: BoolArray | None = None, wanted: IntArray | slice = ALL

@@ -27,6 +27,9 @@ Partial = TypeVar("Partial")
 # rows of a block alike.
 BLOCK = 384
 MAPPED, SUMMED = 1536, 4096  # numbers of rows per task of `RowSource.map` and `RowSource.sum`
+# Fewer rows are rounded as in a block if they are a multiple of STEP, and if each of their products
+# has more than SMALL multiplications, or that of a block has not: OpenBLAS rounds these otherwise.
+STEP, SMALL = 48, 1_000_000
 SAMPLE_ROWS = ROWS_IN_MEMORY  # number of rows held in memory
 
 
@@ -124,7 +127,7 @@ class ArrayRows:
         used = np.zeros(self.n_rows, dtype=bool) if in_use is None else in_use
         with one_blas_thread():
             return map_row_blocks(
-                function.prepare(), self._X, used, block=MAPPED, padded=False, n_jobs=self._n_jobs
+                function.prepare(), self._X, used, block=MAPPED, least=1, n_jobs=self._n_jobs
             )
 
     def sum(self, function: RowSums[Sums], in_use: Mask | None = None) -> Sums:
@@ -148,15 +151,15 @@ def map_row_blocks(
     function: Callable[..., NDArray[Any]],
     *arrays: NDArray[Any],
     block: int = BLOCK,
-    padded: bool = True,
+    least: int | None = None,
     axis: int = 0,
     n_jobs: int | None = None,
 ) -> NDArray[Any]:
     """Apply a row-wise function to blocks of rows; return the results, ``(n, ...)``.
 
-    The last block is ``padded``, so that a row's result does not depend on the other rows.
-    ``axis`` of the arrays and of the results, 0 or -1, is that of the rows. ``n_jobs`` is as in
-    joblib.
+    The last block is padded to a multiple of ``least`` rows, by default to a whole block, so that a
+    row's result does not depend on the other rows. ``axis`` of the arrays and of the results, 0 or
+    -1, is that of the rows. ``n_jobs`` is as in joblib.
     """
     n = arrays[0].shape[axis]
 
@@ -165,7 +168,8 @@ def map_row_blocks(
 
     def apply_block(start: int) -> NDArray[Any]:
         parts = [array[rows(start, start + block)] for array in arrays]
-        if missing := block - parts[0].shape[axis] if padded else 0:
+        step, n_rows = least or block, parts[0].shape[axis]
+        if missing := min(-n_rows % step, block - n_rows) if n_rows else step:
             for place, part in enumerate(parts):
                 widths = np.zeros((part.ndim, 2), int)
                 widths[axis, 1] = missing

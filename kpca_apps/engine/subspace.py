@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Literal, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, TypeVar, cast
 
 import numpy as np
 from msgspec import Meta
 
-from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.linalg.triangular import squared_norms
-from kpca_apps.engine.rows import BLOCK, map_row_blocks
-from kpca_apps.system.arrays import Matrix
+from kpca_apps.engine.kernels import Kernel, MeanRBF
+from kpca_apps.engine.linalg.triangular import WIDTH, squared_norms
+from kpca_apps.engine.rows import BLOCK, SMALL, STEP, map_row_blocks
+from kpca_apps.system.arrays import Matrix, Uncached
 
 Prepared = TypeVar("Prepared")
 Resolved = Literal["float32", "float64"]  # precision of kernel values and their products
@@ -23,7 +23,7 @@ MANY_POINTS = 10_000  # above this number of points, blocks have half as many ro
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSubspace:
+class KernelSubspace(Uncached):
     """A mean and q orthonormal directions in feature space, expanded in stored points.
 
     ::
@@ -72,11 +72,27 @@ class KernelSubspace:
         self, X: Matrix, *, precision: Resolved = "float64", n_jobs: int | None = None
     ) -> Matrix:
         """Return the coordinates of rows on the components, shape ``(n, q)``."""
-        kernel_rows = self.kernel.against(self.points, precision)
-        weights, offset = self.weights.astype(precision, copy=False), self.offset
-        return map_row_blocks(
-            lambda rows: kernel_rows(rows) @ weights - offset, X, block=self._block, n_jobs=n_jobs
+        kernel_rows = self.prepared(
+            f"kernel {precision}", lambda: self.kernel.against(self.points, precision)
         )
+        weights, block = self.weights.astype(precision, copy=False), self._block
+        least = self.least_rows(block) if weights.flags.c_contiguous else block
+
+        def project(rows: Matrix) -> Matrix:
+            return np.asarray(kernel_rows(rows) @ weights - self.offset)
+
+        return map_row_blocks(project, X, block=block, least=least, n_jobs=n_jobs)
+
+    def least_rows(self, block: int) -> int:
+        """Return the smallest known number of rows that are rounded as in a `block`."""
+        (p, q), kernel = self.weights.shape, self.kernel
+        if not isinstance(kernel, MeanRBF):
+            return block
+        # Numbers of elements of the matrices by which rows are multiplied, parts of a factor last.
+        sizes = [p * (self.points.shape[1] // kernel.n_views + 2), p * q, p * (q + 1)]
+        sizes += ((p - k) * (min(WIDTH, q - k) + (k == 0)) for k in range(0, q, WIDTH))
+        smallest = min((size for size in sizes if block * size > SMALL), default=SMALL)
+        return min(block, STEP * (SMALL // (STEP * smallest) + 1))
 
     def reconstruction_error(
         self, X: Matrix, *, precision: Resolved = "float64", n_jobs: int | None = None
@@ -167,12 +183,6 @@ class KernelSubspace:
         if value is None:
             value = self.__dict__[name] = prepare()
         return cast(Prepared, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     def expansion(self, T: Matrix) -> Matrix:
         """Return gamma ``(n, p)`` with P phi(x_i) = sum_j gamma_ij phi(z_j), from projections."""

@@ -20,6 +20,7 @@ from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
 from kpca_apps.novelty.screening.fit import fit_planned, plan_fit, training_rows
 from kpca_apps.novelty.screening.judge import judge
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
+from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.tables.table import Table, extended, require_formats
 
 
@@ -103,7 +104,7 @@ def score(
     execution = execution or Execution()
     options = options or inherit_options(model, table, execution)
     hidden, specs = hidden_of(model, options), model.encoder.plan.specs
-    with without_values(hidden):
+    with without_values(hidden), one_blas_thread():
         accepted = find_reviewed(accept, table, specs, execution, hidden=hidden)
         sample = draw_sample(table, model.options.seed, execution)
         model, rows = rows_to_score(model, sample, options, execution, accepted)

@@ -1,8 +1,9 @@
-"""Type aliases of numpy arrays."""
+"""Type aliases of numpy arrays, and dataclasses that hold arrays."""
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_origin
+from dataclasses import fields
+from typing import Any, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,13 @@ Index = NDArray[np.intp]  # row numbers and other positions
 BoolArray = NDArray[np.bool_]
 Mask = NDArray[np.bool_]
 Values = NDArray[Any]  # numbers in float32 or float64
+
+
+class Uncached:
+    """A dataclass whose pickles hold its fields only, without cached values."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
 def scalar_of(kind: Any) -> Any:

@@ -284,7 +284,7 @@ def require_formats(table: Table, formats: Mapping[str, ValueFormat | None], of:
     """
     notes: list[str] = []
     for name, known in formats.items():
-        if known is None or name not in table.columns:
+        if known is None or table.frame.schema.get(name) != pl.String:
             continue
         column = table.column[name]
         own, n_more = column.written_as(known)

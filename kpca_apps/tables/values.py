@@ -653,7 +653,7 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
     """
     parts = {name: np.full(texts.len(), np.nan) for name in _PARTS}
     pending = np.flatnonzero(texts.is_not_null().to_numpy())
-    for shape in DATE_SHAPES:
+    for shape in DATE_SHAPES if pending.size else ():
         hit = texts.gather(pending).str.contains(shape).to_numpy()
         if hit.any():
             rows, pending = pending[hit], pending[~hit]
@@ -740,23 +740,26 @@ class Readings:
 
 @dataclass(frozen=True)
 class Levels:
-    """The distinct texts of a column."""
+    """The distinct cells of a column."""
 
-    texts: pl.Series  # (k,), stripped and not missing, in order of their first cells
-    codes: NDArray[np.int32]  # (n,), index of each cell's text, or -1 if missing
+    # (k,), distinct numbers or stripped texts, none of them missing, in order of their first cells
+    cells: pl.Series
+    codes: NDArray[np.int32]  # (n,), index of each cell's level, or -1 if missing
+
+    @cached_property
+    def texts(self) -> pl.Series:
+        """The levels as text, (k,)."""
+        return _written(self.cells)
 
     @cached_property
     def counts(self) -> IntArray:
-        """Number of cells of each text, (k,)."""
-        return np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
-
-    def read(self, format: ValueFormat | None) -> Readings:
-        """Read the distinct texts by a format; the column caches the result."""
-        return self._column.read(format)
+        """Number of cells of each level, (k,)."""
+        return np.bincount(self.codes + 1, minlength=len(self.cells) + 1)[1:]
 
     @cached_property
-    def _column(self) -> Column:
-        return Column(self.texts)
+    def column(self) -> Column:
+        """The levels as a column, which caches its readings."""
+        return Column(self.cells)
 
     def each(self, of_texts: NDArray[Any], of_missing: object) -> NDArray[Any]:
         """Map values of the texts (k,) to the cells (n,); missing cells get `of_missing`."""
@@ -931,22 +934,20 @@ class Column:
             missing = np.isnan(values)
             if format is None or is_date != isinstance(format, DateFormat):
                 values = np.full(len(values), np.nan)
-        elif isinstance(format, DateFormat):
-            values = self.levels.each(read_dates(self.levels.texts, format)[0], np.nan)
+        elif format is None or isinstance(format, DateFormat):
             missing = self.levels.codes < 0
-        elif format and format.decimal == "." and not format.clock and CR_ALONE not in format.marks:
+            values = np.full(len(missing), np.nan)
+            if format is not None:
+                values = self.levels.each(read_dates(self.levels.texts, format)[0], np.nan)
+        elif format.decimal == "." and not format.clock and CR_ALONE not in format.marks:
             values, missing, places, texts = self._plain
             if len(places):
                 values, missing = values.copy(), missing.copy()
                 values[places] = read_numbers(texts, format)
                 missing[places] = texts.is_in(list(format.tokens)).to_numpy()
         else:
-            texts = self.texts
-            missing = texts.is_null().to_numpy()
-            values = np.full(len(missing), np.nan)
-            if format is not None:
-                values = read_numbers(texts, format)
-                missing = missing | texts.is_in(list(format.tokens)).fill_null(False).to_numpy()
+            values = read_numbers(self.texts, format)
+            missing = self.texts.is_in([*format.tokens, None], nulls_equal=True).to_numpy()
         large = np.abs(values) > _LARGEST
         if large.any():
             values = np.where(large, np.nan, values)
@@ -995,7 +996,7 @@ class Column:
         found = {name: n for name, hit in hits.items() if (n := int(counts[hit.to_numpy()].sum()))}
         if not has_unread:
             return found, {}
-        counts = np.where(self.levels.read(format).unreadable, counts, 0)
+        counts = np.where(self.levels.column.read(format).unreadable, counts, 0)
         first = [place for place in np.argsort(-counts, kind="stable") if counts[place] > 1]
         return found, {texts[int(k)]: int(counts[k]) for k in first[:MOST_TOKENS]}
 
@@ -1047,6 +1048,8 @@ def _written(cells: pl.Series) -> pl.Series:
 
 
 def _stripped(cells: pl.Series) -> pl.Series:
+    if not np.isnan(finite(cells)).any():
+        return cells  # no number has spaces beside it, and none is a word
     return cells.to_frame().select(_AS_STRIPPED).to_series()
 
 
@@ -1060,8 +1063,7 @@ def _levels_of_numbers(cells: pl.Series) -> Levels:
     if cells.dtype.is_float():
         # Adding 0 makes -0.0 equal to 0.
         cells = pl.Series(cells.name, cells.to_numpy() + 0.0, nan_to_null=True)
-    numbers, places = _encoded(cells)
-    return Levels(_written(numbers), places)
+    return Levels(*_encoded(cells))
 
 
 def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:

@@ -31,7 +31,7 @@ def test_a_row_gets_the_same_bits_in_any_batch(kernel):
 @pytest.mark.parametrize("kernel", PSD_KERNELS.values(), ids=PSD_KERNELS.keys())
 def test_an_error_has_the_same_bits_in_any_batch(kernel):
     X = normal_rows(800, seed=1)
-    basis = LandmarkBasis.from_cholesky(kernel, normal_rows(50))
+    basis = LandmarkBasis.from_cholesky(kernel, normal_rows(150))
     subspace = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X), rho=0.1)
     error = subspace.reconstruction_error(X)
     shuffle = np.random.default_rng(2).permutation(len(X))

@@ -103,11 +103,12 @@ class Side:
         tail = Tail.fit(turned, times, shapes, SLIP if logs else 0.0)
         if tail is not None:
             side = cls(turn, logs, tail.ordinary, tail.limit, tail)
+        elif logs or len(values) < MIN_FEW:
+            return None
         else:
             distinct, counts = np.unique(turned, return_counts=True)
             often = distinct[counts > 1]
-            n_once = len(distinct) - len(often)
-            if logs or len(values) < MIN_FEW or len(often) < 2 or n_once > MAX_FAR_CELLS:
+            if len(often) < 2 or len(distinct) - len(often) > MAX_FAR_CELLS:
                 return None
             width = float(often[-1] - often[0])
             side = cls(turn, logs, float(often[-1]), float(often[-1]) + WIDTHS * width, None)

@@ -69,13 +69,13 @@ class Tail:
         `times` is the number of values in the whole table over n; `least_gap` is the least
         width of a gap.
         """
+        if (n := len(values)) <= MIN_TAIL:
+            return None
         ordered = np.sort(values)
-        n = len(ordered)
-        median = ordered[n // 2] if n else 0.0
-        n_upper = n - int(np.searchsorted(ordered, median, side="right"))
+        n_upper = n - int(np.searchsorted(ordered, ordered[n // 2], side="right"))
         most = max(n_upper / 2, min(n_upper, FEW_UPPER))
         count = int(min(max(TAIL_SHARE * n, USUAL_TAIL), most, MAX_TAIL))
-        start = float(ordered[n - count - 1]) if n else 0.0
+        start = float(ordered[n - count - 1])
         above = ordered[ordered > start]
         # A few values repeated many times do not show where other values would lie.
         if len(above) < MIN_TAIL or len(np.unique(above)) < MIN_STEPS:

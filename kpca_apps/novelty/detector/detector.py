@@ -22,15 +22,9 @@ from kpca_apps.novelty.detector.neighbours import TYPICAL, TYPICAL_ROWS, Neighbo
 from kpca_apps.novelty.detector.reasons import Attribution, ColumnDrop
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.threshold import Rarity
-from kpca_apps.novelty.detector.views import (
-    SCORED_BLOCK,
-    ColumnRoles,
-    RawColumns,
-    Uncached,
-    ViewScales,
-)
+from kpca_apps.novelty.detector.views import SCORED_BLOCK, ColumnRoles, RawColumns, ViewScales
 from kpca_apps.options import CalibrationName, MethodName, check_limits
-from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray, Uncached
 
 SCORED = 100  # approximate number of reference rows scored to validate a model
 
@@ -92,7 +86,7 @@ class NoveltyScores:
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Return a function that scores rows (r, d), given a mask of those used in training."""
-        views, combined, model = self.views, self.combined, self.model
+        views, combined, model, least = self.views, self.combined, self.model, SCORED_BLOCK
         if isinstance(model, TikhonovFilter):
             kernel, of_features = model.basis.kernel, model.errors(self.precision)
             features = model.basis.features(self.precision)
@@ -100,13 +94,14 @@ class NoveltyScores:
             def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
                 return of_features(features(seen), kernel.diagonal(seen), in_use)
         else:
-            of_rows = model.errors(self.precision)
+            of_rows, least = model.errors(self.precision), model.least_rows(SCORED_BLOCK)
 
             def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
                 return np.maximum(of_rows(seen), 0.0)
 
         def scores(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            found = map_row_blocks(errors, views.transform(rows), in_use, block=SCORED_BLOCK)
+            seen = views.transform(rows)
+            found = map_row_blocks(errors, seen, in_use, block=SCORED_BLOCK, least=least)
             return found if combined is None else combined(rows, found)
 
         return scores
@@ -196,7 +191,8 @@ class Detector(Uncached):
     def map_components(self, X: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
         """Return the coordinates of rows (r, d) on the two leading kernel components, (r, 2)."""
         leading = np.zeros((len(X), 2))
-        projected = self.viewed.leading(2).project(self.views.transform(X), n_jobs=n_jobs)
+        model = self.viewed.prepared("leading", lambda: self.viewed.leading(2))
+        projected = model.project(self.views.transform(X), n_jobs=n_jobs)
         leading[:, : projected.shape[1]] = projected
         return leading
 

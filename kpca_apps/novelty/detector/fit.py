@@ -350,7 +350,7 @@ class _Fitting:
                 else:
                     all_rows, n_jobs = source.sample[:], self.n_jobs
                     scores = map_row_blocks(
-                        combined, all_rows, of_all, block=MAPPED, padded=False, n_jobs=n_jobs
+                        combined, all_rows, of_all, block=MAPPED, least=1, n_jobs=n_jobs
                     )
                 scores[positions] = combined(rows.sample.rows[landmarks[single]], of_landmarks)
                 scores[learned] = own

@@ -9,9 +9,9 @@ ways and averages the kernels, which is a kernel again (the cone property: Schol
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, Self, cast
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from msgspec import Meta
@@ -34,7 +34,7 @@ from kpca_apps.engine.rows import (
 )
 from kpca_apps.engine.subspace import Resolved
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SUBTRACT, mean_and_sd, refuse_larger, varies
-from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray, Uncached
 
 # The kernels are exp(-3 D) and exp(-9 D), D in units of the view's median squared distance.
 GAMMA, POWERS = 3.0, (1, 3)
@@ -60,13 +60,6 @@ CELLS_A_VALUE = 2  # number of cells into which the range of a column is cut, pe
 ROUNDING = 0.01  # maximum rounding error of the `guesses` in `NormalScores`, in units of a cell
 # Maximum number of values in a cell; beyond, a search of the whole column takes fewer steps.
 MOST_STEPS = 32
-
-
-class Uncached:
-    """A dataclass whose pickles hold its fields only, without cached values."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
 @dataclass(frozen=True)
@@ -538,16 +531,8 @@ class NormalScores:
             first[cell_starts[j] : cell_starts[j + 1]] = starts[j] + np.cumsum(counts) - counts
             if counts.max() > MOST_STEPS:
                 crowded.append(j)
-        return cls(
-            values,
-            scores.ravel(),
-            starts,
-            first,
-            cell_starts,
-            low,
-            rate,
-            np.array(crowded, dtype=np.int64),
-        )
+        of_lines = np.array(crowded, dtype=np.int64)
+        return cls(values, scores.ravel(), starts, first, cell_starts, low, rate, of_lines)
 
     def __call__(self, columns: FloatArray, guesses: FloatArray) -> FloatArray:
         """Return the scores of values (d, b), one line per column; `guesses`: see the class."""

@@ -22,9 +22,9 @@ from kpca_apps.novelty.detector.large_groups import of_each_group
 from kpca_apps.novelty.detector.surprise.curve import LEAST_SCATTER, CommonCurve, log_density
 from kpca_apps.novelty.detector.surprise.features import MANY_COLUMNS, AdditiveFeatures, FeatureRows
 from kpca_apps.novelty.detector.surprise.tails import TwoTails, UpperTail
-from kpca_apps.novelty.detector.views import ColumnRoles, Uncached
+from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
-from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray, Uncached
 
 # Regressions learn from the share LEARNED of rows with the lowest kernel PCA scores; the size of
 # usual residuals is measured on the share USUAL with the lowest scores.

@@ -16,15 +16,9 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.engine.subspace import SQUARABLE
-from kpca_apps.novelty.detector.views import (
-    IQR_OF_NORMAL,
-    ColumnRoles,
-    Uncached,
-    ordinary_rows,
-    quantiles_of,
-)
+from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ColumnRoles, ordinary_rows, quantiles_of
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
-from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray, Uncached
 
 DEGREE = 3  # highest degree of the polynomials of a number
 # A table is wide if it has more than MANY_COLUMNS columns of numbers, and more polynomials than

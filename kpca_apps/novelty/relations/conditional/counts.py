@@ -26,7 +26,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isnan
+from math import isnan, nan
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -130,12 +130,11 @@ class LevelColumn:
             codes = np.full(n_rows, self.missing, dtype=np.int64)
             return LevelCells(codes, Levels(none, np.full(n_rows, -1, dtype=np.int32)))
         levels = table.column[self.name].levels
-        codes = np.full(len(levels.texts), self.n_codes, dtype=np.int64)
-        keys = _keys(levels, self.spec)
-        for at, (key, text) in enumerate(zip(keys, levels.texts, strict=True)):
+        codes = np.full(len(levels.cells), self.n_codes, dtype=np.int64)
+        for at, key in enumerate(_keys(levels, self.spec)):
             if key in self._places:
                 codes[at] = self._places[key]
-            elif text.lower() in NOT_KNOWN:
+            elif isinstance(key, str) and key.lower() in NOT_KNOWN:
                 codes[at] = self.missing
         return LevelCells(levels.each(codes, self.missing), levels)
 
@@ -190,11 +189,14 @@ class LevelColumn:
 
 def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
     """Return each level as the number that its text states, or as its text if it states none."""
+    values = [nan] if spec.format is None else levels.column.read(spec.format).values.tolist()
+    if not any(map(isnan, values)):
+        return values
     texts = map(str.lower, levels.texts) if spec.is_truth else levels.texts
     if spec.format is None:
         return [*texts]
-    values = levels.read(spec.format).values.tolist()
-    return [text if isnan(value) else value for text, value in zip(texts, values, strict=True)]
+    pairs = zip(texts, values, strict=True)
+    return [text if isnan(value) else value for text, value in pairs]
 
 
 class _Groups(NamedTuple):
