@@ -26,9 +26,8 @@ def compiled(function: Function) -> Function:
 
     Machine code is cached on disk; without a writable folder, each process compiles again.
     """
-    # Force-inline each function into its callers. Otherwise the order of sums would depend on
-    # whether this process compiled the code or read it from the cache.
-    return _dispatcher(function, forceinline=True)
+    # Callers are not forced to inline the function: that would optimise it again at each call.
+    return _dispatcher(function)
 
 
 def compiled_as_written(function: Function) -> Function:
@@ -36,7 +35,7 @@ def compiled_as_written(function: Function) -> Function:
 
     For example, a - n b - n c must stay two steps if b + c is not representable.
     """
-    return _dispatcher(function, forceinline=True, fastmath={"contract"})
+    return _dispatcher(function, fastmath={"contract"})
 
 
 def inlined(function: Function) -> Function:

@@ -242,7 +242,7 @@ def _write_rbf(
             store(out, (i, j), v * load(inside, (j,)))
 
 
-@inlined
+@compiled
 def _transpose(z: Matrix, k: int, n: int) -> Matrix:
     columns = np.zeros(((n + 3) // 4 * 4 + 1, padded_size(k)), z.dtype)
     for g in range(k):
@@ -261,15 +261,10 @@ def _smooth_twice(
     F' uses.
     """
     (k, rows, depth), wide = sizes, z.shape[1]
-    # Use one call site for both products, as each call site compiles `multiply` again.
-    points, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
-    estimates: Matrix = np.empty(z.shape, z.dtype)
-    terms = k
-    for _ in range(2):
-        steps = start, along, across
-        multiply(factor, steps, points, terms, product, (NONE, rows), (NONE, wide), NO)
-        points, product, terms, rows = product, estimates, depth, (k + 3) // 4 * 4
-        along, across = across, along
+    product, estimates = np.empty((rows, wide), z.dtype), np.empty(z.shape, z.dtype)
+    multiply(factor, (start, ONE, down), z, k, product, (NONE, rows), (NONE, wide), NO)
+    high = (k + 3) // 4 * 4
+    multiply(factor, (start, down, ONE), product, depth, estimates, (NONE, high), (NONE, wide), NO)
     return estimates
 
 

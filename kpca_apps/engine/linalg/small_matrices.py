@@ -96,7 +96,7 @@ def multiply(
             store(out, (i + 3, j), s3)
 
 
-@inlined
+@compiled
 def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
     """Write Z'Z to the first columns of `out`, where Z is the first `depth` rows of `rows`."""
     # Compute the upper triangle in blocks, and mirror it.
