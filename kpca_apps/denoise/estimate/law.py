@@ -35,24 +35,21 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import logsumexp
 from scipy.stats import norm
 
 from kpca_apps.denoise.estimate.patches import (
     BASIS,
-    COARSE_BAND,
     COEFFICIENTS,
-    COSINES,
     EVEN,
     MEMBERS,
     N_COEFFICIENTS,
-    SIDES,
     WIDTH,
     areas_of_one_value,
-    band_energies,
     class_likelihoods,
     counts_of,
-    patches_of,
+    energies_of,
     texture_spectra,
 )
 from kpca_apps.denoise.image import SCALE
@@ -312,13 +309,15 @@ class _Fit:
 
     def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
         """Return log likelihoods (laws,), averaged over spectra, for log variances (n, laws)."""
-        place = np.clip((logs - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
-        whole = place.astype(int)
-        part = (place - whole)[:, None]
-        rows = np.arange(len(table))[:, None]
-        seen = table.transpose(0, 2, 1)  # (n, levels, spectra)
-        part = part.transpose(0, 2, 1)
-        total = ((1 - part) * seen[rows, whole] + part * seen[rows, whole + 1]).sum(axis=0)
+        place = np.clip((logs.T - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
+        below = place.astype(np.int32)
+        shares = np.stack([1 - (place - below), place - below], axis=-1)
+        # Interpolate between rows of the table, one for each class and level.
+        below += len(grid) * np.arange(len(table), dtype=np.int32)
+        rows = np.stack([below, below + 1], axis=-1)
+        ends = rows[0].size * np.arange(len(rows) + 1)
+        weights = csr_array((shares.ravel(), rows.ravel(), ends), (len(rows), table[:, 0].size))
+        total = weights @ table.swapaxes(1, 2).reshape(-1, table.shape[1])
         return np.asarray(logsumexp(total + SPECTRUM_LOG_PRIOR, axis=1))
 
     def refined(self, step: float, log_odds_white: float) -> NoiseLaw:
@@ -376,38 +375,35 @@ def _classes(pixels: NDArray[np.float32], enough: int) -> _Classes | None:
     """Sort about `enough` patches into levels of brightness and classes of coarse structure."""
     if pixels.size < FEWEST_PIXELS or min(pixels.shape) < WIDTH:
         return None
-    stride = max(1, int(np.sqrt(pixels.size / enough)))
+    stride = max(1, round(np.sqrt(pixels.size / enough)))
     # Constant areas have lost their noise.
-    patches = patches_of(pixels, stride)[counts_of(areas_of_one_value(pixels), stride) == 0]
-    if len(patches) < FEWEST:
+    varying = counts_of(areas_of_one_value(pixels), stride) == 0
+    if np.count_nonzero(varying) < FEWEST:
         return None
-    coefficients = np.asarray(patches @ COSINES, np.float32)
-    brightness = coefficients[:, 0] / WIDTH
-    energy = np.square(coefficients, out=coefficients)
-    bands = band_energies(energy)
-    coarse = energy[:, COARSE_BAND].sum(axis=1)
-    tiny = TINY * float(bands.mean(dtype=np.float64)) + np.finfo(np.float64).tiny
+    brightness, bands = (one[varying] for one in energies_of(pixels, stride))
+    n_bands = len(COEFFICIENTS)
+    tiny = TINY * float(bands[:, :n_bands].mean(dtype=np.float64)) + np.finfo(np.float64).tiny
     order = np.argsort(brightness, kind="stable")
     start, found = 0, []
     for stop in _ends(brightness[order]):
         if stop - start < FEWEST:
             continue
         level, start = order[start:stop], stop
-        level = level[np.argsort(coarse[level], kind="stable")]
+        level = level[np.argsort(bands[level, n_bands], kind="stable")]
         ends = [max(1, round(share * len(level))) for share in CLASSES]
         quietest = True
         for first, last in zip([0, *ends], ends, strict=False):
             if last - first < FEWEST_OF_CLASS:
                 continue
             members = level[first:last]
-            means = bands[members].mean(axis=0, dtype=np.float64)
+            seen = bands[members]
+            means = seen.mean(axis=0, dtype=np.float64)
             # Weight the bands as if all had the same energy, whatever the spectrum of the noise.
-            own = bands[members] @ (COEFFICIENTS / np.maximum(means, tiny)) / N_COEFFICIENTS
-            lean = 0.0
-            if quietest:
-                lean = np.ptp(np.log([energy[np.ix_(members, one)].mean() + tiny for one in SIDES]))
-            row = brightness[members].mean(), own.var(), last - first, quietest, *means, lean
-            found.append(row)
+            weights = COEFFICIENTS / np.maximum(means[:n_bands], tiny) / N_COEFFICIENTS
+            own = seen[:, :n_bands] @ weights
+            lean = np.ptp(np.log(means[n_bands + 1 :] + tiny)) if quietest else 0.0
+            row = brightness[members].mean(), own.var(), last - first, quietest
+            found.append((*row, *means[:n_bands], lean))
             quietest = False
     if len(found) < FEWEST_CLASSES:
         return None

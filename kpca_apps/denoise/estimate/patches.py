@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 WIDTH = 8  # side of patches in pixels, and of their cosine transform
 PIXELS = WIDTH * WIDTH
 FEWEST_PATCHES, MOST_PATCHES = 256, 250_000
-IN_CACHE = 1024  # number of patches averaged at once, so that their coefficients stay in the cache
+IN_CACHE = 1024  # about the number of patches transformed at once, which then stay in the cache
 
 # Bands of the 8 x 8 cosine transform: least and largest sum of the two frequency indices.
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
@@ -35,6 +35,10 @@ MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
 SIDES = [MEMBERS.any(axis=0) & side for side in (_FIRST > _SECOND, _FIRST < _SECOND)]
 COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = MEMBERS.sum(axis=1)
+# The energies of patches (n, 64) times MEANS are the means of the five bands, of coarse structure,
+# and of the upper frequencies along either side.
+MEANS = np.array([*MEMBERS, COARSE_BAND, *SIDES], np.float32).T
+MEANS /= MEANS.sum(axis=0)
 N_COEFFICIENTS = int(COEFFICIENTS.sum())
 
 # Relative variance of the energy between patches: EVEN for white noise, SCATTER^2 for texture.
@@ -71,28 +75,32 @@ def class_likelihoods(
     """
     freedom = np.maximum(pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
     unsure = SCATTER_SD**2 + 2.0 / np.maximum(pixels / PIXELS, 1.0)
-    # Single precision halves the time. The axes are bands, n, spectra, levels and amplitudes.
+    # Single precision halves the time. The axes are bands, amplitudes, n, spectra and levels, as
+    # sums along the first axis of an array are fast.
     logs, variances = (
-        np.asarray(x.T[..., None, None, None], np.float32)
+        np.asarray(x.T[..., None, None], np.float32)
         for x in (np.log(energies), 2.0 / freedom + believed)
     )
-    textures = np.asarray(spectra.T[..., None, None] * amplitudes, np.float32)
-    levels = np.asarray(noises.T[..., None], np.float32)
-    misfit, spread, of_texture = 0.0, 1.0, 0.0  # sum, product and sum over bands
+    textures = spectra.T[:, None, None, :, None] * amplitudes[:, None, None, None]
+    textures, levels = textures.astype(np.float32), noises.T[:, None].astype(np.float32)
+    misfit, spread, of_texture = np.float32(0), np.float32(1), 0.0
     for band, share_of_all in enumerate((COEFFICIENTS / N_COEFFICIENTS).tolist()):
         means = levels[band] + textures[band]
         shares = textures[band] / means
         variance = variances[band] + (shares * TEXTURE_SD) ** 2
-        misfit = misfit + (np.log(means) - logs[band]) ** 2 / variance
-        spread = spread * variance
+        off = np.log(means) - logs[band]
+        off *= off
+        off /= variance
+        off += misfit
+        variance *= spread
+        misfit, spread = off, variance  # sum and product over bands
         of_texture = of_texture + shares * share_of_all
     if scatter is not None:
-        uneven = np.log(EVEN + (of_texture * SCATTER) ** 2)
-        unlike = np.log(np.maximum(scatter, 1e-6))[:, None, None, None] - uneven
-        misfit = misfit + unlike**2 / unsure[:, None, None, None]
+        seen = np.asarray([np.log(np.maximum(scatter, 1e-6)), unsure], np.float32)[..., None, None]
+        misfit += (seen[0] - np.log(EVEN + (of_texture * SCATTER) ** 2)) ** 2 / seen[1]
     own = -0.5 * (misfit + np.log(spread))
-    best = own.max(axis=3)
-    return np.asarray(best + np.log(np.exp(own - best[..., None]).mean(axis=3)), np.float64)
+    best = own.max(axis=0)
+    return np.asarray(best + np.log(np.exp(own - best).mean(axis=0)), np.float64)
 
 
 def patches_of(plane: NDArray[np.generic], stride: int) -> NDArray[np.generic]:
@@ -132,35 +140,47 @@ def _all_of(flags: NDArray[np.bool_], count: int, axis: int) -> NDArray[np.bool_
     return np.swapaxes(flags, 0, axis)
 
 
-def band_energies(energy: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return each patch's mean energy in each band (n, 5) from the energy of coefficients."""
-    means = np.empty((len(energy), len(MEMBERS)), energy.dtype)
-    for start in range(0, len(energy), IN_CACHE):
-        some = slice(start, start + IN_CACHE)
-        for band, members in enumerate(MEMBERS):
-            means[some, band] = energy[some, members].mean(axis=1)
-    return means
+def energies_of(
+    plane: NDArray[np.float32], stride: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return mean brightness (n,) and energies (n, 8) of the patches on a grid.
+
+    Energies are those of `MEANS`, all 0 for a patch of one value.
+    """
+    windows = sliding_window_view(plane, (WIDTH, WIDTH))[::stride, ::stride]
+    height, width = windows.shape[:2]
+    brightness = np.empty(height * width, np.float32)
+    energies = np.empty((height * width, MEANS.shape[1]), np.float32)
+    rows = max(1, IN_CACHE // width)
+    for start in range(0, height, rows):
+        patches = windows[start : start + rows].reshape(-1, PIXELS)
+        some = slice(start * width, start * width + len(patches))
+        first = patches[:, :1].copy()
+        patches -= first  # which reduces rounding errors
+        coefficients = patches @ COSINES
+        brightness[some] = first[:, 0] + coefficients[:, 0] / WIDTH
+        energies[some] = np.square(coefficients, out=coefficients) @ MEANS
+    return brightness, energies
 
 
-def sample_patches(
-    pixels: NDArray[np.float32], stride: int = 2, extreme: NDArray[np.bool_] | None = None
+def sample_energies(
+    pixels: NDArray[np.float32], stride: int, extreme: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.float32], bool]:
-    """Return patches (n, 64) at steps of at least `stride`, and whether some are clipped.
+    """Return energies (n, 8) of patches at steps of `stride`, and whether some are clipped.
 
     Constant and clipped patches, which hide noise, are left out if there are enough others.
     `extreme` is described in `kpca_apps.denoise.estimate.level.estimate_noise`.
     """
     if min(pixels.shape) < WIDTH:
-        return np.empty((0, PIXELS), np.float32), False
-    stride = max(stride, int(np.ceil(np.sqrt(pixels.size / MOST_PATCHES))))
+        return np.empty((0, MEANS.shape[1]), np.float32), False
     if extreme is None:
         extreme = (pixels == pixels.min()) | (pixels == pixels.max())
-    patches = patches_of(pixels, stride)
-    varying = (patches != patches[:, :1]).any(axis=1)
+    energies = energies_of(pixels, stride)[1]
+    varying = energies.any(axis=1)
     # One pixel always has the extreme value; two or more in a patch are a clipped area.
     unclipped = varying & (counts_of(extreme, stride) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
-        return patches[unclipped], False
+        return energies[unclipped], False
     # Nearly all patches are clipped, as on a scanned page, so measure the remaining noise. At
     # white, where half of the noise is clipped, its deviation falls to sqrt(1/2 - 1/(2 pi)) = 0.58.
-    return patches[varying], True
+    return energies[varying], True

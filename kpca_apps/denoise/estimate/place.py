@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 from scipy.ndimage import zoom
 
 from kpca_apps.denoise.estimate.patches import (
-    COARSE_BAND,
     COEFFICIENTS,
-    COSINES,
     WIDTH,
-    band_energies,
     counts_of,
-    patches_of,
+    energies_of,
     texture_spectra,
 )
 
@@ -93,12 +90,11 @@ def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
 
 def _tile_levels(plane: NDArray[np.float32]) -> tuple[Array, Array, Array]:
     """Return level, brightness, and share of noise in the energy, for each tile."""
-    stride = max(1, int(np.sqrt(plane.size / PATCHES)))
+    stride = max(1, round(np.sqrt(plane.size / PATCHES)))
     height, width = ((side - WIDTH) // stride + 1 for side in plane.shape)
     ends = counts_of((plane == plane.min()) | (plane == plane.max()), stride)
-    coefficients = np.asarray(patches_of(plane, stride) @ COSINES, np.float32)
-    brightness, energy = coefficients[:, 0] / WIDTH, np.square(coefficients)
-    bands, coarse = band_energies(energy), energy[:, COARSE_BAND].sum(axis=1)
+    brightness, energies = energies_of(plane, stride)
+    bands, coarse = energies[:, : len(COEFFICIENTS)], energies[:, len(COEFFICIENTS)]
     coarse[ends > 1] = np.inf
     numbers = np.arange(height * width).reshape(height, width)
     found = np.empty((3, TILES, TILES))
