@@ -35,9 +35,7 @@ from kpca_apps.denoise.estimate.patches import (
     texture_spectra,
 )
 
-# Number of patches that suffices for an estimate: on 24 photographs of BSDS500/train with noise of
-# 3 to 25, steps of 4 to 7 pixels between patches give the same error and interval (1 %).
-PLENTY = 20_000
+PLENTY = 40_000  # number of patches that suffices for an estimate
 # Share of patches, sorted by coarse structure, at which each class ends.
 CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
 # Quantiles of the posterior: the level returned, and the ends of the interval. The level is a low

@@ -109,7 +109,9 @@ def measure_white(planes: Planes) -> DenoiseInfo:
         return replace(grey, correlated=may_share and camera_probability(planes) > PROBABLE)
     # Texture is similar in all channels and almost absent from channel differences; independent
     # white noise is not. So colours distinguish texture from noise where a grey image cannot.
-    few = PLENTY // len(planes)
+    # Share the patches among channels and opponent planes: on 24 photographs of BSDS500/train with
+    # noise of 3 to 25, steps of 4 to 7 pixels between patches give the same error and interval.
+    few = PLENTY // (2 * len(planes))
     channels = tuple(estimate_noise(plane, enough=few).sigma for plane in planes)
     opponent = to_opponent(planes)
     extreme = extreme_pixels(planes)

@@ -245,8 +245,8 @@ def _write_rbf(
 @compiled
 def _transpose(z: Matrix, k: int, n: int) -> Matrix:
     columns = np.zeros(((n + 3) // 4 * 4 + 1, padded_size(k)), z.dtype)
-    for g in range(k):
-        for i in range(n):
+    for i in range(n):
+        for g in range(k):
             columns[i, g] = z[g, i]
     return columns
 
