@@ -83,8 +83,7 @@ def estimate_noise(
             established=False,
             clipped=clipped,
         )
-    # Sort patches into classes by the energy of coarse structure, which does not depend on fine
-    # noise.
+    # Sort patches into classes by coarse structure, which does not depend on fine noise.
     bands, coarse = seen[:, : len(COEFFICIENTS)], seen[:, len(COEFFICIENTS)]
     order = np.argsort(coarse, kind="stable")
     ends = [max(1, round(share * len(order))) for share in CLASSES]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.fft import dct
 
 Array = NDArray[np.float64]
+Plane = NDArray[np.float32]
 
 WIDTH = 8  # side of patches in pixels, and of their cosine transform
 PIXELS = WIDTH * WIDTH
@@ -16,7 +17,6 @@ IN_CACHE = 1024  # about the number of patches transformed at once, which then s
 
 # Bands of the 8 x 8 cosine transform: least and largest sum of the two frequency indices.
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
-COARSE = (1, 3)  # band of coarse structure
 
 # FALL is the mean fall of texture's log energy from each band to the next in clean photographs. To
 # get the falls of a single photograph, add an offset (standard deviation SLOPE_SD) and a linear
@@ -33,11 +33,9 @@ _FIRST, _SECOND = np.indices((WIDTH, WIDTH)).reshape(2, -1)
 _SUM = _FIRST + _SECOND
 MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
 SIDES = [MEMBERS.any(axis=0) & side for side in (_FIRST > _SECOND, _FIRST < _SECOND)]
-COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = MEMBERS.sum(axis=1)
-# The energies of patches (n, 64) times MEANS are the means of the five bands, of coarse structure,
-# and of the upper frequencies along either side.
-MEANS = np.array([*MEMBERS, COARSE_BAND, *SIDES], np.float32).T
+# Energies (n, 64) times MEANS are means over bands, coarse structure (1 to 3), and either side.
+MEANS = np.array([*MEMBERS, (_SUM >= 1) & (_SUM <= 3), *SIDES], np.float32).T
 MEANS /= MEANS.sum(axis=0)
 N_COEFFICIENTS = int(COEFFICIENTS.sum())
 
@@ -77,23 +75,17 @@ def class_likelihoods(
     unsure = SCATTER_SD**2 + 2.0 / np.maximum(pixels / PIXELS, 1.0)
     # Single precision halves the time. The axes are bands, amplitudes, n, spectra and levels, as
     # sums along the first axis of an array are fast.
-    logs, variances = (
-        np.asarray(x.T[..., None, None], np.float32)
-        for x in (np.log(energies), 2.0 / freedom + believed)
-    )
+    both = np.array([np.log(energies), 2.0 / freedom + believed], np.float32)
+    logs, variances = both.swapaxes(1, 2)[..., None, None]
     textures = spectra.T[:, None, None, :, None] * amplitudes[:, None, None, None]
     textures, levels = textures.astype(np.float32), noises.T[:, None].astype(np.float32)
-    misfit, spread, of_texture = np.float32(0), np.float32(1), 0.0
+    misfit, spread, of_texture = 0.0, 1.0, 0.0  # sum, product and sum over bands
     for band, share_of_all in enumerate((COEFFICIENTS / N_COEFFICIENTS).tolist()):
         means = levels[band] + textures[band]
         shares = textures[band] / means
         variance = variances[band] + (shares * TEXTURE_SD) ** 2
-        off = np.log(means) - logs[band]
-        off *= off
-        off /= variance
-        off += misfit
-        variance *= spread
-        misfit, spread = off, variance  # sum and product over bands
+        misfit = misfit + (np.log(means) - logs[band]) ** 2 / variance
+        spread = spread * variance
         of_texture = of_texture + shares * share_of_all
     if scatter is not None:
         seen = np.asarray([np.log(np.maximum(scatter, 1e-6)), unsure], np.float32)[..., None, None]
@@ -140,24 +132,17 @@ def _all_of(flags: NDArray[np.bool_], count: int, axis: int) -> NDArray[np.bool_
     return np.swapaxes(flags, 0, axis)
 
 
-def energies_of(
-    plane: NDArray[np.float32], stride: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return mean brightness (n,) and energies (n, 8) of the patches on a grid.
-
-    Energies are those of `MEANS`, all 0 for a patch of one value.
-    """
+def energies_of(plane: Plane, stride: int) -> tuple[Plane, Plane]:
+    """Return brightness (n,) and energies (n, 8) by `MEANS` of the patches on a grid."""
     windows = sliding_window_view(plane, (WIDTH, WIDTH))[::stride, ::stride]
     height, width = windows.shape[:2]
     brightness = np.empty(height * width, np.float32)
     energies = np.empty((height * width, MEANS.shape[1]), np.float32)
-    rows = max(1, IN_CACHE // width)
-    for start in range(0, height, rows):
+    for start in range(0, height, rows := max(1, IN_CACHE // width)):
         patches = windows[start : start + rows].reshape(-1, PIXELS)
         some = slice(start * width, start * width + len(patches))
-        first = patches[:, :1].copy()
-        patches -= first  # which reduces rounding errors
-        coefficients = patches @ COSINES
+        first = patches[:, :1]
+        coefficients = (patches - first) @ COSINES  # the difference reduces rounding errors
         brightness[some] = first[:, 0] + coefficients[:, 0] / WIDTH
         energies[some] = np.square(coefficients, out=coefficients) @ MEANS
     return brightness, energies

@@ -114,11 +114,8 @@ def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
     extreme = np.zeros(plane.shape, dtype=bool)
     for value in (plane.min(), plane.max()):
         equal = plane == value
-        around = np.pad(equal, CROWD // 2, mode="edge").astype(np.uint8)
-        for _ in range(2):  # sums of bytes over a window are fast
-            windows = [around[i : len(around) - CROWD + 1 + i] for i in range(CROWD)]
-            around = np.asarray(np.sum(windows, axis=0, dtype=np.uint8)).T
-        extreme |= equal & (around <= CROWDED * CROWD**2)
+        share = uniform_filter(equal.astype(np.float32), CROWD, mode="nearest")
+        extreme |= equal & ~(share > CROWDED)
     height, width = plane.shape
     around = np.pad(plane, 1, mode="reflect")
     closest = second = np.full(plane.shape, np.inf, np.float32)
