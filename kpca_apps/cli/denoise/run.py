@@ -21,6 +21,7 @@ from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 from kpca_apps.denoise.batch.examine.measuring import with_same_noise
 from kpca_apps.denoise.batch.inputs import Planned, named_reason, plan_outputs, real
 from kpca_apps.denoise.batch.manifest import hash_file
+from kpca_apps.denoise.batch.one_image.pages import TREATED
 from kpca_apps.denoise.batch.one_image.work import BUG
 from kpca_apps.denoise.batch.profile import read_profile
 from kpca_apps.denoise.batch.results import make_folder
@@ -433,7 +434,9 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
         were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed:,} were"
         now = f"{were} done by an earlier run and {n_now:,} by this one"
         console.say(f"Of these {now}." if n_now else "All of these were done by an earlier run.")
-    for note in result.notes[:MOST_FAILURES]:
+    own = [f"{one_line(image.name)}: {note}" for image in result.done for note in image.notes]
+    defects = [note for note in own if TREATED in note]
+    for note in [*result.notes, *defects][:MOST_FAILURES]:
         console.say(f"Note: {note}")
     if result.n_failed < len(result.images):
         console.say(f"The images are in {near(real(batch.images))}.")

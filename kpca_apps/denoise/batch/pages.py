@@ -35,6 +35,7 @@ from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
 MIDDLE = 1024  # number of pixels shown in each direction from the centre of a large page
+TREATED = "Treated as defects"  # start of the note on defects
 _MOST_NAMED = 5  # maximum number of pages that a note names
 Denoised = tuple[Any, DenoiseInfo]  # pixels or bands of pixels, and noise
 
@@ -317,4 +318,4 @@ def defects_note(infos: Sequence[DenoiseInfo]) -> tuple[str, ...]:
     found = [f"{n:,} {what}{'s' * (n > 1)}" for n, what in zip(counts, kinds, strict=True) if n]
     if not found:
         return ()
-    return (f"Treated as defects: {in_prose(found)}; a mask that is 0 there keeps them.",)
+    return (f"{TREATED}: {in_prose(found)}; a mask that is 0 there keeps them.",)
