@@ -16,7 +16,7 @@ from kpca_apps.denoise.estimate.info import NO_DEFECTS
 from kpca_apps.denoise.estimate.info import DenoiseInfo as DenoiseInfo
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
 from kpca_apps.denoise.masks import Mask, both, checked_mask
-from kpca_apps.denoise.noise.choose import MODELS, inspect, typical_laws
+from kpca_apps.denoise.noise.choose import MODELS, inspect, is_pattern, typical_laws
 from kpca_apps.denoise.noise.model import Measured
 from kpca_apps.denoise.options import (
     NOISE_MODELS,
@@ -391,7 +391,8 @@ def _clean_picture(
     with share_of_work(0.0, 0.0):
         inspected = inspect(measured, options, sigma, known.laws, is_whole=measured is picture)
         noise = MODELS[inspected.noise].measure(inspected) if sigma is None else None
-    name, idle = inspected.noise, False
+        pattern = options.noise == "auto" and noise is not None and is_pattern(inspected, noise)
+    name, idle = inspected.noise, pattern
     planes = picture.planes() if is_part else inspected.planes
     is_relative = NOISE_MODELS[name].relative
     if noise is None:
@@ -432,8 +433,9 @@ def _clean_picture(
         estimated=sigma is None,
         data_range=picture.data_range,
         sigma_range=(min(*likely, found), max(*likely, found)) if likely else None,
-        established=noise.established,
-        impulses=inspected.impulses,
+        established=noise.established and not pattern,
+        pattern=pattern,
+        impulses=inspected.impulses and not pattern,
         defects=defects,
         empty=0.0 if picture.data is None else 1.0 - float(picture.data.mean()),
         place_range=place_range,

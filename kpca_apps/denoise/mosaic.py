@@ -287,7 +287,6 @@ def measure_mosaic(
         channel_sigma=levels,
         estimated=estimated,
         correlated=False,
-        whiteness=1.0,
         data_range=white if np.isfinite(white) else float(np.ptp(light)) or 1.0,
         established=established,
     )

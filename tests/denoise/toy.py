@@ -28,7 +28,6 @@ Info = partial(
     channel_sigma=(5.0,),
     estimated=True,
     correlated=False,
-    whiteness=1.0,
     data_range=255.0,
 )
 

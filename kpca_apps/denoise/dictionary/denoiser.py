@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -252,7 +252,6 @@ class DictionaryDenoiser:
             channel_sigma=(level * unit,) * pixels.shape[2],
             estimated=sigma is None,
             correlated=False,
-            whiteness=1.0,
             data_range=unit,
             n_components=n_components,
             iterations=float(course[0] / course[2]),
@@ -444,18 +443,11 @@ class DictionaryDenoiser:
             # With little weight on outliers, about half of the noise remains.
             choice, subspace = self.at_level(level / 2.0)
             spread = max(float(np.sqrt(choice.error)), LOWEST)
-            found = without_outliers(partial(of_images, subspace), stack, found, spread)
+            for _ in range(ROUNDS):
+                # Pixels far from what was found get less weight.
+                weights = np.exp(-np.square((stack - found) / (WELSCH * spread)))
+                found = of_images(subspace, found + weights * (stack - found))
         return found, course
-
-
-def without_outliers(
-    denoise: Callable[[Matrix], Matrix], pixels: Matrix, found: Matrix, spread: float
-) -> Matrix:
-    """Denoise with less weight on pixels far from `found`, relative to the deviation `spread`."""
-    for _ in range(ROUNDS):
-        weights = np.exp(-np.square((pixels - found) / (WELSCH * spread)))
-        found = denoise(found + weights * (pixels - found))
-    return found
 
 
 @dataclass(frozen=True)

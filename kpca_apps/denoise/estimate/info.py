@@ -44,18 +44,17 @@ class DenoiseInfo:
         Whether neighbouring pixels, or the channels, share their noise, as in photographs from a
         camera. White-noise denoising then leaves blotches, and ``noise="camera"`` is the better
         choice. Also False if not measured, because a level or a camera's noise was given.
-    whiteness : float
-        Lower limit of the share of white noise in the upper frequencies of the quietest patches:
-        near 1 if all noise is white, near 0 if neighbours share their noise, and 1 if not measured.
     data_range : float
         The range of values assumed.
     sigma_range : tuple of float, or None
         Interval that contains the level of white noise with a probability of 90 % (of luminance,
         in a colour image), widened to include `sigma`; None if no level was estimated.
     established : bool
-        False if the estimated level may be texture only, or is below 2 / 255 of the range (of twice
-        the brightest value in a dim image). ``"gaussian"`` and ``"auto"`` then leave the image
-        unchanged. True for a constant image, which certainly has no noise.
+        False if the estimated level may be texture only, is that of a pattern, or is below 2 / 255
+        of the range (of twice the brightest value in a dim image). ``"gaussian"`` and ``"auto"``
+        then leave the image unchanged. True for a constant image, which certainly has no noise.
+    pattern : bool
+        Whether what was measured is a dither or a regular pattern, such as that of a screen.
     impulses : bool
         Whether single pixels stand out like impulses, although another kind of noise was chosen:
         ``noise="impulse"`` is then the better choice.
@@ -97,10 +96,10 @@ class DenoiseInfo:
     channel_sigma: tuple[float, ...]
     estimated: bool
     correlated: bool
-    whiteness: float
     data_range: float
     sigma_range: tuple[float, float] | None = None
     established: bool = True
+    pattern: bool = False
     impulses: bool = False
     defects: Defects = NO_DEFECTS
     empty: float = 0.0

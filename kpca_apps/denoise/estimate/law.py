@@ -66,7 +66,7 @@ LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
 CUT = 0.002  # noise counts as clipped if a larger share of pixels is at an end of the range
-MOST_CUT = 0.9  # an image with a larger share of pixels at both ends is a dither, without noise
+MOST_CUT = 0.5  # an image with a larger share of pixels at both ends is drawn or dithered
 FEWEST_PIXELS = 128 * 128  # A smaller image may consist of one texture.
 
 # Deviations, in pixels, of the blur that correlates the noise of neighbouring pixels.

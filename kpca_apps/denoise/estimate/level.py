@@ -68,7 +68,7 @@ def estimate_noise(
     """
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
-    nothing = DenoiseInfo("gaussian", 0.0, (0.0,), True, False, 1.0, data_range, (0.0, 0.0))
+    nothing = DenoiseInfo("gaussian", 0.0, (0.0,), True, False, data_range, (0.0, 0.0))
     if not np.ptp(pixels):
         return nothing
     stride = max(1, round(np.sqrt(pixels.size / enough)))
@@ -102,7 +102,6 @@ def estimate_noise(
         sigma=float(sigma / scale),
         channel_sigma=(float(sigma / scale),),
         sigma_range=(float(low / scale), float(high / scale)),
-        whiteness=min(1.0, float(low**2 / upper[0])),
         established=dominant,
         clipped=clipped,
     )

@@ -27,6 +27,7 @@ about .01 dB.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -94,6 +95,10 @@ QUIET_PLACES = 0.1
 # What a draft removes is not noise if lines have more than the share MOST_IN_LINES of its energy.
 # Measured shares: about 0 for noise, .05 for repeated structure, from .15 up for halftone dots.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
+# Dots of uneven size have few lines, but removing them changes edges: the size of the removed part
+# then correlates with the slope of the rest by over MOST_AT_EDGES (28 screens: .38 to .55; with
+# noise, if noise was removed: up to .35).
+MOST_AT_EDGES = 0.36
 
 # Energy added to keep logarithms finite, and level of the faintest noise (planes span 0..255).
 LEAST_ENERGY, FAINT = 1e-3, 1.0
@@ -126,12 +131,12 @@ class CameraNoise:
 
 
 def measure(image: Inspected) -> Measured:
-    """Measure the noise; it is certain if it has no spectral lines or the user chose its kind."""
+    """Measure the noise at each frequency."""
     known = measure_camera(image.planes)
     opponent = to_opponent(image.planes)
-    spectra, in_lines = removed_by_draft(opponent, known.spectra, extreme_pixels(image.planes))
+    spectra = removed_by_draft(opponent, known.spectra, extreme_pixels(image.planes))
     known = replace(known, spectra=with_lowest(np.maximum(known.spectra, spectra)))
-    return Measured(known, known.levels, image.is_given or in_lines <= MOST_IN_LINES)
+    return Measured(known, known.levels)
 
 
 def with_lowest(spectra: Array) -> Array:
@@ -146,19 +151,15 @@ def with_lowest(spectra: Array) -> Array:
     return lowest
 
 
-def removed_by_draft(
-    stable: Planes, spectra: Array, extreme: NDArray[np.bool_]
-) -> tuple[Array, float]:
+def removed_by_draft(planes: Planes, spectra: Array, extreme: NDArray[np.bool_]) -> Array:
     """Return the deviation (c, 8, 8), by frequency, of what the fast denoising `DRAFT` removes.
 
-    Only the patches in which it leaves least detail count, as their noise is wholly removed. Also
-    return the share of spectral lines in what it removes from luminance.
+    Only the patches in which it leaves least detail count, as their noise is wholly removed.
     """
-    taken, kept, ends, in_lines = [], [], [], []
-    for window in _tiles(stable.shape[1:], DRAFT_TILE):
-        tile = np.ascontiguousarray(stable[window])
+    taken, kept, ends = [], [], []
+    for window in tiles_of(planes.shape[1:], DRAFT_TILE):
+        tile = np.ascontiguousarray(planes[window])
         cleaned = whitened_denoising(tile, spectra, DRAFT)
-        in_lines.append(share_in_lines(tile[0] - cleaned[0]))
         taken.append(_blocks(tile - cleaned))
         kept.append(_blocks(cleaned[:1])[0])
         ends.append(_blocks(extreme[window[1:]][np.newaxis].astype(np.float32))[0])
@@ -168,8 +169,23 @@ def removed_by_draft(
     quiet = np.argsort(activity, kind="stable")[: round(QUIET_PLACES * len(activity))]
     powers = np.square(np.concatenate(taken, axis=1)[:, quiet] @ COSINES).sum(axis=1)
     powers = powers.reshape(-1, WIDTH, WIDTH) / max(len(quiet), 1)
-    powers = (powers + powers.swapaxes(1, 2)) / 2
-    return np.sqrt(powers), float(np.mean(in_lines))
+    return np.asarray(np.sqrt((powers + powers.swapaxes(1, 2)) / 2))
+
+
+def removes_pattern(planes: Planes, draft: Callable[[Planes], Planes]) -> bool:
+    """Whether a draft, run on tiles with spectral lines in fine detail, removes a pattern."""
+    scores = []
+    for window in tiles_of(planes.shape[1:], DRAFT_TILE):
+        grey, score = planes[window].mean(axis=0), 0.0
+        fine = grey - gaussian_filter(grey, FINE)
+        if min(grey.shape) > 1 and share_in_lines(fine) > MOST_IN_LINES:
+            kept = draft(planes[window].copy()).mean(axis=0)
+            both = np.stack([np.abs(grey - kept).ravel(), np.hypot(*np.gradient(kept)).ravel()])
+            with np.errstate(invalid="ignore"):
+                at_edges = float(np.corrcoef(both)[0, 1])
+            score = max(share_in_lines(grey - kept) / MOST_IN_LINES, at_edges / MOST_AT_EDGES)
+        scores.append(score)
+    return bool(np.mean(scores) > 1)
 
 
 def share_in_lines(plane: NDArray[np.float32]) -> float:
@@ -275,7 +291,7 @@ def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
     taken, kept = [], []
     # In grey, take blocks 9 pixels apart, at all offsets from the 8 x 8 blocks of a JPEG file.
     quality, apart = ("fast", WIDTH) if len(planes) == 3 else ("draft", WIDTH + 1)
-    for window in _tiles(planes.shape[1:], TILE):
+    for window in tiles_of(planes.shape[1:], TILE):
         tile = to_opponent(np.ascontiguousarray(planes[window]))
         cleaned = whitened_denoising(tile, noise.spectra, Options(quality=quality), *LOOKED_AT)
         taken.append(_blocks(tile - cleaned, apart))
@@ -296,7 +312,7 @@ def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
     return np.array(features)
 
 
-def _tiles(shape: tuple[int, ...], width: int) -> list[tuple[slice, slice, slice]]:
+def tiles_of(shape: tuple[int, ...], width: int) -> list[tuple[slice, slice, slice]]:
     """Return the windows of tiles spread evenly over an image."""
     corners = []
     for side in shape:

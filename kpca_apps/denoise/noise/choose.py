@@ -23,9 +23,10 @@ from kpca_apps.denoise.estimate.law import (
 )
 from kpca_apps.denoise.estimate.place import place_map
 from kpca_apps.denoise.image import SCALE, Picture, used_range
+from kpca_apps.denoise.noise.camera import DRAFT, removes_pattern
 from kpca_apps.denoise.noise.gaussian import measure_white
 from kpca_apps.denoise.noise.impulse import WITH_IMPULSES, has_impulses
-from kpca_apps.denoise.noise.model import Inspected, Model, Planes
+from kpca_apps.denoise.noise.model import Inspected, Measured, Model, Planes
 from kpca_apps.denoise.options import NOISE_MODELS, Options
 from kpca_apps.denoise.result import SHARED_BLUR, NoiseLaw
 from kpca_apps.errors import InputError
@@ -45,9 +46,12 @@ FAINT, TYPICAL = 2.0 / 255.0, (0.1, 0.9)
 FAINT_LAW = 0.7 / 255.0
 FARTHEST_BLACK = 1e6 * SCALE  # largest black level at which single precision distinguishes values
 # Stands for white noise that is not measured, as neither noise level nor kind depends on it.
-NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, 1.0, SCALE)
+NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, SCALE)
 # If single pixels stand out from these kinds of noise, the pixels are impulses.
 WITHOUT_IMPULSES = ("gaussian", "camera")
+# The spacing of values is that of the most frequent ones, which the share COMMON of COUNTED pixels
+# have: the others may be edges between areas of two values.
+COMMON, COUNTED = 0.9, 65_536
 
 
 def inspect(
@@ -90,16 +94,21 @@ def inspect(
     may_differ &= not lights or max(light.blur for light in lights) < SHARED_BLUR
     if may_differ and (lights or max(white.channel_sigma) > faintest):
         place = place_map(to_opponent(planes)[0])
-        if place is not None:
-            white, laws, lights = measure_white(planes / place), [], None
+        # Dividing by a map of waves or texture would not leave noise that is surely white.
+        even = None if place is None else measure_white(planes / place)
+        if even is not None and even.established and not even.correlated:
+            white, laws, lights = even, [], None
+        else:
+            place = None
     # For colours, keep "camera": it measures the noise spectrum; "poisson" only assumes a blur.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"
-    # Stacks, and noise with known laws, are not tested for speckle.
+    # Only white noise of a single page, without known laws, is tested for speckle.
     may_be_speckle = options.noise == "auto" and not known_laws and picture.axes.stack is None
-    if noise == "poisson" and lights and may_be_speckle and _is_speckle(laws[0]):
-        noise, laws, lights = "speckle", [], None
+    if noise == "poisson" and lights and may_be_speckle and laws[0].log_odds_speckle > PLAIN:
+        if not any(law.shared for law in laws[0].laws):
+            noise, laws, lights = "speckle", [], None
     # The variance of photon noise depends on light counted from black, not from the lowest value.
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
     if abs(black) > FARTHEST_BLACK:
@@ -108,10 +117,26 @@ def inspect(
             f"grows with brightness: use noise='gaussian', not {noise!r}."
         )
     impulses &= noise in WITHOUT_IMPULSES
-    is_given = options.noise == noise
-    return Inspected(
-        noise, is_given, impulses, planes, pages, white, laws, lights, black, faintest, place
-    )
+    return Inspected(noise, impulses, planes, pages, white, laws, lights, black, faintest, place)
+
+
+def is_pattern(image: Inspected, noise: Measured) -> bool:
+    """Whether what was measured as noise is a dither or a regular pattern, as of a screen."""
+    planes, model, level = image.pages[0], MODELS[image.noise], max(noise.levels)
+    is_relative = NOISE_MODELS[image.noise].relative
+    if not is_relative and image.faintest < level < min(map(_spacing, planes)):
+        return True
+    even = (planes + np.float32(noise.black)) / (1 if image.place is None else image.place)
+    return removes_pattern(even, lambda tile: model.denoise(tile, noise.known, DRAFT)[0])
+
+
+def _spacing(plane: NDArray[np.float32]) -> float:
+    """Return the least distance between the values that most pixels have; a dither has few."""
+    values, counts = np.unique(plane[:: -(-plane.size // COUNTED)], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    n_common = np.searchsorted(np.cumsum(counts[order]), COMMON * counts.sum()) + 1
+    gaps = np.diff(np.sort(values[order[:n_common]]))
+    return float(gaps.min()) if gaps.size else 0.0
 
 
 def sampled_pages(n_pages: int) -> list[int]:
@@ -157,7 +182,13 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
         if not measured or len(laws) < len(page):
             continue
         certain = all(law.established for law in measured)
-        certain &= any(_shows(law, plane, step) for law, plane in zip(laws, page, strict=True))
+        # Noise must be visible, and stronger than rounding. If the gain is one step, values are
+        # counts, whose noise is not rounding even below half a step.
+        certain &= any(
+            law.variance(float(plane.mean()))
+            > max(FAINT_LAW * used_range(plane), step / 2 if law.gain != step else 0.0) ** 2
+            for law, plane in zip(laws, page, strict=True)
+        )
         found.append(PageLaws(laws, certain, any(map(rises_far, measured)), odds))
     return found
 
@@ -166,14 +197,6 @@ def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
     """Return the noise's `Light` parameters if most pages certainly have photon noise."""
     found = [page for page in pages if page.certain and (page.rises_far or not white)]
     return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
-
-
-def _is_speckle(page: PageLaws) -> bool:
-    """Whether the deviation of uncorrelated noise is proportional to the brightness.
-
-    Correlated noise is left to a law, as the denoiser of speckle assumes white noise.
-    """
-    return page.log_odds_speckle > PLAIN and not any(law.shared for law in page.laws)
 
 
 def _lights_of(pages: list[PageLaws]) -> Lights:
@@ -188,13 +211,6 @@ def _at_both_ends(planes: Planes) -> bool:
     """
     ends = [[np.mean(plane == end) for end in (plane.min(), plane.max())] for plane in planes]
     return bool((np.min(ends, axis=1) > WITH_IMPULSES / 2).any())
-
-
-def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
-    """Whether noise is visible in the range of a plane, and stronger than rounding."""
-    # If the gain is one step, values are counts: even noise below half a step is not rounding.
-    least = max(FAINT_LAW * used_range(plane), step / 2 if law.gain != step else 0.0)
-    return bool(law.variance(float(plane.mean())) > least**2)
 
 
 def typical_laws(pages: Sequence[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:

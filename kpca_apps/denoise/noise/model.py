@@ -29,7 +29,6 @@ class Inspected:
     """An inspected image, whose noise a model measures next."""
 
     noise: str  # the kind of noise
-    is_given: bool  # whether the user chose the kind
     impulses: bool  # whether the image has impulses, which the kind of noise does not model
     planes: Planes
     pages: Sequence[Planes]  # the pages in which noise is measured

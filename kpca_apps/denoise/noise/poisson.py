@@ -15,20 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.colour import extreme_pixels
 from kpca_apps.denoise.estimate.law import Light, Lights, blurred_spectrum
 from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.image import SCALE
-from kpca_apps.denoise.noise.camera import (
-    MOST_IN_LINES,
-    removed_by_draft,
-    whitened_denoising,
-)
+from kpca_apps.denoise.noise.camera import whitened_denoising
 from kpca_apps.denoise.noise.clipping import before_clipping
 from kpca_apps.denoise.noise.dark import dark_light, tiled_noise
 from kpca_apps.denoise.noise.gaussian import denoise_stabilised, opponent_stabilisation
@@ -58,26 +52,10 @@ def measure(image: Inspected) -> Measured:
     """Use gain and dark noise of `image.lights`; if it is empty, measure both."""
     if image.lights:
         levels = tuple(light.level for light in image.lights)
-        is_noise = image.is_given or _share_in_lines(image.pages[0], image.lights) <= MOST_IN_LINES
-        return Measured(image.lights, levels, is_noise)
+        return Measured(image.lights, levels)
     black = np.float32(image.black)
     lights = _typical_lights([tuple(map(_light_by_tiles, page + black)) for page in image.pages])
     return Measured(lights, tuple(light.level for light in lights), black=image.black)
-
-
-def _share_in_lines(planes: Planes, lights: Lights) -> float:
-    """Return which share of the energy that a fast denoising removes is in spectral lines."""
-    if not _has_light(planes, lights):
-        return 0.0
-    transform, spectra = _stabilised(planes, lights)
-    stable = transform.forward(planes.copy())
-    return removed_by_draft(stable, spectra, extreme_pixels(planes))[1]
-
-
-def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, NDArray[Any]]:
-    """Return the transform that makes noise equal everywhere, and the new spectra (c, 8, 8)."""
-    transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
-    return transform, transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
 
 
 def _typical_lights(pages: Sequence[Lights]) -> Lights:
@@ -110,26 +88,21 @@ def denoise(
             for gain, dark in zip(gains, darks, strict=True)
         )
     levels = tuple(light.level for light in lights)
-    if not _has_light(planes, lights):
+    brightest = [
+        plane.max() + np.float32(light.dark) for plane, light in zip(planes, lights, strict=True)
+    ]
+    if not noisy_channels(np.array(brightest)[:, np.newaxis, np.newaxis], levels).all():
         alone = [(light,) for light in lights]
         return channel_by_channel(denoise, planes, alone, levels, options)
-    transform, spectra = _stabilised(planes, lights)
-    if not any(light.blur for light in lights):
+    transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
+    if not blur:
         return denoise_stabilised(planes, transform, options), levels
+    spectra = transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
     # Denoise the whole image, as the whitening filter combines all pixels.
     options = replace(options, wanted=None)
     cleaned = whitened_denoising(transform.forward(planes), spectra, options, WHOLLY, WHOLLY)
     found = transform.inverse(cleaned)
     return np.stack([before_clipping(*one) for one in zip(planes, found, strict=True)]), levels
-
-
-def _has_light(planes: Planes, lights: Lights) -> bool:
-    """Whether every channel has a noise level above 0 and a pixel with light above 0."""
-    brightest = [
-        plane.max() + np.float32(light.dark) for plane, light in zip(planes, lights, strict=True)
-    ]
-    levels = tuple(light.level for light in lights)
-    return bool(noisy_channels(np.array(brightest)[:, np.newaxis, np.newaxis], levels).all())
 
 
 def stabilisation(planes: Planes, lights: Lights) -> VarianceStabilisation:

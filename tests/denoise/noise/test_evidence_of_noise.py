@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 from scipy.ndimage import gaussian_filter
 from skimage import data
 from skimage.transform import resize
@@ -102,6 +102,12 @@ def test_clipped_noise_has_its_level_before_clipping(end: str, seed: int) -> Non
     assert gain_in_db(eight_bits(noisy), clean) > 12
 
 
+@pytest.mark.parametrize("speed", [300.0, 200.0])
+def test_waves_are_not_bands_of_noise(speed: float) -> None:
+    clean = 127.5 + 60 * np.sin(ROWS**2 / speed)
+    assert gain_in_db(eight_bits(clean + 10 * white(11)), clean) > 8
+
+
 def screened(grey: np.ndarray, frequency: float, angle: float = np.pi / 4) -> np.ndarray:
     """A print: screen dots sized by brightness, slightly out of focus."""
     across = np.cos(angle) * COLUMNS + np.sin(angle) * ROWS
@@ -110,11 +116,12 @@ def screened(grey: np.ndarray, frequency: float, angle: float = np.pi / 4) -> np
     return 255 * gaussian_filter((grey > dots).astype(float), 0.7)
 
 
-@pytest.mark.parametrize("frequency", [0.6, 0.9, 1.4])
-def test_a_printing_screen_is_not_noise(frequency: float) -> None:
-    clean = screened(picture("camera") / 255, frequency)
+@pytest.mark.parametrize("angle", [np.pi / 4, 1.2])
+@pytest.mark.parametrize("frequency", [0.6, 0.9, 1.35, 1.4, 1.84])
+def test_a_printing_screen_is_not_noise(frequency: float, angle: float) -> None:
+    clean = screened(picture("camera") / 255, frequency, angle)
     found, info = denoise_with_info(eight_bits(clean), quality="fast")
-    assert not info.established
+    assert not info.established and not info.impulses and evidence_of(info).option == ""
     np.testing.assert_array_equal(found, eight_bits(clean))
     # With added noise, the image is left alone or improved.
     assert gain_in_db(eight_bits(clean + 12 * white(7)), clean) >= 0
@@ -125,6 +132,27 @@ def test_a_dither_is_not_noise(name: str) -> None:
     dithered = np.asarray(Image.fromarray(eight_bits(picture(name))).convert("1").convert("L"))
     found, _ = denoise_with_info(dithered, quality="fast")
     np.testing.assert_array_equal(found, dithered)
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+def test_an_ordered_dither_is_a_pattern(levels: int) -> None:
+    order = np.array([[0, 8, 2, 10], [12, 4, 14, 6], [3, 11, 1, 9], [15, 7, 13, 5]]) / 16 + 1 / 32
+    steps = np.floor(picture("coffee").mean(axis=2) / 255 * (levels - 1) + np.tile(order, (48, 48)))
+    dithered = eight_bits(steps * 255 / (levels - 1))
+    found, info = denoise_with_info(dithered, quality="fast")
+    np.testing.assert_array_equal(found, dithered)
+    assert not info.impulses and evidence_of(info).option == ""
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_drawing_of_thin_lines_is_kept(seed: int) -> None:
+    ends = np.random.default_rng(seed).integers(0, 768, (60, 4)).tolist()
+    large = Image.new("L", (768, 768), 255)
+    for number, line in enumerate(ends):
+        ImageDraw.Draw(large).line(line, fill=0, width=2 + number % 7)
+    drawn = np.asarray(large.resize((192, 192), Image.Resampling.BOX))
+    found, _ = denoise_with_info(drawn, quality="fast")
+    np.testing.assert_array_equal(found, drawn)
 
 
 def test_a_screen_of_three_inks_is_not_noise() -> None:

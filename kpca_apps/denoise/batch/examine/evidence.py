@@ -74,8 +74,8 @@ def _runner_up(noise: str, laws: tuple[NoiseLaw, ...]) -> tuple[str, float | Non
 def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
     rises = any(law.rises for law in found.laws)
     if not info.established:
-        if info.noise in ("camera", "poisson"):
-            return "is a regular pattern, such as the screen of a printed picture"
+        if info.pattern:
+            return "is a regular pattern or a dither, such as the screen of a printed picture"
         faint = info.sigma <= FAINT * info.data_range
         return f"{'is too faint to distinguish from' if faint else 'may be'} fine texture"
     if requested != "auto":
@@ -102,12 +102,8 @@ def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
 
 
 def _option(info: DenoiseInfo, laws: tuple[NoiseLaw, ...]) -> str:
-    """Return the option that denoises an image which was left unchanged.
-
-    Return an empty string if the image has a pattern such as a halftone screen, or its noise is
-    weaker than rounding to 8 bits.
-    """
-    if info.established or not info.sigma or info.noise != "gaussian":
+    """Return the option that denoises an image left unchanged; none for patterns and rounding."""
+    if info.established or not info.sigma or info.noise != "gaussian" or info.pattern:
         return ""
     if laws and all(law.established and law.rises for law in laws):
         return "--noise poisson"

@@ -68,7 +68,7 @@ def test_an_unchanged_image_has_a_reason_and_an_option() -> None:
     assert evidence_of(deep).option == "--sigma 12300"
     assert evidence_of(replace(info, sigma=0.0)).option == ""
     # No option removes a printing screen, or noise below the rounding error.
-    screen = evidence_of(replace(info, noise="camera"))
+    screen = evidence_of(replace(info, pattern=True))
     assert "regular pattern" in screen.why and screen.option == ""
     assert evidence_of(replace(info, sigma=0.1, laws=())).option == ""
 
