@@ -339,7 +339,10 @@ def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tup
     cleaned = whitened_denoising(given, noise.spectra, replace(options, wanted=None))
     cleaned[0] = with_texture_back(given[0], cleaned[0])
     cleaned = from_opponent(cleaned)
-    found = [before_clipping(*one) for one in zip(planes, cleaned, strict=True)]
+    # In grey, a dark tail may be that of a logarithm, whose mean is wanted.
+    is_colour = len(planes) == 3
+    pairs = zip(planes, cleaned, strict=True)
+    found = [before_clipping(*pair, may_be_bent=is_colour) for pair in pairs]
     return np.stack(found), noise.levels
 
 

@@ -116,3 +116,16 @@ def test_the_interval_contains_the_reported_level() -> None:
     noisy = np.clip(camera() + 20 * np.random.default_rng(0).standard_normal((512, 512)), 0, 255)
     info = measure_noise(noisy, data_range=255)
     assert info.sigma_range is not None and info.sigma_range[0] <= info.sigma <= info.sigma_range[1]
+
+
+def test_noise_bent_by_a_tone_curve_gets_the_brightness_of_its_light_back() -> None:
+    light = np.repeat([0.01, 0.05, 0.1, 0.3], 50_000)
+    noise = np.random.default_rng(10).standard_normal(light.shape)
+    clean = 255 * light ** (1 / 2.2)
+    given = 255 * np.maximum(light + (0.03 + 0.1 * light) * noise, 0) ** (1 / 2.2)
+    mean = given.reshape(4, -1).mean(axis=1).repeat(50_000)
+    assert np.abs(mean - clean).max() > 3
+    for bent in (given, mean + 5 * noise):
+        truth = clean if bent is given else mean
+        found = before_clipping(bent.astype(np.float32), mean.astype(np.float32), may_be_bent=True)
+        np.testing.assert_allclose(found, truth, atol=0.5)
