@@ -11,7 +11,7 @@ from kpca_apps.denoise.colour import extreme_pixels, from_opponent, noise_in_opp
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import rises_far, typical_page
 from kpca_apps.denoise.estimate.level import PLENTY, estimate_noise
-from kpca_apps.denoise.noise.camera import camera_probability
+from kpca_apps.denoise.noise.camera import camera_probability, has_dark_tail
 from kpca_apps.denoise.noise.clipping import find_clipping
 from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes, VarianceStabilisation
 from kpca_apps.denoise.options import Options
@@ -105,8 +105,11 @@ def measure_white(planes: Planes) -> DenoiseInfo:
     """
     if len(planes) == 1:
         grey = estimate_noise(planes[0])
-        may_share = not grey.established and planes.size >= FEWEST_SHARED[0]
-        return replace(grey, correlated=may_share and camera_probability(planes) > PROBABLE)
+        is_shared = planes.size >= FEWEST_SHARED[0] and (
+            has_dark_tail(planes)
+            or (not grey.established and camera_probability(planes) > PROBABLE)
+        )
+        return replace(grey, correlated=is_shared)
     # Texture is similar in all channels and almost absent from channel differences; independent
     # white noise is not. So colours distinguish texture from noise where a grey image cannot.
     # Share the patches among channels and opponent planes: on 24 photographs of BSDS500/train with

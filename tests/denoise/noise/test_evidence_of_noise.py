@@ -178,3 +178,11 @@ def test_no_option_is_suggested_that_removes_nothing() -> None:
     if option:
         found, _ = denoise_with_info(noisy, noise=option.split()[-1], quality="fast")
         assert np.std(found - noisy) > 0.5 * np.std(noisy - clean)
+
+
+@pytest.mark.parametrize("looks", [1.0, 1.5])
+def test_the_logarithm_of_speckle_is_not_taken_for_white_noise(looks: float) -> None:
+    speckle = np.log(np.random.default_rng(0).gamma(looks, size=ROWS.shape))
+    scan = eight_bits(110 + 40 * np.sin(ROWS / 12) + 25 * (speckle - speckle.mean()))
+    found = measure_noise(scan)
+    assert found.noise == "camera" and found.established
