@@ -101,8 +101,8 @@ NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 MOST_AT_EDGES = 0.36
 
 # Noise has a dark tail if blocks of a share above MOST_DARK have a skewness below DARK_TAIL. The
-# share is .8 to 1 in retina scans and the logarithm of speckle; at most .3 in white or shared
-# noise, and .45 in clean photographs, prints and textures.
+# share is .8 to 1 in retina scans and the logarithm of speckle; at most .35 in white or shared
+# noise, and .5 in clean photographs, prints and textures.
 DARK_TAIL, MOST_DARK = -0.2, 0.65
 # Energy added to keep logarithms finite, and level of the faintest noise (planes span 0..255).
 LEAST_ENERGY, FAINT = 1e-3, 1.0
@@ -280,19 +280,13 @@ def camera_probability(planes: Planes) -> float:
 
 
 def evidence(planes: Planes, noise: CameraNoise) -> Array:
-    """Return features that tell noise from texture, and more of them for a colour image."""
-    found = method_noise_features(planes, noise)
-    return found if len(planes) == 1 else np.concatenate([found, with_colours(noise.quiet)])
-
-
-def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
-    """Return features of what denoising removes from a few tiles (the method noise).
+    """Return features of what denoising removes (the method noise), to tell noise from texture.
 
     Features 1 to 5, of luminance: log energy; log ratio of the picture's energy to that of the
-    method noise; fall at low and at high frequencies; kurtosis. Features 6 to 8, only of colours:
-    log energy; mean squared correlation with luminance; unevenness.
+    method noise; fall at low and at high frequencies; kurtosis. Further ones only of colours: log
+    energy; mean squared correlation with luminance; unevenness; and deviations of quiet patches.
     """
-    residual, picture = _method_noise(planes, noise)
+    residual, picture = _method_noise(planes, noise, TILE)
     energy, activity = (np.square(x).mean(axis=2) + LEAST_ENERGY for x in (residual, picture))
     spectrum = np.square(residual[0] @ COSINES).mean(axis=0)
     falls = np.diff(np.log(np.bincount(_INDEX, spectrum)[1:] / _COUNTS[1:] + LEAST_ENERGY))
@@ -304,26 +298,27 @@ def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
         products = np.square((residual[:1] * residual[1:]).sum(axis=2))
         shared = products / (WIDTH**4 * energy[:1] * energy[1:])
         uneven = np.log(np.quantile(colour, 0.9) / np.median(colour))
-        features += [np.log(np.median(colour)), shared.mean(), uneven]
+        features += [np.log(np.median(colour)), shared.mean(), uneven, *with_colours(noise.quiet)]
     return np.array(features)
 
 
 def has_dark_tail(planes: Planes) -> bool:
     """Whether noise in most blocks of a grey plane has a dark tail, as the logarithm of speckle."""
-    residual = _method_noise(planes, measure_camera(planes))[0][0]
+    residual = _method_noise(planes, measure_camera(planes), DRAFT_TILE)[0][0]
     white = (planes == planes.max()).astype(np.float32)
-    cut = np.concatenate([_blocks(white[w], WIDTH + 1)[0] for w in tiles_of(white.shape[1:], TILE)])
+    windows = tiles_of(white.shape[1:], DRAFT_TILE)
+    cut = np.concatenate([_blocks(white[window], WIDTH + 1)[0] for window in windows])
     second, third = (np.power(residual, k).mean(axis=1) for k in (2, 3))
     is_dark = (third < DARK_TAIL * second**1.5) & ~cut.any(axis=1)
     return bool(np.count_nonzero(is_dark) > MOST_DARK * len(is_dark))
 
 
-def _method_noise(planes: Planes, noise: CameraNoise) -> tuple[Array, Array]:
+def _method_noise(planes: Planes, noise: CameraNoise, width: int) -> tuple[Array, Array]:
     """Return blocks (c, n, 64) of what denoising removes from a few tiles, and of what it keeps."""
     taken, kept = [], []
     # In grey, take blocks 9 pixels apart, at all offsets from the 8 x 8 blocks of a JPEG file.
     quality, apart = ("fast", WIDTH) if len(planes) == 3 else ("draft", WIDTH + 1)
-    for window in tiles_of(planes.shape[1:], TILE):
+    for window in tiles_of(planes.shape[1:], width):
         tile = to_opponent(np.ascontiguousarray(planes[window]))
         cleaned = whitened_denoising(tile, noise.spectra, Options(quality=quality), *LOOKED_AT)
         taken.append(_blocks(tile - cleaned, apart))
@@ -359,10 +354,8 @@ def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tup
     cleaned[0] = with_texture_back(given[0], cleaned[0])
     cleaned = from_opponent(cleaned)
     # In grey, a dark tail may be that of a logarithm, whose mean is wanted.
-    is_colour = len(planes) == 3
-    pairs = zip(planes, cleaned, strict=True)
-    found = [before_clipping(*pair, may_be_bent=is_colour) for pair in pairs]
-    return np.stack(found), noise.levels
+    bent, pairs = len(planes) == 3, zip(planes, cleaned, strict=True)
+    return np.stack([before_clipping(*pair, may_be_bent=bent) for pair in pairs]), noise.levels
 
 
 def with_texture_back(

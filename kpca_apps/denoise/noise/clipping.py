@@ -37,8 +37,9 @@ CLASSES = 64  # number of classes of similar brightness, in which the removed no
 # Exponents g of tone curves: values in proportion to light, and photographs (the curve of sRGB).
 LINEAR, ROOT = 1.0, 2.2
 # Minimum skewness of removed noise that was bent, as a share of that of ROOT. Half of 24 crops of
-# phones have at least .67, as some noise remains; noise that was not bent has at most .06.
-LIKE_ROOT = 0.33
+# phones have at least .67, as some noise remains; noise that was not bent has at most .06. With a
+# lower limit, dim JPEGs become too bright, as colours lost noise after they were clipped.
+LIKE_ROOT = 0.4
 # Light at the points of tables, in deviations of its noise before clipping, and its Gaussian noise.
 LIGHT, NOISE = np.expm1(np.linspace(0.0, 6.0, 601)), np.linspace(-8.0, 8.0, 401)
 
@@ -113,13 +114,10 @@ def before_clipping(
     bend, excess = root - linear, third / deviation**3 - linear
     is_bent = may_be_bent and bool((sizes * bend) @ (excess - LIKE_ROOT * bend) > 0)
     moved = np.zeros_like(seen)
-    for one, is_moved, inwards, exponent in (
-        (ratio, dark or is_bent, 1.0, ROOT if is_bent else LINEAR),
-        ((high - seen) / deviation, light, -1.0, LINEAR),
-    ):
-        ratios, brightness, _ = _bent(exponent)
-        away = inwards * (np.interp(one, ratios, brightness) - one) * deviation
-        moved += np.where(is_moved & (one < ratios[-1]), away, 0.0)
+    if dark or is_bent:
+        moved += deviation * np.interp(ratio, *_bent(ROOT if is_bent else LINEAR)[:2])
+    if light:
+        moved -= deviation * np.interp((high - seen) / deviation, *_bent(LINEAR)[:2])
     if not moved.any():
         return mean
     return np.clip(mean + np.interp(mean, seen, moved), low, high).astype(np.float32)
@@ -127,13 +125,13 @@ def before_clipping(
 
 @cache
 def _bent(exponent: float) -> tuple[Array, Array, Array]:
-    """Return mean and brightness, divided by the deviation, and skewness, by light `LIGHT`."""
+    """Return mean, bias and skewness by light `LIGHT`; mean and bias divided by the deviation."""
     weights = norm.pdf(NOISE) / norm.pdf(NOISE).sum()
     values = np.maximum(LIGHT[:, np.newaxis] + NOISE, 0.0) ** (1 / exponent)
     mean = values @ weights
-    values -= mean[:, np.newaxis]
-    deviation = np.sqrt(values**2 @ weights)
-    return mean / deviation, LIGHT ** (1 / exponent) / deviation, values**3 @ weights / deviation**3
+    second, third = ((values - mean[:, np.newaxis]) ** k @ weights for k in (2, 3))
+    scale = np.sqrt(second)
+    return mean / scale, (LIGHT ** (1 / exponent) - mean) / scale, third / scale**3
 
 
 def clipped_moments(
