@@ -21,8 +21,8 @@ from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 from kpca_apps.denoise.batch.examine.measuring import with_same_noise
 from kpca_apps.denoise.batch.inputs import Planned, named_reason, plan_outputs, real
 from kpca_apps.denoise.batch.manifest import hash_file
-from kpca_apps.denoise.batch.one_image.pages import TREATED
 from kpca_apps.denoise.batch.one_image.work import BUG
+from kpca_apps.denoise.batch.pages import TREATED
 from kpca_apps.denoise.batch.profile import read_profile
 from kpca_apps.denoise.batch.results import make_folder
 from kpca_apps.denoise.batch.run import run_batch
