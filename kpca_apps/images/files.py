@@ -48,7 +48,7 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
-    with _named(label), opening(label):
+    with opening(label), _named(label):
         image = _read(path, name)
         require_memory(max(_bytes_in_memory(page) for page in image.pages))
     return replace(

@@ -313,6 +313,9 @@ def test_a_fault_names_the_file_and_the_page(tmp_path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(InputError, match=r"^page 1\.tif: the file is empty"):
         read_image(path, label=path.name)
+    path.unlink()
+    with pytest.raises(InputError, match=r"^page 1\.tif: no such file"):
+        read_image(path, label=path.name)
 
 
 def test_pixels_that_a_format_cannot_hold_are_rejected(tmp_path: Path) -> None:
