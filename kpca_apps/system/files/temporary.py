@@ -102,8 +102,9 @@ else:
 
         Raises BlockingIOError if another process has the lock, unless this one waits for it.
         """
-        # Do not follow a link, and do not block on a named pipe.
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        # Do not follow a link or wait for a named pipe. NFS locks only files opened for writing.
+        access = os.O_RDONLY if path.is_dir() else os.O_RDWR
+        number = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except OSError as error:

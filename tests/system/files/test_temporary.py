@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kpca_apps.system.files.temporary import TemporaryPath, remove_leftovers, retired_path
+from kpca_apps.system.files.temporary import TemporaryPath, lock, remove_leftovers, retired_path
 
 HOLDING = """
 import sys, time
@@ -76,3 +78,20 @@ def test_a_forked_process_removes_nothing_of_its_parent(tmp_path: Path) -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert held.path.exists()
+
+
+def test_a_file_on_a_network_drive_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+
+    def flock_of_nfs(number: int, how: int) -> None:
+        if fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, "an exclusive lock needs a file opened for writing")
+        flock(number, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock_of_nfs)
+    (tmp_path / "file").touch()
+    assert lock(tmp_path / "file") is not None
+    with pytest.raises(BlockingIOError):
+        lock(tmp_path / "file")
