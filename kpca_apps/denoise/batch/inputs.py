@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -302,7 +302,7 @@ def find_references(
     elif isinstance(base, Path) and not base.is_dir():
         raise InputError("no such folder of clean images.", base)
     else:
-        there = {*_names_below(base)}
+        there = {*_names_like(planned, base)}
         alike: dict[PurePosixPath, str] = {}  # first image of each name without suffix
         for name in sorted(name for name in there if is_image(b"", name)):
             alike.setdefault(PurePosixPath(name).with_suffix(""), name)
@@ -331,10 +331,13 @@ def find_references(
     return found, (f"{what} no clean image to compare with.",)
 
 
-def _names_below(folder: AnyPath) -> list[str]:
-    """Return the names of the files and image folders below a folder, on disk or in a store."""
+def _names_like(planned: tuple[Planned, ...], folder: AnyPath) -> list[str]:
+    """Return the names of files and image folders in a folder's counterparts of input folders."""
     if isinstance(folder, Path):
-        return [path.relative_to(folder).as_posix() for path in _walk(folder)]
+        places = {(folder / image.name).parent for image in planned}
+        paths = chain.from_iterable(place.iterdir() for place in places if place.is_dir())
+        found = (path for path in paths if path.is_file() or head_of(path))
+        return [path.relative_to(folder).as_posix() for path in found]
     items = place_of(folder).copyable((), recursive=True)
     return images_among(one.name for one in items if not one.is_folder)
 

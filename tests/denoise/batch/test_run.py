@@ -286,7 +286,8 @@ def test_references_are_found_and_compared(folder: Path) -> None:
 
 def test_a_reference_that_does_not_fit_costs_the_comparison_alone(folder: Path) -> None:
     save(folder / "clean", "grey.png", picture(0, (24, 31)))
-    save(folder / "clean", "sub/colour.png", picture(0, (24, 30, 3)))
+    (folder / "clean" / "sub").symlink_to(folder / "elsewhere")
+    save(folder / "elsewhere", "colour.PNG", picture(0, (24, 30, 3)))
     result = run(folder, reference=folder / "clean")
     assert not result.failed
     images = {image.name: image for image in result.images}
