@@ -62,7 +62,7 @@ class Manifest:
         lines = [_HEADER]
         for output, known in sorted(self._records.items()):
             current = [one for one in known if one.get("key") == keys.get(output)][-1:]
-            lines += [_line(record) for record in current or known]
+            lines += dict.fromkeys(map(_line, current or known))
         return b"".join(lines)
 
 

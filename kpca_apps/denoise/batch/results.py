@@ -89,7 +89,9 @@ class FolderResults:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._path = folder, folder / MANIFEST
-        files = filter(Path.is_file, (folder / RECORDS).glob("*.json"))
+        # Oldest first: another machine may have denoised an image again, to other bits.
+        files = [*filter(Path.is_file, (folder / RECORDS).glob("*.json"))]
+        files.sort(key=os.path.getmtime)
         self._manifest = Manifest(self._path.read_bytes(), map(Path.read_bytes, files), self._path)
 
     def require_place(self, image: Planned) -> None:
@@ -138,7 +140,7 @@ class FolderResults:
             reason = f"{one_line(outcome.output)}: {APPEARED}"
             return ImageOutcome(outcome.name, "failed", reason=reason)
         name, record = record_file(done.record())
-        with writing_to(place := self.folder / name):
+        with writing_to((place := self.folder / name).parent):
             place.parent.mkdir(exist_ok=True)
             place.write_bytes(record)
             sync_tree(place)
@@ -167,7 +169,11 @@ class FolderResults:
         if (content := self._manifest.joined(keys)) != self._path.read_bytes():
             with atomic_write(self._path) as file:
                 file.write(content)
-        remove(self.folder / RECORDS)
+        # A second run may start now: free the name of the folder before removing its files.
+        aside = partial_path(self.folder / RECORDS, secrets.token_hex(4), 0)
+        with suppress(FileNotFoundError):
+            (self.folder / RECORDS).rename(aside)
+        remove(aside)
 
 
 class StoreResults:
@@ -181,7 +187,8 @@ class StoreResults:
         there = [one for one in self._place.items(recursive=True) if not one.is_folder]
         self._there = {one.name for one in there}
         self._folders = {parent for name in self._there for parent in PurePosixPath(name).parents}
-        single = [name for name in sorted(self._there) if name.startswith(f"{RECORDS}/")]
+        there.sort(key=lambda one: one.modified)
+        single = [one.name for one in there if one.name.startswith(f"{RECORDS}/")]
         place = self._place.inside(MANIFEST)
         joined = b"".join(place.chunks()) if MANIFEST in self._there else b""
         with Workers("threads", n_workers=CONCURRENT) as workers:
