@@ -66,15 +66,17 @@ def read_mask(path: AnyPath | None, image: ImageFile) -> tuple[Mask | None, ...]
 def _masks_in(found: ImageFile, image: ImageFile) -> tuple[Mask | None, ...]:
     if len(found.pages) not in (1, len(image.pages)):
         raise InputError(
-            f"{found.label} has {len(found.pages)} pages and the image {len(image.pages)}; give a "
-            "mask of one page, or as many."
+            f"has {len(found.pages)} pages and the image {len(image.pages)}; give a mask of one "
+            "page, or as many.",
+            found.label,
         )
     for number, page in enumerate(image.pages):
         own = found.pages[number % len(found.pages)]
         if (own.height, own.width) != (page.height, page.width):
             raise InputError(
-                f"{found.label} has {own.width} x {own.height} pixels and the image {page.width} x "
-                f"{page.height}; give a mask of the same size."
+                f"has {own.width} x {own.height} pixels and the image {page.width} x "
+                f"{page.height}; give a mask of the same size.",
+                found.label,
             )
     masks: list[Mask] = []
     for number in range(len(found.pages)):

@@ -20,6 +20,7 @@ from kpca_apps.denoise.image import as_stored, colours_of
 from kpca_apps.denoise.masks import both
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import STRONGER, WEAKER, Preview, Trial, TrialResult
+from kpca_apps.errors import about
 from kpca_apps.images.types import ImageFile
 
 CROP = 384  # width and height of the piece in pixels
@@ -51,7 +52,11 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
         if cleaned is None or whole != like:
             own, like = replace(denoiser, options=whole), whole
-            cleaned = own.clean(pixels, mask=data) if mosaic is None else own.clean_mosaic(mosaic)
+            with about(image.label):
+                if mosaic is None:
+                    cleaned = own.clean(pixels, mask=data)
+                else:
+                    cleaned = own.clean_mosaic(mosaic)
         after = turned(as_stored(cleaned.at(options.strength), pixels.dtype), orientation)[cut]
         shown, after = without_holes(piece, after)
         previews = make_previews(shown, after, icc=image.metadata.icc)

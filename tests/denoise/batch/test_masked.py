@@ -15,6 +15,7 @@ from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult
+from kpca_apps.errors import InputError
 from kpca_apps.images.files import read_image
 from tests.denoise.toy import save
 
@@ -98,8 +99,8 @@ def test_a_region_of_a_file_is_all_that_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pages", "message"),
     [
-        (np.ones((8, 8), np.uint8), "mask.tif has 8 x 8 pixels and the image 80 x 64"),
-        (np.ones((3, 64, 80), np.uint8), "mask.tif has 3 pages and the image 1"),
+        (np.ones((8, 8), np.uint8), "its mask mask.tif: has 8 x 8 pixels and the image 80 x 64"),
+        (np.ones((3, 64, 80), np.uint8), "its mask mask.tif: has 3 pages and the image 1"),
         (np.zeros((64, 80), np.uint8), "image has no pixel that is data"),
     ],
 )
@@ -109,7 +110,7 @@ def test_a_mask_that_does_not_fit_is_refused(
     save(tmp_path / "in", "a.png", NOISY)
     tifffile.imwrite(tmp_path / "mask.tif", pages, photometric="minisblack")
     (image,) = run(tmp_path, mask=tmp_path / "mask.tif").images
-    assert message in image.reason
+    assert image.reason.startswith(f"a.png: {message}")
 
 
 def test_holes_are_left_out_of_measuring_and_of_a_preview(tmp_path: Path) -> None:
@@ -121,6 +122,10 @@ def test_holes_are_left_out_of_measuring_and_of_a_preview(tmp_path: Path) -> Non
     assert measure_file(path, "nan.tif")[0].sigma == pytest.approx(5, rel=0.1)
     trial = try_strengths(read_image(path), GroupDenoiser(Options(quality="draft")))
     assert all(np.isfinite(t.residual_sd) for t in trial.trials)
+    noisy[0, 0] = np.inf
+    tifffile.imwrite(path, noisy.astype(np.float32))
+    with pytest.raises(InputError, match=r"^nan\.tif: image holds inf at row 0"):
+        try_strengths(read_image(path, "nan.tif"), GroupDenoiser(Options()))
 
 
 def test_reencoding_the_rest_of_a_jpeg_is_reported(tmp_path: Path) -> None:
