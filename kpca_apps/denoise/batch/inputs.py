@@ -13,7 +13,7 @@ from itertools import chain, takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from kpca_apps.errors import ConfigError, InputError, RefusedError
+from kpca_apps.errors import ConfigError, InputError, RefusedError, opening
 from kpca_apps.images.kinds import (
     FORMATS,
     IMAGE_SUFFIXES,
@@ -302,7 +302,8 @@ def find_references(
     elif isinstance(base, Path) and not base.is_dir():
         raise InputError("no such folder of clean images.", base)
     else:
-        there = {*_names_like(planned, base)}
+        with opening(str(base)):
+            there = {*_names_like(planned, base)}
         alike: dict[PurePosixPath, str] = {}  # first image of each name without suffix
         for name in sorted(name for name in there if is_image(b"", name)):
             alike.setdefault(PurePosixPath(name).with_suffix(""), name)

@@ -301,7 +301,9 @@ def test_a_reference_that_does_not_fit_costs_the_comparison_alone(folder: Path) 
     assert (again.comparison is not None, again.notes) == (True, run(folder).images[0].notes)
 
 
-def test_options_that_contradict_each_other_are_refused(folder: Path) -> None:
+def test_options_that_contradict_each_other_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for options, words in (
         ({"jobs": 0}, "jobs"),
         ({"format": "gif"}, "format"),
@@ -312,5 +314,8 @@ def test_options_that_contradict_each_other_are_refused(folder: Path) -> None:
             run(folder, **options)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="holds no image named"):
         (folder / "empty").mkdir()
+        run(folder, reference=folder / "empty")
+    monkeypatch.setattr(Path, "iterdir", lambda _: (_ for _ in ()).throw(PermissionError))
+    with pytest.raises(InputError, match="empty: no permission to read it"):
         run(folder, reference=folder / "empty")
     assert not (folder / "out" / MANIFEST).exists()
