@@ -37,7 +37,7 @@ AROUND, ALIKE = np.array([(1.0, 1.0), (0.3, np.inf), (np.inf, 0.3)]), 0.08
 # map was made for constant noise or for noise that grows with brightness. Of maps for noise that
 # varies over the image (deviations 4 to 25), 98 % were made.
 BEATS, RANGE = 8.0, 0.42
-LEAST_SHARE = 0.02  # minimum share of noise in the energy of the quietest patches
+LEAST_SHARE = 0.02  # minimum share of noise in quiet patches, and of the highest level in a tile
 TEXTURE = texture_spectra(np.zeros(1), np.zeros(1))[0][0]
 
 
@@ -110,4 +110,4 @@ def _tile_levels(plane: NDArray[np.float32]) -> tuple[Array, Array, Array]:
             noise = max(noise, LEAST_SHARE * means[-1])
             share = np.clip(noise / means[0], LEAST_SHARE, 1.0)
             found[:, i, j] = np.sqrt(noise), brightness[members].mean(), share
-    return found[0], found[1], found[2]
+    return np.maximum(found[0], LEAST_SHARE * found[0].max()), found[1], found[2]

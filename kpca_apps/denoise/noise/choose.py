@@ -123,8 +123,8 @@ def inspect(
 def is_pattern(image: Inspected, noise: Measured) -> bool:
     """Whether what was measured as noise is a dither or a regular pattern, as of a screen."""
     planes, model, level = image.pages[0], MODELS[image.noise], max(noise.levels)
-    is_relative = NOISE_MODELS[image.noise].relative
-    if not is_relative and image.faintest < level < min(map(_spacing, planes)):
+    most = min(map(_spacing, planes)) / 2  # deviation of a dither, a mix of neighbouring values
+    if not NOISE_MODELS[image.noise].relative and image.faintest < level < most:
         return True
     even = (planes + np.float32(noise.black)) / (1 if image.place is None else image.place)
     return removes_pattern(even, lambda tile: model.denoise(tile, noise.known, DRAFT)[0])

@@ -108,6 +108,19 @@ def test_waves_are_not_bands_of_noise(speed: float) -> None:
     assert gain_in_db(eight_bits(clean + 10 * white(11)), clean) > 8
 
 
+def test_noise_beside_flat_areas_is_removed() -> None:
+    clean = np.where(COLUMNS < 72, 20 + 26 * (ROWS // 24), 40 + 0.9 * ROWS)
+    noisy = np.where(COLUMNS < 72, clean, clean + 10 * white(3))
+    assert gain_in_db(eight_bits(noisy), clean) > 8
+
+
+@pytest.mark.parametrize("sigma", [20.0, 30.0])
+def test_noise_saved_in_few_levels_is_no_dither(sigma: float) -> None:
+    clean = picture("camera")
+    noisy = 36.0 * np.clip(np.round((clean + sigma * white(3)) / 36), 0, 7)
+    assert gain_in_db(eight_bits(noisy), clean) > 9
+
+
 def screened(grey: np.ndarray, frequency: float, angle: float = np.pi / 4) -> np.ndarray:
     """A print: screen dots sized by brightness, slightly out of focus."""
     across = np.cos(angle) * COLUMNS + np.sin(angle) * ROWS
