@@ -447,3 +447,14 @@ def test_the_same_noise_for_a_batch_is_measured_and_reported(kpca: Run) -> None:
     images = result()["images"]
     assert images[0]["sigma"] == images[1]["sigma"]
     assert all("--same-noise" in image["notes"][-1] for image in images)
+
+
+def test_replaced_pixels_are_named_in_the_terminal(kpca: Run) -> None:
+    spoilt = noisy(3, (96, 96), 5.0)
+    spoilt[40, 40], spoilt[60, 20] = 255, 0
+    for number in range(6):
+        save(f"spoilt/{number}.png", spoilt)
+    save("spoilt/0 Treated as defects.tif", noisy(4, (96, 96), 5.0))
+    printed = kpca("run", "spoilt", *FAST).ok().heard
+    assert printed.count("Treated as defects: 2 lone pixels") == 5
+    assert "0 Treated" not in printed and "More notes are in the report." in printed

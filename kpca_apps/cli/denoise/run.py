@@ -434,10 +434,13 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
         were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed:,} were"
         now = f"{were} done by an earlier run and {n_now:,} by this one"
         console.say(f"Of these {now}." if n_now else "All of these were done by an earlier run.")
-    own = [f"{one_line(image.name)}: {note}" for image in result.done for note in image.notes]
-    defects = [note for note in own if TREATED in note]
-    for note in [*result.notes, *defects][:MOST_FAILURES]:
+    own = [(one_line(image.name), note) for image in result.done for note in image.notes]
+    defects = [f"{name}: {note}" for name, note in own if note.startswith(TREATED)]
+    notes = [*result.notes, *defects]
+    for note in notes[:MOST_FAILURES]:
         console.say(f"Note: {note}")
+    if len(notes) > MOST_FAILURES:
+        console.say("More notes are in the report.")
     if result.n_failed < len(result.images):
         console.say(f"The images are in {near(real(batch.images))}.")
 

@@ -199,3 +199,9 @@ def test_the_logarithm_of_speckle_is_not_taken_for_white_noise(looks: float) -> 
     scan = eight_bits(110 + 40 * np.sin(ROWS / 12) + 25 * (speckle - speckle.mean()))
     found = measure_noise(scan)
     assert found.noise == "camera" and found.established
+
+
+def test_texture_with_a_dark_tail_is_not_taken_for_speckle() -> None:
+    noisy = eight_bits(picture("grass") + 3 * white(3))
+    found, _ = denoise_with_info(noisy, quality="fast")
+    np.testing.assert_array_equal(found, noisy)
