@@ -124,7 +124,7 @@ def is_pattern(image: Inspected, noise: Measured) -> bool:
     """Whether what was measured as noise is a dither or a regular pattern, as of a screen."""
     planes, model, level = image.pages[0], MODELS[image.noise], max(noise.levels)
     most = min(map(_spacing, planes)) / 2  # deviation of a dither, a mix of neighbouring values
-    if not NOISE_MODELS[image.noise].relative and image.faintest < level < most:
+    if not NOISE_MODELS[image.noise].relative and FAINT * SCALE < level < most:
         return True
     even = (planes + np.float32(noise.black)) / (1 if image.place is None else image.place)
     return removes_pattern(even, lambda tile: model.denoise(tile, noise.known, DRAFT)[0])
