@@ -131,6 +131,11 @@ def inherit_options(
         execution,
         also_hidden=sorted(hidden_of(model, base)),
     )
+    if of_rows.label in {spec.name for spec in model.encoder.plan.used}:
+        raise ConfigError(
+            f"label {quoted(str(of_rows.label))} is a column the model itself uses: it cannot "
+            "judge the model; fit one with that column excluded"
+        )
     if of_rows.label is None or of_rows.label != columns.label:
         base = replace(base, positive=None)
     if changed.keys() & set(RULES):
@@ -151,13 +156,7 @@ def rows_to_score(
     The returned model also hides the columns that `options` hide. If most dates of a column lie
     outside the training range, the model shifts them onto this range.
     """
-    label, id, hide = options.columns.label, options.columns.id, options.columns.hide
-    if label in {spec.name for spec in model.encoder.plan.used}:
-        raise ConfigError(
-            f"label {quoted(str(label))} is a column the model itself uses: it cannot judge the "
-            "model; fit one with that column excluded"
-        )
-
+    id, hide = options.columns.id, options.columns.hide
     specs = model.encoder.plan.specs
 
     def with_hidden(spec: ColumnSpec) -> ColumnSpec:

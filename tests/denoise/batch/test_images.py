@@ -212,7 +212,7 @@ def test_pages_of_a_stack_that_are_noisier_than_its_level_are_named() -> None:
     wave = np.sin(np.arange(96) * 1.3)
     left = [blocks + rng.normal(0, level, (96, 96)) for level in (20, 20, 500, 20, 450)]
     left[3] += 1000 * np.outer(wave, wave)  # texture, not noise
-    info = DenoiseInfo("gaussian", 100.0, (100.0,), True, False, 1.0, 65535.0)
+    info = DenoiseInfo("gaussian", 100.0, (100.0,), True, False, 65535.0)
     page = Page(96, 96, 1, np.dtype("u2"))
     image = ImageFile("tiff", (page,) * 5, lambda n: (left[n] + 3000).astype(np.uint16))
     (note,) = left_note(image, [info] * 5, stack)
@@ -225,7 +225,7 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
     rng, stack = np.random.default_rng(0), SimpleNamespace(stack=True)
     blocks = np.kron(1000.0 * rng.integers(0, 2, (6, 6)), np.ones((16, 16)))[..., np.newaxis]
     pages = [3000 + blocks + rng.normal(0, level, (96, 96, 3)) for level in (80, 150)]
-    info = DenoiseInfo("gaussian", 100.0, (100.0,) * 3, True, False, 1.0, 65535.0)
+    info = DenoiseInfo("gaussian", 100.0, (100.0,) * 3, True, False, 65535.0)
     page = Page(96, 96, 3, np.dtype("u2"))
     image = ImageFile("tiff", (page,) * 2, lambda n: pages[n].astype(np.uint16))
     (note,) = left_note(image, [info] * 2, stack)

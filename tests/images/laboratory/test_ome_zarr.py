@@ -209,7 +209,7 @@ def test_a_packed_chunk_that_is_cut_is_refused(tmp_path: Path) -> None:
 
 
 def lighter(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, DenoiseInfo]:
-    return pixels + 1.0, DenoiseInfo("gaussian", 2.0, (2.0,), True, False, 1.0, 255.0)
+    return pixels + 1.0, DenoiseInfo("gaussian", 2.0, (2.0,), True, False, 255.0)
 
 
 def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:

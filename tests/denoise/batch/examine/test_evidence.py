@@ -87,4 +87,4 @@ def test_evidence_is_small_and_restored_from_the_record() -> None:
     text = msgspec.json.encode(asdict(found))
     assert msgspec.json.decode(text, type=Evidence) == found
     assert len(found.laws) == 3 and len(text) < 3000
-    assert evidence_of(DenoiseInfo("gaussian", 5.0, (5.0,), True, False, 1.0, 255.0)).laws == ()
+    assert evidence_of(DenoiseInfo("gaussian", 5.0, (5.0,), True, False, 255.0)).laws == ()

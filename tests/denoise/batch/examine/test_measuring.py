@@ -36,7 +36,7 @@ def law(gain: float, constant: float, blur: float = 0.0) -> NoiseLaw:
 
 def info(noise: str, sigma: float, *laws: NoiseLaw, established: bool = True) -> DenoiseInfo:
     return DenoiseInfo(
-        noise, sigma, (sigma,), True, False, 1.0, 255.0, established=established, laws=laws
+        noise, sigma, (sigma,), True, False, 255.0, established=established, laws=laws
     )
 
 
