@@ -104,6 +104,11 @@ def score(
     execution = execution or Execution()
     options = options or inherit_options(model, table, execution)
     hidden, specs = hidden_of(model, options), model.encoder.plan.specs
+    if (label := options.columns.label) in {spec.name for spec in model.encoder.plan.used}:
+        raise ConfigError(
+            f"label {quoted(str(label))} is a column the model itself uses: it cannot judge the "
+            "model; fit one with that column excluded"
+        )
     with without_values(hidden), one_blas_thread():
         accepted = find_reviewed(accept, table, specs, execution, hidden=hidden)
         sample = draw_sample(table, model.options.seed, execution)
@@ -131,11 +136,6 @@ def inherit_options(
         execution,
         also_hidden=sorted(hidden_of(model, base)),
     )
-    if of_rows.label in {spec.name for spec in model.encoder.plan.used}:
-        raise ConfigError(
-            f"label {quoted(str(of_rows.label))} is a column the model itself uses: it cannot "
-            "judge the model; fit one with that column excluded"
-        )
     if of_rows.label is None or of_rows.label != columns.label:
         base = replace(base, positive=None)
     if changed.keys() & set(RULES):
