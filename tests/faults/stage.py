@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kpca_apps.denoise.batch.manifest import RECORDS
 from tests.faults.forked import Command, import_modules, start
 from tests.faults.scenes import (
     PREPARED,
@@ -166,7 +167,7 @@ class Rest:
 def check(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Rest:
     """Check that all files are complete, except those whose names mark them as unfinished.
 
-    A command that was not killed leaves no unfinished files.
+    A command that was not killed leaves no unfinished files, but records of the images it finished.
     """
     units = stage.results(folder)
     for unit in {*units, *played.before}:
@@ -174,7 +175,8 @@ def check(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True
             raise LossError(f"{unit} is neither as before nor whole")
     for path in folder.rglob("*"):
         hidden = [part for part in path.relative_to(folder).parts if part.startswith(".")]
-        if hidden and not (was_killed and any(map(_UNFINISHED.fullmatch, hidden))):
+        is_unfinished = was_killed and any(map(_UNFINISHED.fullmatch, hidden))
+        if hidden and not is_unfinished and RECORDS not in hidden:
             raise LossError(f"{path.relative_to(folder)} is left")
     done = {
         name
