@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pyod 3.6.7: models.kpca.KPCA with its defaults, 199 normal rows and one row far from all others.
+# pyod 3.6.7, its own kernel PCA with its defaults: 199 normal rows and one row far from all others.
 # Guess before it was run: the far row has the highest score, as it has with PCA, KNN and an isolation forest.
 # Seen: 169 of 199 normal rows score higher. All components that are not zero are kept, so the far row has
 # a component of its own, and no error of it remains. Ten components rank it first, fifty rank it last.
