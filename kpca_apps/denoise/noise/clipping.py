@@ -101,6 +101,8 @@ def before_clipping(
     Also correct the bias of the tone curve `ROOT` if noise may be bent, and has its skewness.
     """
     (low, high), (dark, light) = _ends_of(given)
+    if not (dark or light or may_be_bent):
+        return mean
     # Values of the plane separate the classes, so that no class is empty.
     edges = np.unique(np.quantile(mean, np.linspace(0, 1, CLASSES + 1), method="higher"))
     numbers = np.searchsorted(edges, mean.ravel())
