@@ -1,7 +1,8 @@
 """Measure the mean PSNR of denoising with and without each pass over an image.
 
-The images are photographs and scanned text of scikit-image, rendered pages, and images of a folder
-if given; noise as in `speed_quality.py`. Scans and pages are denoised with ``content="text"``.
+The images are photographs and scanned text of scikit-image, pages drawn with matplotlib's fonts
+(dark grey on paper grey, and black on white), and images of a folder if given; noise as in
+`speed_quality.py`. Scans and pages are denoised with ``content="text"``.
 
     python tests/benchmarks/image_passes.py [--data FOLDER] [--sigma 15 25 50] [--preset balanced]
 """
@@ -15,11 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
+import matplotlib
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from photographs import Image, grey_images, heading, in_grey, photographs, psnr, row, with_noise
 from skimage import data
-from text_pages import pages
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.denoise.options import Options
@@ -27,6 +30,41 @@ from kpca_apps.denoise.passes import planes
 from kpca_apps.denoise.passes.plan import Plan, plan_for
 
 SIDE = 160  # side of photographs and scans in pixels
+TEXT = (
+    "Kernel principal components are found in a space that is never visited. What is needed of "
+    "it are inner products, and those a kernel gives at the price of one number a pair. A page "
+    "of print is mostly paper: flat, then a sudden edge, and the same few strokes again and "
+    "again. (1996) y = Kx + b; 0.25, 3.14, [17]; Theta, lambda & rho? 42 % of all strokes!"
+)
+
+
+def draw_page(points: float, family: str, ink: str, paper: str, side: int = 256) -> Image:
+    """Draw a page of running text, (side, side) grey values in 0..255."""
+    figure = Figure(figsize=(side / 100, side / 100), dpi=100, facecolor=paper)
+    canvas = FigureCanvasAgg(figure)
+    line = max(12, int(1.55 * side / points))
+    words = (TEXT + " ") * 8
+    lines = [words[i : i + line] for i in range(0, len(words), line)]
+    figure.text(
+        0.03, 0.97, "\n".join(lines), size=points * 0.72, family=family, color=ink, va="top"
+    )
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].mean(axis=2).astype(float)
+
+
+def pages() -> dict[str, Image]:
+    """Draw grey pages and their binary versions."""
+    matplotlib.rcParams["text.antialiased"] = True
+    grey = {
+        f"grey {family} {points:g}": draw_page(points, family, "#303030", "#e8e4da")
+        for family in ("DejaVu Sans", "DejaVu Serif")
+        for points in (10.0, 16.0)
+    }
+    binary = {
+        name.replace("grey", "binary"): np.where(page > 140, 255.0, 0.0)
+        for name, page in grey.items()
+    }
+    return grey | binary
 
 
 def as_it_is(plan: Plan) -> Plan:
