@@ -12,7 +12,6 @@ from kpca_apps.engine.nystroem import FeatureSums, LandmarkBasis
 from kpca_apps.engine.rows import ArrayRows, sample_positions
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.views import OfViews
-from kpca_apps.system.blas import one_blas_thread
 from tests.system.model_parts import parts_of
 from tests.system.parts import row_parts
 
@@ -118,15 +117,6 @@ def test_rows_in_parts_are_fitted_like_rows_in_memory(rows, contaminated, kernel
         -whole.score_samples(new),
         rtol=1e-10,
     )
-
-
-def test_what_a_row_gets_does_not_depend_on_the_part_it_is_in(rows):
-    scores = KernelPCANovelty(random_state=0).fit(rows).detector_.row_scores()
-    with one_blas_thread():
-        together = ArrayRows(rows).map(scores)
-    for part in row_parts(len(rows), 256):
-        alone = ArrayRows(rows[part.start : part.stop]).map(scores)
-        np.testing.assert_array_equal(alone, together[part.start : part.stop])
 
 
 def test_clean_thresholds_are_calibrated_on_the_rows_in_memory(rows):

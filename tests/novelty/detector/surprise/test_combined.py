@@ -99,17 +99,6 @@ def test_the_order_of_rows_changes_no_score(contaminated):
     np.testing.assert_allclose(again(X, errors), model(X, errors), rtol=1e-8)
 
 
-def test_a_new_row_gets_the_same_bits_in_any_batch():
-    X, as_is, groups = mixed(3)
-    detector = detector_of(X, as_is, groups)
-    new = np.vstack([mixed(4)[0], 3.0 * mixed(5)[0], X])
-    order = np.random.default_rng(0).permutation(len(new))
-    together = detector.score_samples(new)
-    np.testing.assert_array_equal(detector.score_samples(new[order]), together[order])
-    for start, stop in ((0, 1), (191, 193), (5, 400)):
-        np.testing.assert_array_equal(detector.score_samples(new[start:stop]), together[start:stop])
-
-
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_the_score_is_the_formula_in_its_description(contaminated):
     """Scores equal the formula, or exceed it for rows with high error, mean surprise or scatter."""

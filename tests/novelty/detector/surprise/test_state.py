@@ -70,19 +70,6 @@ def first_set(array, value):
     return other
 
 
-# Damage that applies to any array.
-BROKEN = {
-    "missing": lambda array: None,
-    "one short": lambda array: array[:-1],
-    "one long": lambda array: np.concatenate([array, array[-1:]]),
-    "another dimension": lambda array: array[None],
-    "a number": lambda array: array.reshape(-1)[0],
-    "single precision": lambda array: array.astype(np.float32),
-    "text": lambda array: array.astype(str),
-    "objects": lambda array: array.astype(object),
-}
-
-
 def damaged(detector, name, array):
     model, arrays = parts_of(detector.detector_)
     del arrays[name]
@@ -96,14 +83,14 @@ def arrays_of(detector):
     return {name: array for name, array in arrays.items() if name.startswith("combined.")}
 
 
-@pytest.mark.parametrize("damage", quick(BROKEN, "missing", "one short", "text"))
-def test_an_array_of_another_kind_or_shape_is_refused(detector, damage):
-    arrays = arrays_of(detector)
-    for name in arrays:
-        if name == "combined.cells.columns.factor" and damage in ("one short", "one long"):
-            continue  # any number of components is valid
-        with pytest.raises(ModelFileError):
-            damaged(detector, name, BROKEN[damage](arrays[name]))
+def test_an_array_of_another_shape_is_refused(detector):
+    for name, array in arrays_of(detector).items():
+        damages = [None, array[None], array[:-1]]
+        if name == "combined.cells.columns.factor":
+            damages.pop()  # any number of components is valid
+        for damage in damages:
+            with pytest.raises(ModelFileError):
+                damaged(detector, name, damage)
 
 
 def test_indices_out_of_range_are_refused(detector):
