@@ -81,16 +81,6 @@ def test_components_are_a_whole_number_or_a_share_below_1(components: str) -> No
         options_of(f"--method hoffmann --components {components}")
 
 
-def test_the_method_is_in_all_that_is_written(kpca: Run) -> None:
-    words = ("birds.csv", "--method", "hoffmann", "--components", 6, "--count", 3, "--quiet")
-    assert kpca("screen", *words).code == 0
-    run = result()
-    settings: Any = run["run"]["settings"]
-    assert (settings["method"], settings["components"]) == ("hoffmann", 6)
-    assert "--count 3 --method hoffmann --components 6" in str(run["run"]["command"])
-    assert "Method: hoffmann. " in Path("kpca-novelty-birds/report.html").read_text("utf-8")
-
-
 def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run) -> None:
     config = 'count = 4\nid = "name"\nexclude = ["colour", "kind"]\ndayfirst = true\n'
     Path("run.toml").write_text(config, encoding="utf-8")

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -219,16 +220,12 @@ def test_pages_of_a_stack_that_are_noisier_than_its_level_are_named() -> None:
     assert "remains on pages 3 and 5, where" in note
     left[2:5:2] = left[0], left[1]
     assert left_note(image, [info] * 5, stack) == ()
-
-
-def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level() -> None:
-    rng, stack = np.random.default_rng(0), SimpleNamespace(stack=True)
-    blocks = np.kron(1000.0 * rng.integers(0, 2, (6, 6)), np.ones((16, 16)))[..., np.newaxis]
-    pages = [3000 + blocks + rng.normal(0, level, (96, 96, 3)) for level in (80, 150)]
-    info = DenoiseInfo("gaussian", 100.0, (100.0,) * 3, True, False, 65535.0)
+    # The three channels of a colour page are compared with their own levels.
+    pages = [3000 + blocks[..., None] + rng.normal(0, k, (96, 96, 3)) for k in (80, 150)]
+    colours = replace(info, channel_sigma=(100.0,) * 3)
     page = Page(96, 96, 3, np.dtype("u2"))
     image = ImageFile("tiff", (page,) * 2, lambda n: pages[n].astype(np.uint16))
-    (note,) = left_note(image, [info] * 2, stack)
+    (note,) = left_note(image, [colours] * 2, stack)
     assert "remains on page 2, where" in note
 
 

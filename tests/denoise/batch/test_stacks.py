@@ -13,7 +13,6 @@ from kpca_apps.cli.main import app
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.denoiser import clean_image, denoise_kpca
 from kpca_apps.denoise.options import Options
-from kpca_apps.errors import ConfigError
 
 # It takes long to compile the denoising loops for stacks.
 pytestmark = pytest.mark.release
@@ -130,14 +129,6 @@ def test_other_files_fail_as_stacks_in_one_line(
     code, output = run(tmp_path, "--stack", "--sigma", "15")
     assert code != 0
     assert words in " ".join(output.split())
-
-
-@pytest.mark.parametrize("options", [["--noise", "impulse"], ["--noise", "camera"], ["--preview"]])
-def test_options_without_stacks_are_rejected(options: list[str], tmp_path: Path) -> None:
-    tifffile.imwrite(tmp_path / "a.tif", pages(2), photometric="minisblack")
-    command = ["denoise", "run", str(tmp_path / "a.tif"), "--stack", *options]
-    result = RUNNER.invoke(app, [*command, "--out", str(tmp_path / "out")])
-    assert isinstance(result.exception, ConfigError) and "--stack" in str(result.exception)
 
 
 def test_memory_is_checked_before_a_stack_is_denoised(
