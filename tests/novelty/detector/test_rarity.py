@@ -12,7 +12,7 @@ from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
 from tests.novelty.tables import correlated
-from tests.system.model_parts import from_file, model_from, parts_of, read_parts, write_parts
+from tests.system.model_parts import model_from, parts_of, read_parts, write_parts
 
 SCORES = np.random.default_rng(0).exponential(2.0, 500)
 N_KNOTS = len(Rarity.fit(SCORES).knots)
@@ -94,13 +94,6 @@ def test_marks_read_back():
     marks = rarity.scale_of_scores.marks
     assert [mark.words for mark in marks] == ["1 in 10", "1 in 100"]
     np.testing.assert_allclose(rarity.share(np.array([mark.score for mark in marks])), [0.1, 0.01])
-
-
-def test_a_saved_scale_is_the_same_to_the_bit():
-    rarity = Rarity.fit(SCORES)
-    again = from_file(rarity)
-    grid = np.linspace(-1, 90, 300)
-    np.testing.assert_array_equal(again.share(grid), rarity.share(grid))
 
 
 @pytest.mark.parametrize(

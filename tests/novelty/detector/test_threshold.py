@@ -47,10 +47,6 @@ def test_threshold_is_infinite_where_too_few_rows_calibrate():
     assert math.isinf(rate_threshold(scores, 0.049))
 
 
-def test_p_values_count_equal_scores():
-    assert conformal_p_values(np.ones(9), np.array([1.0]))[0] == 1.0
-
-
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=50).map(np.array), st.floats(0.01, 0.5))
 def test_benjamini_hochberg_equals_scipy(p_values, rate):
     adjusted = false_discovery_control(p_values)

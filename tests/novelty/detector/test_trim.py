@@ -69,13 +69,6 @@ def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spr
     assert abs(int(kept.sum()) - int(moved.sum())) <= 2 + 5e-3 * n
 
 
-def test_equally_many_dense_and_sparse_rows_are_dropped_gradually():
-    # All densities differ, because equal densities would be kept or removed together.
-    density = np.r_[np.full(500, 1.0), np.full(520, 0.3)] - 1e-9 * np.arange(1020)
-    kept = [densest(density[i:]).sum() for i in range(40)]
-    assert max(kept) - min(kept) <= 25
-
-
 def test_what_is_dense_does_not_depend_on_the_order_of_rows():
     """The rows are like measurements of two machines in alternation."""
     X = np.random.default_rng(0).normal(size=(3000, 4))
