@@ -99,7 +99,7 @@ def _lone_in(corrected: Plane, lone: Flags, step: float) -> Flags:
         kept = np.maximum(uniform_filter((~lone).astype(np.float32), WINDOW), 1.0 / WINDOW**2)
     squares = uniform_filter(np.where(lone, 0, details**2), WINDOW)
     least = FAR * np.maximum(np.sqrt(np.maximum(squares, 0.0) / kept), step)
-    places = np.nonzero((np.abs(details) > least / 2) & ~lone)
+    places = np.divmod(np.flatnonzero((np.abs(details) > least / 2) & ~lone), lone.shape[1])
     windows = sliding_window_view(np.pad(corrected, 2, mode="reflect"), (5, 5))[places]
     around, beside = np.median(windows[:, _RING], axis=1), windows[:, _BESIDE]
     off = np.abs(corrected[places] - around)

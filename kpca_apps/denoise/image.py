@@ -284,13 +284,12 @@ def as_stored(
     """
     if dtype.kind not in "ui":
         return values.astype(dtype)
-    whole = np.rint(values)
+    limits, whole = np.iinfo(dtype), np.rint(values)
     if dithered:
         rows, columns = (np.arange(n) * step for n, step in zip(values.shape, DITHER, strict=False))
         thresholds = np.add.outer(rows, columns) % 1.0
         whole = np.floor(values + thresholds.reshape(*thresholds.shape, *[1] * (values.ndim - 2)))
-    limits = np.iinfo(dtype)
-    return np.asarray(np.clip(whole, limits.min, limits.max), dtype)
+    return np.asarray(np.clip(whole, limits.min, limits.max, out=whole), dtype)
 
 
 def loses_light(values: NDArray[np.floating], dtype: np.dtype[Any]) -> bool:
@@ -300,6 +299,10 @@ def loses_light(values: NDArray[np.floating], dtype: np.dtype[Any]) -> bool:
     True
     """
     if dtype.kind not in "ui":
+        return False
+    limits, light = np.iinfo(dtype), float(np.mean(values, dtype=np.float64))
+    # Rounding moves values within the limits by at most 1/2: too little for bright pictures.
+    if limits.min <= values.min() and values.max() <= limits.max and LOST * light >= 0.5:
         return False
     given = np.nan_to_num(values)
     around = (AROUND, AROUND, 1)[: values.ndim]

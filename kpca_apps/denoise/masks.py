@@ -135,7 +135,7 @@ def padding_in(planes: NDArray[Any]) -> Mask:
                                  page[:, :, [0, -1]].reshape(len(page), -1)], axis=1)  # fmt: skip
         values, counts = np.unique(border, axis=1, return_counts=True)
         for value in values[:, np.argsort(-counts, kind="stable")[:MOST_PADDINGS]].T:
-            alike = (page == value[:, np.newaxis, np.newaxis]).all(axis=0)
+            alike = np.logical_and.reduce([*map(np.equal, page, value)])
             if np.count_nonzero(alike) < min(alike.shape):
                 continue
             # Continue areas beyond the border.

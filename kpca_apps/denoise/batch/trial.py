@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.denoisers import CleanedMosaic, GroupDenoiser
 from kpca_apps.denoise.batch.examine.evidence import evidence_of
-from kpca_apps.denoise.batch.examine.previews import make_previews, places_for, turned
+from kpca_apps.denoise.batch.examine.previews import detail_of, make_previews, places_for, turned
 from kpca_apps.denoise.batch.pages import data_of, grey_of, read_mask, without_holes
 from kpca_apps.denoise.denoiser import Cleaned
 from kpca_apps.denoise.estimate.info import DenoiseInfo
@@ -109,13 +110,8 @@ def per_image_lines(name: str, options: Options) -> str:
 
 
 def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:
-    """Return the corner of the piece with the largest sum of |differences| of adjacent pixels."""
+    """Return the corner of the piece with most detail."""
     grey = grey_of(pixels)
     tops, lefts = (places_for(side, CROP) for side in grey.shape)
-    places = [(top, left) for top in tops for left in lefts]
-
-    def slopes(place: tuple[int, int]) -> float:
-        piece = grey[place[0] : place[0] + CROP, place[1] : place[1] + CROP]
-        return float(sum(np.abs(np.diff(piece, axis=axis)).sum() for axis in (0, 1)))
-
-    return max(places, key=slopes)
+    corners = product(tops, lefts)
+    return max(corners, key=lambda at: detail_of(grey[at[0] : at[0] + CROP, at[1] : at[1] + CROP]))

@@ -183,7 +183,7 @@ def removes_pattern(planes: Planes, draft: Callable[[Planes], Planes]) -> bool:
         grey, score = planes[window].mean(axis=0), 0.0
         fine = grey - gaussian_filter(grey, FINE)
         if min(grey.shape) > 1 and share_in_lines(fine) > MOST_IN_LINES:
-            kept = draft(planes[window].copy()).mean(axis=0)
+            kept = draft(planes[window]).mean(axis=0)
             both = np.stack([np.abs(grey - kept).ravel(), np.hypot(*np.gradient(kept)).ravel()])
             with np.errstate(invalid="ignore"):
                 at_edges = float(np.corrcoef(both)[0, 1])

@@ -126,8 +126,10 @@ def is_pattern(image: Inspected, noise: Measured) -> bool:
     most = min(map(_spacing, planes)) / 2  # deviation of a dither, a mix of neighbouring values
     if not NOISE_MODELS[image.noise].relative and FAINT * SCALE < level < most:
         return True
-    even = (planes + np.float32(noise.black)) / (1 if image.place is None else image.place)
-    return removes_pattern(even, lambda tile: model.denoise(tile, noise.known, DRAFT)[0])
+    even, black = planes if image.place is None else planes / image.place, np.float32(noise.black)
+    return removes_pattern(
+        even, lambda tile: model.denoise(tile + black, noise.known, DRAFT)[0] - black
+    )
 
 
 def _spacing(plane: NDArray[np.float32]) -> float:

@@ -18,7 +18,7 @@ Processing 89, sections 2 and 5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -29,10 +29,13 @@ from scipy.stats import norm
 from kpca_apps.denoise.estimate.law import CUT
 
 Array = NDArray[np.float64]
+Lookup = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 FEWEST = 20  # if no more than this many pixels are black (or white), noise is not clipped there
 # Number of points near an end, width of their range (in noise levels), number of quadrature nodes.
 KNOTS, FAR, NODES = 256, 12.0, 80
+# Number of cells of the even grid, and number of pixels looked up at once, which stay in the cache.
+CELLS, IN_CACHE = 1 << 14, 1 << 13
 CLASSES = 64  # number of classes of similar brightness, in which the removed noise is measured
 # Exponents g of tone curves: values in proportion to light, and photographs (the curve of sRGB).
 LINEAR, ROOT = 1.0, 2.2
@@ -52,26 +55,25 @@ def _ends_of(plane: NDArray[np.float32]) -> tuple[tuple[float, float], tuple[boo
     return (low, high), (is_cut[0], is_cut[1])
 
 
-@dataclass(frozen=True)
-class Clipping:
-    """Tables of the transform of one channel and of its inverse."""
+def _lookup(knots: Array, values: Array) -> Lookup:
+    """Return a function that interpolates on an even grid, 7 times as fast as `np.interp`."""
+    low, high = float(knots[0]), float(knots[-1])
+    table = np.interp(np.linspace(low, high, CELLS + 1), knots, values).astype(np.float32)
+    rises = np.diff(table, append=table[-1])
 
-    values: Array
-    even: Array  # f(values), whose noise is equally strong everywhere
-    brightness: Array
-    expected: Array  # F(brightness): mean of f over noisy, clipped values at that brightness
+    def look_up(plane: NDArray[np.float32]) -> NDArray[np.float32]:
+        found = plane.flatten()
+        for part in np.array_split(found, len(found) // IN_CACHE + 1):
+            place = np.clip((part - low) * (CELLS / (high - low)), 0, CELLS)
+            below = place.astype(np.int32)
+            part[...] = table[below] + (place - below) * rises[below]
+        return found.reshape(plane.shape)
 
-    def stabilise(self, plane: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return a plane whose noise is equally strong everywhere."""
-        return np.interp(plane, self.values, self.even).astype(np.float32)
-
-    def restore(self, plane: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the brightness from a denoised plane."""
-        return np.interp(plane, self.expected, self.brightness).astype(np.float32)
+    return look_up
 
 
-def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
-    """Return the transform for clipped noise of deviation `sigma`; None without clipping."""
+def find_clipping(plane: NDArray[np.float32], sigma: float) -> tuple[Lookup, Lookup] | None:
+    """Return the transform f and F^-1 for clipped noise of `sigma`; None without clipping."""
     (low, high), cut = _ends_of(plane)
     # Noise below the precision of the values changes no value, so none is clipped.
     digits = np.spacing(np.float32(max(-low, high, key=abs)))
@@ -90,7 +92,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     inside = np.interp(seen, values, even)
     # At an end without clipping, continue the transform as a line beyond the image's values.
     inside += np.minimum(seen - low, 0) * slope[0] + np.maximum(seen - high, 0) * slope[-1]
-    return Clipping(values, even, brightness, inside @ weights / weights.sum())
+    return _lookup(values, even), _lookup(inside @ weights / weights.sum(), brightness)
 
 
 def before_clipping(

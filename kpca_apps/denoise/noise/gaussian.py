@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -49,19 +50,14 @@ def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Pl
     levels = level if isinstance(level, tuple) else (float(level),) * len(planes)
     clippings = [find_clipping(*one) for one in zip(planes, levels, strict=True)]
 
-    def forward(planes: Planes) -> Planes:
+    def mapped(planes: Planes, *, back: bool) -> Planes:
         for plane, clipping in zip(planes, clippings, strict=True):
             if clipping is not None:
-                plane[...] = clipping.stabilise(plane)
+                plane[...] = clipping[back](plane)
         return planes
 
-    def inverse(planes: Planes) -> Planes:
-        for plane, clipping in zip(planes, clippings, strict=True):
-            if clipping is not None:
-                plane[...] = clipping.restore(plane)
-        return planes
-
-    transform = opponent_stabilisation(planes, levels, forward, inverse)
+    both = (partial(mapped, back=back) for back in (False, True))
+    transform = opponent_stabilisation(planes, levels, *both)
     return denoise_stabilised(planes, transform, options), levels
 
 

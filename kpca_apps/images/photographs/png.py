@@ -113,8 +113,9 @@ def write_png(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -
     (pixels,) = pages
     # imagecodecs (2026.3.6) reserves too little for narrow images, as each row has one more byte.
     reserved = pixels.nbytes + len(pixels) + pixels.nbytes // 100 + (1 << 12)
+    # Level 4 takes .4 of the time of level 6; photographs become 1 to 2.5 % larger.
     encoded = imagecodecs.png_encode(
-        np.ascontiguousarray(pixels), level=6, filter=imagecodecs.PNG.FILTER.ALL, out=reserved
+        np.ascontiguousarray(pixels), level=4, filter=imagecodecs.PNG.FILTER.ALL, out=reserved
     )
     carried = like.carried if like.format == "png" else _metadata_chunks(like.metadata)
     chunks = b"".join(_as_chunk(*chunk) for chunk in carried)

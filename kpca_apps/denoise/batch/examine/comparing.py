@@ -101,16 +101,15 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     # Process one channel at a time and in single precision, to save memory.
     before, after = (p[..., np.newaxis] if p.ndim == 2 else p for p in (noisy, denoised))
     grey, guide = (np.zeros(before.shape[:2], np.float32) for _ in range(2))
-    limits = before.min(), before.max()
-    channel_means, squares, clipped, n = [], [], [], before.shape[2]
+    limits, n, moments, clipped = (before.min(), before.max()), before.shape[2], [], []
     for channel in range(n):
         difference = np.subtract(before[..., channel], after[..., channel], dtype=np.float64)
-        channel_means.append(difference.mean())
         grey += difference / n
-        clipped.append(_block_sums(np.isin(before[..., channel], limits).astype(np.float32)))
-        squares.append(np.square(difference, out=difference).mean())
         guide += after[..., channel] / np.float32(n)
-    sd = float(np.sqrt(max(np.mean(squares) - np.mean(channel_means) ** 2, 0.0)))
+        clipped.append(_block_sums(np.isin(before[..., channel], limits)))
+        moments.append((difference.mean(), np.square(difference, out=difference).mean()))
+    mean, square = np.mean(moments, axis=0)
+    sd = float(np.sqrt(max(square - mean**2, 0.0)))
     if min(grey.shape) < 4 * _BLOCK or sd == 0:
         return Residual(sd, 0.0, 0.0, structured=False)
     is_clipped = np.mean(clipped, axis=0) > _CLIPPED * _BLOCK**2
@@ -121,12 +120,10 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
         clipped_mean = 0.0
     # Multiply by powers of 2, without rounding errors, so that squares of large floats stay finite.
     grey, guide = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in (grey, guide))
-    slopes = np.zeros_like(guide)
-    slopes[:, :-1] += np.diff(guide, axis=1) ** 2
-    slopes[:-1] += np.diff(guide, axis=0) ** 2
-    activity = _block_sums(slopes)
-    products = np.zeros_like(grey)
-    products[:-1, :-1] = 0.5 * grey[:-1, :-1] * (grey[1:, :-1] + grey[:-1, 1:])
+    across, down = (np.diff(guide, axis=axis, append=0) ** 2 for axis in (1, 0))
+    across[:, -1] = down[-1] = 0
+    activity = _block_sums(np.add(across, down, out=down))
+    products = np.pad(0.5 * grey[:-1, :-1] * (grey[1:, :-1] + grey[:-1, 1:]), (0, 1))
     covariance, variance = _block_sums(products), _block_sums(grey**2)
     order = np.argsort(activity, axis=None, kind="stable")
     # Skip unchanged blocks, such as blocks outside a region.
@@ -137,7 +134,7 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     return Residual(sd, edge, flat, edge - flat > _MORE_CORRELATED, clipped_mean)
 
 
-def _block_sums(values: NDArray[np.float32]) -> NDArray[np.float64]:
+def _block_sums(values: NDArray[np.float32 | np.bool_]) -> NDArray[np.float64]:
     down, across = (size // _BLOCK for size in values.shape)
     blocks = values[: down * _BLOCK, : across * _BLOCK].reshape(down, _BLOCK, across, _BLOCK)
     return np.asarray(blocks.sum(axis=(1, 3), dtype=np.float64))
@@ -157,7 +154,8 @@ def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile 
     label = f"{name}: its reference {path.name}"
     clean = read_image(path, label=label)
     for number, (one, other) in enumerate(zip(image.pages, clean.pages, strict=False), 1):
-        if _without_alpha(one.shape) != _without_alpha(other.shape):
+        sizes = {(page.height, page.width, page.channels - page.alpha) for page in (one, other)}
+        if len(sizes) > 1:
             where = f" (page {number})" if len(image.pages) > 1 else ""
             its, own = (" x ".join(map(str, page.shape)) for page in (other, one))
             raise InputError(
@@ -175,8 +173,3 @@ def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile 
             "reference of the same type."
         )
     return clean
-
-
-def _without_alpha(shape: tuple[int, ...]) -> tuple[int, ...]:
-    channels = shape[2] if len(shape) == 3 else 1
-    return (*shape[:2], 3 if channels >= 3 else 1)

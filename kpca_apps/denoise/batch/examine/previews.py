@@ -118,13 +118,10 @@ class _Scale:
 
 def encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None) -> Preview:
     """Encode a picture as JPEG, or as PNG if `quality` is None."""
-    buffer = io.BytesIO()
-    if quality is None:
-        picture.save(buffer, "PNG", icc_profile=icc)
-    else:
-        picture.save(buffer, "JPEG", quality=quality, subsampling=0, icc_profile=icc)
-    kind = "image/png" if quality is None else "image/jpeg"
-    return Preview(kind, buffer.getvalue(), picture.width, picture.height)
+    buffer, kind = io.BytesIO(), "png" if quality is None else "jpeg"
+    options = {} if quality is None else {"quality": quality, "subsampling": 0}
+    picture.save(buffer, kind, icc_profile=icc, **options)
+    return Preview(f"image/{kind}", buffer.getvalue(), picture.width, picture.height)
 
 
 def _lifted(values: Any, midtone: float) -> Any:
@@ -149,9 +146,7 @@ def _fitted(picture: Image.Image, most: float) -> Image.Image:
 
 def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
     """Draw noisy minus denoised on middle grey; -3 deviations are black, +3 white."""
-    difference = before.astype(np.float32) - after
-    if difference.ndim == 3:
-        difference = difference.mean(axis=2)
+    difference = grey_of(before.astype(np.float32) - after)
     reduced = np.asarray(_viewed(Image.fromarray(difference)), np.float64)
     sd = float(reduced.std()) or 1.0
     grey = np.clip(np.rint(128 + reduced * (127 / (3 * sd))), 0, 255).astype(np.uint8)
@@ -169,13 +164,9 @@ def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
     mean = np.zeros_like(energy)
     for row, top in enumerate(tops):
         for column, left in enumerate(lefts):
-            piece = grey[top : top + CROP, left : left + CROP].astype(np.float64)
-            # Detail is the mean absolute slope, so that a single hard edge does not dominate.
-            slopes = (
-                np.abs(np.diff(piece, axis=axis)).mean() for axis in (0, 1) if piece.shape[axis] > 1
-            )
-            energy[row, column] = sum(slopes)
-            mean[row, column] = piece.mean()
+            piece = grey[top : top + CROP, left : left + CROP]
+            energy[row, column] = detail_of(piece)
+            mean[row, column] = piece.mean(dtype=np.float64)
     low, high = float(grey.min()), float(grey.max())
     margin = _MARGIN * (high - low)
     dull = (mean < low + margin) | (mean > high - margin)
@@ -186,6 +177,12 @@ def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
         row, column = divmod(index, len(lefts))
         places.append((kind, lefts[column], tops[row]))
     return places
+
+
+def detail_of(piece: NDArray[np.float32]) -> float:
+    """Return the mean absolute slope of a grey piece, which no single hard edge dominates."""
+    slopes = (np.abs(np.diff(piece, axis=axis)) for axis in (0, 1) if piece.shape[axis] > 1)
+    return float(sum(one.mean(dtype=np.float64) for one in slopes))
 
 
 def places_for(length: int, crop: int) -> list[int]:
