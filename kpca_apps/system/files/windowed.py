@@ -19,12 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.system.files.spools import (
-    require_disk,
-    spool_folder,
-    temporary_folder,
-    unusable,
-)
+from kpca_apps.system.files.spools import require_disk, spool_folder, temporary_folder, unusable
 from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages
 
 ROWS_A_BLOCK = 1 << 18
@@ -88,42 +83,26 @@ class MappedArray(np.memmap[Any, Any]):
         if self._mmap is None or key is ...:
             return super().__getitem__(key)
         plain = np.asarray(self)
-        if _is_positions(self, key):
-            item = np.empty(len(key), self.dtype)
-            for places in self._windows(key):
+        if self.ndim > 1 or not isinstance(key, np.ndarray) or key.dtype.kind != "i":
+            item = plain[key]
+            if isinstance(item, np.ndarray) and item.base is not None:
+                item = item.copy()
+            drop_pages(self._mmap)
+            return item
+        # Read one block of the file after the other, as each position may map many pages.
+        order, item = key.argsort(kind="stable"), np.empty(len(key), self.dtype)
+        starts = np.arange(ROWS_A_BLOCK, len(self), ROWS_A_BLOCK)
+        for places in np.split(order, key[order].searchsorted(starts)):
+            if len(places):
                 item[places] = plain[key[places]]
                 drop_pages(self._mmap)
-            return item
-        item = plain[key]
-        if isinstance(item, np.ndarray) and item.base is not None:
-            item = item.copy()
-        drop_pages(self._mmap)
         return item
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write items to the file."""
-        plain = np.asarray(self)
-        if self._mmap is None:
-            plain[key] = value
-        elif _is_positions(self, key):
-            values = np.broadcast_to(value, key.shape)
-            for places in self._windows(key):
-                plain[key[places]] = values[places]
-                drop_pages(self._mmap)
-        else:
-            plain[key] = value
+        np.asarray(self)[key] = value
+        if self._mmap is not None:
             drop_pages(self._mmap)
-
-    def _windows(self, positions: IntArray) -> Iterator[IntArray]:
-        """Group indices of `positions` by block of the array, so that little is mapped at once."""
-        order = positions.argsort(kind="stable")
-        starts = np.arange(ROWS_A_BLOCK, len(self), ROWS_A_BLOCK)
-        groups = np.split(order, positions[order].searchsorted(starts))
-        return (group for group in groups if len(group))
-
-
-def _is_positions(array: NDArray[Any], key: Any) -> bool:
-    return array.ndim == 1 and isinstance(key, np.ndarray) and key.dtype.kind == "i"
 
 
 def spilled(
