@@ -875,10 +875,11 @@ def _opened(
     given: TableLike, id: Hashable | None, reading: Mapping[str, Any], **of_frame: Any
 ) -> Frame:
     """Open or convert a table; `of_frame` are further keywords for `read_frame`."""
+    id = None if id is None else column_name(id)
     if _is_path(given):
         given = open_table(given, **reading)
     if isinstance(given, Table | PartedTable):
-        return Frame(None, given, None if id is None else column_name(id))
+        return Frame(None, given, id)
     return read_frame(given, id, **of_frame)
 
 

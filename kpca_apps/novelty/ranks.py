@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import FloatArray, IntArray
-from kpca_apps.system.files.windowed import SCATTERED, blocks_of, release_pages, row_values
+from kpca_apps.system.files.windowed import blocks, row_values
 
 _BLOCK = 1 << 16  # rows sorted at once; fits in a cache
 _EVERY = 1 << 10  # every 1,024th score of a sorted block is a candidate for the end of a range
@@ -30,7 +30,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     keys = (scores,) if raw is scores else (raw, scores)  # sorted by the last key first
     ordered = [row_values(n, np.float64) for _ in keys]
     order, ranks = row_values(n, np.int32), row_values(n, np.int64)
-    for block in blocks_of(*keys, *ordered, order, size=_BLOCK):
+    for block in blocks(n, _BLOCK):
         falling = [-key[block] for key in keys]
         own = _order_of_block(falling)
         order[block] = own
@@ -45,44 +45,43 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
         places[merged_order] = np.arange(first, first + len(places))
         first += len(places)
         pieces = np.split(places, np.diff(spans).cumsum()[:-1])
-        for some in blocks_of(spans, merged, size=SCATTERED):
-            for (start, stop), own in zip(spans[some].tolist(), pieces[some], strict=True):
-                merged[start:stop] = own
-    for block in blocks_of(ranks, order, *ordered, size=_BLOCK):
-        ranks[block][order[block]] = merged[block]
+        for (start, stop), own in zip(spans.tolist(), pieces, strict=True):
+            merged[start:stop] = own
+    for block in blocks(n, _BLOCK):
+        own = np.empty_like(ranks[block])
+        own[order[block]] = merged[block]
+        ranks[block] = own
     return ranks
 
 
 def sorted_values(values: NDArray[Any]) -> NDArray[Any]:
     """Sort the values of rows (n,); for very many rows, the result is memory-mapped."""
     ordered, merged = (row_values(len(values), values.dtype) for _ in range(2))
-    for block in blocks_of(values, ordered, size=_BLOCK):
+    for block in blocks(len(values), _BLOCK):
         ordered[block] = np.sort(values[block])
     first = 0
     for spans in _ranges(ordered):
         run = np.sort(_gathered(ordered, spans))
         merged[first : first + len(run)] = run
         first += len(run)
-        release_pages(merged)
     return merged
 
 
 def _gathered(values: NDArray[Any], spans: IntArray) -> NDArray[Any]:
     """Return the values of some spans in one array."""
-    each = (span for some in blocks_of(spans, values, size=SCATTERED) for span in spans[some])
-    return np.concatenate([values[start:stop].copy() for start, stop in each])
+    return np.concatenate([values[start:stop] for start, stop in spans.tolist()])
 
 
 def _ranges(ordered: NDArray[Any]) -> Iterator[IntArray]:
     """Yield, for one range of values after the other, its spans (b, 2) in the sorted blocks."""
     if not len(ordered):
         return
-    drawn = [ordered[of][_EVERY - 1 :: _EVERY].copy() for of in blocks_of(ordered, size=_BLOCK)]
+    drawn = [ordered[of][_EVERY - 1 :: _EVERY].copy() for of in blocks(len(ordered), _BLOCK)]
     cuts = np.unique(np.sort(np.concatenate(drawn))[_RANGE // _EVERY :: _RANGE // _EVERY])
     stops = np.array(
         [
             [*ordered[of].searchsorted(cuts, "right"), of.stop - of.start]
-            for of in blocks_of(ordered, size=_BLOCK)
+            for of in blocks(len(ordered), _BLOCK)
         ]
     )
     starts = np.arange(0, len(ordered), _BLOCK)

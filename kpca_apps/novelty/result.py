@@ -13,7 +13,7 @@ import numpy as np
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.ranks import sorted_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.system.files.windowed import blocks_of, rows_where, values_at
+from kpca_apps.system.files.windowed import blocks, rows_where
 from kpca_apps.tables.source_info import SourceInfo as SourceInfo  # re-exported for the reports
 
 Setting = str | float | int | bool | None
@@ -418,11 +418,9 @@ class ScoreDistribution:
         moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
-        kept = values_at(ordered, n - places)
-        n_alike_or_below = [
-            ordered.searchsorted(kept[some], side="right")
-            for some in blocks_of(kept, ordered, size=8)  # each search maps many pages
-        ]
+        kept = ordered[n - places]
+        each = [ordered[of].searchsorted(kept, side="right") for of in blocks(n)]
+        n_alike_or_below = np.sum(each, axis=0)
         low, high = float(ordered[0]), float(ordered[-1])
         logarithmic = False
         if high - low <= 1e-12 * max(abs(high), 1e-300):  # equal scores still need a bin width
@@ -453,7 +451,7 @@ class ScoreDistribution:
             flagged_scores=np.sort(ordered[n - ticks.astype(np.int64)]),
             ranks=places,
             scores=kept,
-            n_above=n - np.concatenate(n_alike_or_below),
+            n_above=n - n_alike_or_below,
         )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import quoted
 from kpca_apps.novelty.accepted import MOST, Accepted, Marks, find_reviewed
-from kpca_apps.novelty.columns.encoding import MovedDates
 from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, Sample, draw_sample, find_groups
 from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnOptions, ColumnSpec
@@ -67,7 +66,8 @@ def screen(
             model, scored = rows_to_score(model, sample, options, execution, accepted)
         verdict = judge(model, scored, options)
         result = find_all(verdict, options, fitted)
-    return redact(result, hidden), _for_dates(model, {})
+    as_fitted = _with_encoders(model, lambda encoder: encoder.with_moved_dates({}))
+    return redact(result, hidden), as_fitted
 
 
 def _options_of_reference(
@@ -178,10 +178,9 @@ def rows_to_score(
         return replace(encoder, plan=plan, coders=coders)
 
     if hide or unknown:
-        groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
-        model = replace(model, encoder=hiding(model.encoder), groups=groups)
+        model = _with_encoders(model, hiding)
     if moved := model.encoder.moved_dates(sample.table):
-        model = _for_dates(model, moved)
+        model = _with_encoders(model, lambda encoder: encoder.with_moved_dates(moved))
     training, table = None, sample.whole
     has_scores = table.source.n_rows == len(model.training_scores)
     if has_scores and table.source.fingerprint == model.source.fingerprint:
@@ -193,6 +192,9 @@ def rows_to_score(
     return model, replace(rows, groups=found)
 
 
-def _for_dates(model: NoveltyModel, moved: Mapping[str, MovedDates]) -> NoveltyModel:
-    groups = (replace(of, encoder=of.encoder.with_moved_dates(moved)) for of in model.groups)
-    return replace(model, encoder=model.encoder.with_moved_dates(moved), groups=tuple(groups))
+def _with_encoders(
+    model: NoveltyModel, changed: Callable[[LearnedEncoder], LearnedEncoder]
+) -> NoveltyModel:
+    """Change the encoders of the whole table and of each group."""
+    groups = tuple(replace(group, encoder=changed(group.encoder)) for group in model.groups)
+    return replace(model, encoder=changed(model.encoder), groups=groups)

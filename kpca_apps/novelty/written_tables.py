@@ -20,7 +20,6 @@ from kpca_apps.novelty.columns.parts import AnyTable, Execution, in_parts, joine
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, RarityOf, ScreeningResult
 from kpca_apps.system.files.output import atomic_write
-from kpca_apps.system.files.windowed import release_pages
 from kpca_apps.tables.frames import frame_without
 from kpca_apps.tables.read.excel import MAX_CELL
 from kpca_apps.tables.read.layout.lines import ONE_COLUMN
@@ -135,7 +134,6 @@ def _write_scored(
             if folder is not None and kind == "parquet" and not isinstance(data, Path):
                 data = write_part(data, folder, number)
             yield data
-            release_pages(result.rows.scores, result.rows.ranks, result.rows.p_values)
 
     is_on_dask = work.workers.executor == "dask"
     with folder_of_parts(path.absolute()) if is_on_dask else nullcontext() as folder:

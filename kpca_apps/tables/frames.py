@@ -78,7 +78,7 @@ class Frame:
 
 def read_frame(
     data: Any,
-    id: Hashable | None = None,
+    id: str | None = None,
     name: str = "table",
     *,
     by_index: bool = True,
@@ -102,7 +102,7 @@ def read_frame(
                     rows = chain(held, batches)
                     options = ReadOptions(in_memory_rows=0)
                     found = read_batches(stream.schema, rows, source, options)
-                    return Frame(None, found, None if id is None else column_name(id))
+                    return Frame(None, found, id)
             if data is stream and not n_rows:
                 raise InputError(
                     "the table has no rows; a stream is read only once: create it again."
@@ -115,10 +115,9 @@ def read_frame(
         if _is_pandas(frame, "DataFrame") and (by_index or id is not None):
             index = _index_of(frame.index, id, {column_name(label) for label, _ in columns})
         cells, renamed = _read_columns([*columns, *index], notes)
-        id_column = None if id is None else column_name(id)
         if index:
-            cells, id_column = [cells[-1], *cells[:-1]], cells[-1].name
-            notes.append(f"Rows are named by the index, {listed([id_column])}.")
+            cells, id = [cells[-1], *cells[:-1]], cells[-1].name
+            notes.append(f"Rows are named by the index, {listed([id])}.")
         categories = tuple(
             column.name
             for column, (_, values) in zip(cells[len(index) :], columns, strict=True)
@@ -126,7 +125,7 @@ def read_frame(
         )
         table = table_from_frame(pl.DataFrame(cells), name, notes)
         table = replace(table, source=replace(table.source, renamed=tuple(renamed.items())))
-    return Frame(table.frame if frame is None else frame, table, id_column, categories)
+    return Frame(table.frame if frame is None else frame, table, id, categories)
 
 
 def column_name(label: Hashable) -> str:
@@ -302,7 +301,7 @@ def _columns_of_array(data: NDArray[Any]) -> list[tuple[Hashable, Any]]:
     return [(f"column_{k}", data[:, k]) for k in range(data.shape[1])]
 
 
-def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Hashable, Any]]:
+def _index_of(index: Any, id: str | None, names: set[str]) -> list[tuple[Hashable, Any]]:
     """Return the label and values of an index if it names the rows; else an empty list."""
     if id is None:
         is_count = index.nlevels == 1 and index.name is None
@@ -312,7 +311,7 @@ def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Ha
         if index.nlevels == 1:
             return [(label, index)]
         return [(label, [" / ".join(map(_index_text, key)) for key in index])]
-    key, levels = name_key(column_name(id)), [name_key(column_name(one)) for one in index.names]
+    key, levels = name_key(id), [name_key(column_name(one)) for one in index.names]
     if key in map(name_key, names) or levels.count(key) != 1:
         return []
     return [(id, index.get_level_values(levels.index(key)))]

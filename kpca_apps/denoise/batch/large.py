@@ -29,8 +29,7 @@ from kpca_apps.images.large import Bands, rows_of_band
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.tiff import TILE_HEIGHT
 from kpca_apps.images.types import ImageFile, Page
-from kpca_apps.system.files.spools import spilled
-from kpca_apps.system.files.windowed import blocks_of, release_pages
+from kpca_apps.system.files.windowed import blocks, spilled
 
 SQUARE = 1024  # side in pixels of the squares in which noise is measured
 MOST_PLACES = 128  # maximum number of squares read if the first squares have no data
@@ -195,8 +194,7 @@ def _bands(strips: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
 
 
 def _rows_of(held: NDArray[Any], rows: int) -> Iterator[NDArray[Any]]:
-    for block in blocks_of(held, size=rows):
-        yield np.array(held[block])
+    return (held[block] for block in blocks(len(held), rows))
 
 
 def _filling(
@@ -215,5 +213,4 @@ def _filling(
             if last > first:
                 piece = Page(last - first, one.width, one.channels, one.dtype)
                 copy[first:last] = smaller_copy(rows, piece, times)
-                release_pages(copy)
             done[k], rest[k] = last, rows[(last - first) * times :].copy()

@@ -29,7 +29,7 @@ from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import Groups, ImageFile
 from kpca_apps.names import in_prose
-from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.files.windowed import spilled
 from kpca_apps.system.quiet import warnings_ignored
 from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
@@ -231,7 +231,7 @@ def _together(
             shape = (n_pages, *page_pixels.shape)
             pixels = spilled(shape, page_pixels.dtype, label=image.label, folder=folder)
         pixels[number], infos[number] = page_pixels, info
-    yield from ((np.array(pixels[number]), infos[number]) for number in range(n_pages))
+    yield from ((pixels[number], infos[number]) for number in range(n_pages))
 
 
 def _groups(image: ImageFile, source: Path) -> Groups | None:

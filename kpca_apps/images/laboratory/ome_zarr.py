@@ -43,8 +43,7 @@ from kpca_apps.images.types import (
     rewrite,
 )
 from kpca_apps.names import one_line
-from kpca_apps.system.files.spools import spilled
-from kpca_apps.system.files.windowed import release_pages
+from kpca_apps.system.files.windowed import spilled
 from kpca_apps.system.quiet import warnings_ignored
 
 HEAD = b"\0OME-Zarr\0"  # marker in place of the first bytes of a folder
@@ -438,7 +437,6 @@ def _write_pages(array: Any, pages: Iterable[Any], folder: Path) -> None:
             for region in _regions(sides, outer[shared_axis:]):
                 along = slice(begin + region[0].start, begin + region[0].stop)
                 array[(*before, along, *region[1:])] = buffer[region]
-                release_pages(buffer)
     if next(source, None) is not None:
         raise ValueError("more pages than the array has")
 
@@ -447,7 +445,6 @@ def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
     top = 0
     for band in pixels.each if isinstance(pixels, Bands) else [pixels]:
         array[(*place, slice(top, top + len(band)))] = band
-        release_pages(array)
         top += len(band)
 
 

@@ -20,7 +20,7 @@ from kpca_apps.errors import OptionError
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare, ThresholdInfo
 from kpca_apps.system.arrays import BoolArray, FloatArray
-from kpca_apps.system.files.windowed import ROWS_A_BLOCK, blocks_of, row_values, rows_where
+from kpca_apps.system.files.windowed import ROWS_A_BLOCK, blocks, row_values, rows_where
 
 # Part of a false discovery rate for rows listed because of single cells; the rest is for rows
 # listed by score. A small part, chosen by hand, is enough because such cells lie far out. The union
@@ -120,7 +120,7 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
     """
     n, ordered = len(calibration_scores), np.sort(calibration_scores)
     p_values: FloatArray = row_values(len(scores), np.float64)
-    for block in blocks_of(scores, p_values):
+    for block in blocks(len(scores)):
         below = np.searchsorted(ordered, scores[block], side="left")
         p_values[block] = (1.0 + n - below) / (n + 1.0)
     return p_values
@@ -146,12 +146,12 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
     together. If all rows would be flagged, only those above the tie are.
     """
     top = np.empty(0)
-    for block in blocks_of(scores, size=max(ROWS_A_BLOCK, 2 * count)):
+    for block in blocks(len(scores), max(ROWS_A_BLOCK, 2 * count)):
         top = np.concatenate([top, scores[block]])
         top = np.partition(top, -min(count, len(top)))[-count:]
     last = eight_digits(top.min(keepdims=True))
     highest = tied = -math.inf
-    for block in blocks_of(scores):
+    for block in blocks(len(scores)):
         part = scores[block]
         digits = eight_digits(part)
         highest = max(highest, float(part[digits < last].max(initial=-math.inf)))

@@ -26,7 +26,7 @@ from kpca_apps.novelty.ranks import sorted_values
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
-from kpca_apps.system.files.windowed import blocks_of, rows_where, values_at
+from kpca_apps.system.files.windowed import blocks, rows_where
 from kpca_apps.tables.values import Column, NumberFormat
 
 # Maximum numbers: groups listed; rows or columns named in a group; groups of equal rows examined.
@@ -52,7 +52,7 @@ class EqualRows:
 def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
     """Find rows with equal hashes (n,), perhaps memory-mapped; list the first groups or all."""
     ordered = sorted_values(hashes)
-    parts = (ordered[block.start : block.stop + 1] for block in blocks_of(ordered))
+    parts = (ordered[block.start : block.stop + 1] for block in blocks(len(ordered)))
     repeated = np.unique(np.concatenate([part[1:][part[1:] == part[:-1]] for part in parts]))
     if not len(repeated):
         return EqualRows(0, 0, ())
@@ -61,7 +61,7 @@ def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
     rows = rows_where(
         hashes, lambda part: repeated[repeated.searchsorted(part).clip(max=last)] == part
     )
-    keys = values_at(hashes, rows)
+    keys = hashes[rows]
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=~repeated[:1]))
     order = rows[order]
@@ -187,7 +187,7 @@ def _near_groups(
 ) -> tuple[list[_NearGroup], tuple[tuple[str, int], ...]]:
     """Find the near repeats to list, in table order, and the columns with too many of them."""
     sample, unlikely = rows.sample_table, np.log(_BY_CHANCE)
-    as_written = values_at(rows.hashes, rows.sample_index)
+    as_written = rows.hashes[rows.sample_index]
     different = np.sort(np.unique(as_written, return_index=True)[1])
     found = [
         _NearGroup(-1, different[places])

@@ -34,7 +34,7 @@ from kpca_apps.novelty.result import (
 from kpca_apps.novelty.screening.encoded import Encoded, encode
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict, notations_of
 from kpca_apps.system.arrays import FloatArray, IntArray
-from kpca_apps.system.files.windowed import rows_where, values_at
+from kpca_apps.system.files.windowed import rows_where
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, ValueFormat
@@ -298,7 +298,7 @@ def _compare(
 def top_rows(ranks: IntArray, count: int) -> IntArray:
     """Return the positions of the first `count` rows of a list, by rank."""
     rows = rows_where(ranks, lambda part: part <= count)
-    return rows[np.argsort(values_at(ranks, rows))]
+    return rows[np.argsort(ranks[rows])]
 
 
 def list_rows(
@@ -318,8 +318,8 @@ def list_rows(
         group_of[piece.places(positions)[0]] = piece.name
     rarity, scored, listed = verdict.rarity, verdict.scored, []
     keys = row_keys(table, verdict.model.encoder.plan.hidden)
-    p_values = None if scored.p_values is None else values_at(scored.p_values, positions)
-    scores, ranks = (values_at(of, positions).tolist() for of in (scored.scores, scored.ranks))
+    p_values = None if scored.p_values is None else scored.p_values[positions]
+    scores, ranks = (of[positions].tolist() for of in (scored.scores, scored.ranks))
     names = _names(table, positions, id_column)
     for place, (position, name) in enumerate(zip(positions.tolist(), names, strict=True)):
         rare = None

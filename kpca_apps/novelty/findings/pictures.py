@@ -22,7 +22,6 @@ from kpca_apps.novelty.result import (
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.system.arrays import FloatArray, IntArray
-from kpca_apps.system.files.windowed import values_at
 from kpca_apps.tables.values import Column
 
 N_VARIANCES = 30
@@ -103,7 +102,7 @@ def _column_plane(
     return ColumnPlane(
         x=axis(first),
         y=axis(others[0]) if others else None,
-        scores=values_at(verdict.scored.scores, positions),
+        scores=verdict.scored.scores[positions],
         rank=np.concatenate([[row.rank for row in ranked], np.zeros(len(drawn))]).astype(np.int64),
         flagged=np.asarray(verdict.scored.is_flagged[positions]),
         n_rows=rows.n_rows,

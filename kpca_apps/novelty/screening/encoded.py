@@ -36,7 +36,7 @@ from kpca_apps.novelty.evidence import NO_EVIDENCE
 from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.relations.relations import JudgedRows, Relations
 from kpca_apps.system.arrays import BoolArray, FloatArray, HashArray, IntArray
-from kpca_apps.system.files.windowed import SharedArray, blocks_of, release_pages, row_values
+from kpca_apps.system.files.windowed import SharedArray, blocks, row_values
 from kpca_apps.system.workers import Kept, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, require_formats
@@ -150,14 +150,13 @@ class Encoded:
         for part in self._over_parts(function.purpose, "map", function, in_use=in_use):
             values[start : start + len(part)] = part
             start += len(part)
-            release_pages(values)
         return values
 
     def scores(self, detector: Detector) -> FloatArray:
         """Score all rows as if they were new, shape (n,)."""
         scores = self.map(detector.row_scores())
         if (combined := detector.combined) is not None:
-            for block in blocks_of(scores, self.surprise):
+            for block in blocks(len(scores)):
                 scores[block] = combined.with_surprise(scores[block], self.surprise[block])
         return scores
 
@@ -340,7 +339,6 @@ def _encode_parts(
     for part in parts:
         here = slice(start, start + len(part.surprise))
         hashes[here], surprise[here], start = part.hashes, part.surprise, here.stop
-        release_pages(hashes, surprise)
         faults = part.faults if faults is None else faults + part.faults
     assert faults is not None
     return stored, faults, hashes, surprise

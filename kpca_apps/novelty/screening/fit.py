@@ -49,7 +49,7 @@ from kpca_apps.novelty.screening.model import (
     rows_needed,
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.system.files.windowed import release_pages, row_values, values_at
+from kpca_apps.system.files.windowed import row_values
 from kpca_apps.tables.table import Table
 
 # Up to FULL_LANDMARKS groups have as many landmarks each as a whole table. With more groups, each
@@ -129,7 +129,7 @@ def fit_planned(
     options, clean, plan = planned.options, planned.clean, planned.plan
     table, rule, by, own = sample.whole, planned.rule, options.columns.by, list[int]()
     is_fine = None if accepted is None else accepted.is_fine
-    judged = np.s_[:] if accepted is None else ~accepted.is_accepted
+    judged = ... if accepted is None else ~accepted.is_accepted
     keys, codes = find_groups(table, by, execution)
     if by:
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
@@ -157,8 +157,10 @@ def fit_planned(
         fewer = LANDMARKS[clean] * math.sqrt(FULL_LANDMARKS / len(own))
         n_landmarks = max(FEWEST_LANDMARKS, round(fewer))
     parameters = replace(parameters, alpha=DEFAULT_ALPHA, n_landmarks=n_landmarks)
-    groups, scores = [], row_values(rows.n_rows if own else 0, np.float64)
-    scores[:] = fitted_scores[: len(scores)]
+    groups, scores = list[GroupModel](), fitted_scores
+    if own:
+        scores = row_values(rows.n_rows, np.float64)
+        scores[...] = fitted_scores
     for place in own:
         positions = np.flatnonzero(codes == place)
         of_group = None if is_fine is None else is_fine[positions]
@@ -232,7 +234,7 @@ def _fit_detector(
             fitted = fit_detector(source, parameters, roles, known, n_jobs=jobs, random_state=seed)
             if fitted.detector.combined is None or len(notes) == MAX_LARGE_GROUPS:
                 break
-            scores, found = values_at(fitted.scores, source.sample_index), known.large_groups.groups
+            scores, found = fitted.scores[source.sample_index], known.large_groups.groups
             if known.normal is not None:
                 scores = np.where(known.normal[source.sample_index], -np.inf, scores)
             one = find_large_group(rows.sample, scores, columns, encoder.as_is)
@@ -257,7 +259,6 @@ def _fit_detector(
     if is_drawn:  # score the other rows; drawn rows keep the scores of the fit
         calibrating = np.setdiff1d(rows.sample_index, rows.training)
         fitted = fitted.among(rows.training, rows.scores(fitted.detector), calibrating)
-        release_pages(fitted.scores)
     return fitted.detector, fitted.scores, notes
 
 

@@ -49,12 +49,7 @@ from kpca_apps.novelty.screening.model import (
     rows_needed,
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.system.files.windowed import (
-    blocks_of,
-    release_pages,
-    row_values,
-    values_at,
-)
+from kpca_apps.system.files.windowed import blocks, row_values
 from kpca_apps.tables.table import Table
 
 OF_GROUPS = (
@@ -119,12 +114,11 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     evidence, n_odd_cells = evidence_against(rows)
     with_evidence = evidence["row"].explode().unique().to_numpy() - 1
     ranks, by_score = _rank_rows(rows, raw, flags, evidence, with_evidence)
-    release_pages(raw, flags.scores, ranks, p_values)
     parts = np.zeros(len(with_evidence))
     # If groups have models of their own, relations of the whole table do not count.
     if not model.groups and (combined := model.detector.combined) is not None:
-        found = (values_at(of, with_evidence) for of in (flags.scores, rows.surprise))
-        parts = combined.part_of_surprise(*found)
+        scores, surprise = flags.scores[with_evidence], rows.surprise[with_evidence]
+        parts = combined.part_of_surprise(scores, surprise)
     rarity, scale, threshold = _describe_rarity(model, flags.threshold)
     threshold, notes = _describe_groups(model, rows, threshold, flags.pieces)
     numbers = (with_evidence + 1).tolist()
@@ -240,7 +234,7 @@ def _flag_rows(
 ) -> _Flags:
     """Choose the threshold by the rule; flag rows above it, listed for one cell, or known wrong."""
     detector, scores, value = model.detector, raw, None
-    judged = np.s_[:] if rows.is_accepted is None else ~rows.is_accepted
+    judged = ... if rows.is_accepted is None else ~rows.is_accepted
     if p_values is None:
         # In later tables, reuse a threshold that the same rule chose on the training table.
         if rule == model.rule and not rows.are_training:
@@ -421,7 +415,7 @@ def _rank_rows(
             last, n_wrong = last - rows.is_wrong, int(rows.is_wrong.sum())
         order = np.lexsort((ranks, last))
         ranks[order] = np.arange(1, len(ranks) + 1)
-    by_score: IntArray = values_at(ranks, positions)
+    by_score: IntArray = ranks[positions]
     _move_ahead(ranks, evidence, n_wrong, int(flags.is_flagged.sum()))
     return ranks, by_score
 
@@ -435,14 +429,14 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
         return
     strongest = strongest_by_row(evidence)
     rows = strongest["row"].to_numpy() - 1
-    own = values_at(ranks, rows) - n_wrong
+    own = ranks[rows] - n_wrong
     alike = len(ranks) * np.exp(strongest["log_p"].to_numpy())
     kept = own > 0
     rows, own, alike = rows[kept], own[kept], alike[kept]
     places = np.minimum(own * alike / (own + alike), n_flagged - n_wrong + 0.5)
     order = np.lexsort((own, places))
     rows, places, own = rows[order], places[order], np.sort(own)
-    for block in blocks_of(ranks):
+    for block in blocks(len(ranks)):
         others = ranks[block] - n_wrong
         ranks[block] += places.searchsorted(others, "right") - own.searchsorted(others)
     n_others = np.ceil(places).astype(np.int64) - 1 - own.searchsorted(places)

@@ -1,9 +1,7 @@
-"""Temporary files and arrays of tables and images, in the system's temporary folder."""
+"""Temporary files of tables and images, in the system's temporary folder."""
 
 from __future__ import annotations
 
-import math
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -11,16 +9,11 @@ from contextlib import suppress
 from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
 
 from kpca_apps.errors import InputError, storage_error, storage_named
 from kpca_apps.names import one_line
 from kpca_apps.system.files.temporary import TemporaryPath, private_path, remove_leftovers
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import DTypeLike
 
 _SPOOL = "kpca-rows"
 # Folder for copies of tables that workers on other machines read, local or in a store. None stands
@@ -52,47 +45,6 @@ def write_spool(path: Path, chunks: Iterable[bytes]) -> None:
             file.write(chunk)
 
 
-def spilled(
-    shape: int | tuple[int, ...],
-    dtype: DTypeLike = float,
-    *,
-    label: str = "",
-    folder: Path | None = None,
-) -> np.memmap[Any, Any]:
-    """Return an array of zeros in an unnamed temporary file; raise InputError if that fails.
-
-    The space is allocated at once. The file cannot be opened by name, and is removed with the array
-    or at the end of the process. ``label`` is the file's purpose, for messages.
-    """
-    import numpy as np  # imported here: the command's help must start quickly
-
-    sides = (shape,) if isinstance(shape, int) else shape
-    folder, label = folder or _temporary_folder(), label or f"A table of {sides[0]:,} rows"
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            allocate(file, folder, sides, dtype, label)
-            return np.memmap(file, dtype=dtype, mode="w+", shape=sides)
-    except OSError as error:
-        raise unusable(error) from None
-
-
-def allocate(
-    file: IO[bytes], folder: Path, shape: tuple[int, ...], dtype: DTypeLike, label: str
-) -> None:
-    """Allocate the space of an array in a file; a full disk would later kill the process."""
-    import numpy as np
-
-    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-    require_disk(folder, n_bytes, label)
-    try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, n_bytes)
-        else:
-            file.truncate(n_bytes)
-    except OSError as error:
-        raise unusable(error) from None
-
-
 def require_disk(folder: Path, n_bytes: int, label: str = "", *, written: int = 0) -> None:
     """Raise InputError if a disk has no room for a number of bytes.
 
@@ -117,7 +69,7 @@ def require_disk(folder: Path, n_bytes: int, label: str = "", *, written: int = 
 def remove_spools() -> None:
     """Remove leftovers of killed runs from the temporary folder."""
     with suppress(InputError):
-        remove_leftovers(_temporary_folder() / _SPOOL)
+        remove_leftovers(temporary_folder() / _SPOOL)
 
 
 def spool_folder(*, folder: bool = True) -> TemporaryPath:
@@ -142,7 +94,8 @@ def copy_folder() -> TemporaryPath:
         ) from None
 
 
-def _temporary_folder() -> Path:
+def temporary_folder() -> Path:
+    """Return the system's folder for temporary files; raise InputError if there is none."""
     try:
         return Path(tempfile.gettempdir())
     except OSError:
@@ -154,7 +107,7 @@ def _temporary_folder() -> Path:
 
 def unusable(error: OSError) -> InputError:
     """Return the error for a temporary folder that cannot be written."""
-    folder = _temporary_folder()
+    folder = temporary_folder()
     return storage_error(error, folder) or InputError(
         f"no temporary file can be made there ({error.strerror}); set TMPDIR to another folder.",
         folder,

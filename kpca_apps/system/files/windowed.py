@@ -1,21 +1,28 @@
-"""Arrays in temporary files, with only the accessed parts in memory."""
+"""Arrays in temporary files, with only the accessed parts in memory.
+
+Pages of a mapped file count as memory of the process until they are released. `MappedArray` copies
+what is read and releases its pages at once, so that its users need not.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from mmap import mmap
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.system.files.spools import allocate, spilled, spool_folder, unusable
+from kpca_apps.system.files.spools import require_disk, spool_folder, temporary_folder, unusable
 from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages
 
 ROWS_A_BLOCK = 1 << 18
-SCATTERED = 64  # number of places accessed at once; each may map half a megabyte of its file
 
 
 class SharedArray:
@@ -28,7 +35,7 @@ class SharedArray:
         self.shape, self._held = shape, spool_folder(folder=False)
         self._path = self._held.path
         with self._path.open("r+b") as file:
-            allocate(file, self._path.parent, shape, float, label)
+            _allocate(file, self._path.parent, shape, float, label)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without the owner's handle, whose deletion would remove the file."""
@@ -62,36 +69,90 @@ class SharedArray:
             raise unusable(error) from None
 
 
+class MappedArray(np.memmap[Any, Any]):
+    """An array in an unnamed temporary file.
+
+    Reading items copies them to memory. The pages of the file are released after each access.
+    Copies of the array are in memory, and behave like other arrays.
+    """
+
+    _mmap: mmap | None
+
+    def __getitem__(self, key: Any) -> Any:
+        """Copy items to memory, also those at an array of positions; ``[...]`` is the array."""
+        if self._mmap is None or key is ...:
+            return super().__getitem__(key)
+        plain = np.asarray(self)
+        if self.ndim > 1 or not isinstance(key, np.ndarray) or key.dtype.kind != "i":
+            item = plain[key]
+            if isinstance(item, np.ndarray) and item.base is not None:
+                item = item.copy()
+            drop_pages(self._mmap)
+            return item
+        # Read one block of the file after the other, as each position may map many pages.
+        order, item = key.argsort(kind="stable"), np.empty(len(key), self.dtype)
+        starts = np.arange(ROWS_A_BLOCK, len(self), ROWS_A_BLOCK)
+        for places in np.split(order, key[order].searchsorted(starts)):
+            if len(places):
+                item[places] = plain[key[places]]
+                drop_pages(self._mmap)
+        return item
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write items to the file."""
+        np.asarray(self)[key] = value
+        if self._mmap is not None:
+            drop_pages(self._mmap)
+
+
+def spilled(
+    shape: int | tuple[int, ...],
+    dtype: DTypeLike = float,
+    *,
+    label: str = "",
+    folder: Path | None = None,
+) -> MappedArray:
+    """Return an array of zeros in an unnamed temporary file; raise InputError if that fails.
+
+    The space is allocated at once. The file cannot be opened by name, and is removed with the array
+    or at the end of the process. ``label`` is the file's purpose, for messages.
+    """
+    sides = (shape,) if isinstance(shape, int) else shape
+    folder, label = folder or temporary_folder(), label or f"A table of {sides[0]:,} rows"
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            _allocate(file, folder, sides, dtype, label)
+            return MappedArray(file, dtype=dtype, mode="w+", shape=sides)
+    except OSError as error:
+        raise unusable(error) from None
+
+
+def _allocate(
+    file: IO[bytes], folder: Path, shape: tuple[int, ...], dtype: DTypeLike, label: str
+) -> None:
+    """Allocate the space of an array in a file; a full disk would later kill the process."""
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    require_disk(folder, n_bytes, label)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        else:
+            file.truncate(n_bytes)
+    except OSError as error:
+        raise unusable(error) from None
+
+
 def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return a writable array of zeros; above 100,000 rows it is mapped from a temporary file."""
     return np.zeros(n_rows, dtype) if n_rows <= ROWS_IN_MEMORY else spilled(n_rows, dtype)
 
 
-def blocks_of(*arrays: NDArray[Any], size: int = ROWS_A_BLOCK) -> Iterator[slice]:
-    """Yield slices that cover the first array; after each, release the pages of all arrays."""
-    n = len(arrays[0])
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
-        release_pages(*arrays)
-
-
-def release_pages(*arrays: NDArray[Any] | None) -> None:
-    """Release the memory pages of arrays mapped from files; reading loads them again."""
-    for array in arrays:
-        # Copies have the same class, but no file.
-        if (mapped := getattr(array, "_mmap", None)) is not None:
-            drop_pages(mapped)
-
-
-def values_at(values: NDArray[Any], positions: IntArray) -> NDArray[Any]:
-    """Return the values at some positions, in the requested order."""
-    found = np.empty(len(positions), dtype=values.dtype)
-    for block in blocks_of(positions, values, size=SCATTERED):
-        found[block] = values[positions[block]]
-    return found
+def blocks(n: int, size: int = ROWS_A_BLOCK) -> Iterator[slice]:
+    """Yield slices that cover n rows in order."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
 def rows_where(values: NDArray[Any], holds: Callable[[NDArray[Any]], BoolArray]) -> IntArray:
     """Return the increasing positions of the values for which a condition holds."""
-    found = (block.start + np.flatnonzero(holds(values[block])) for block in blocks_of(values))
+    found = (of.start + np.flatnonzero(holds(values[of])) for of in blocks(len(values)))
     return np.concatenate([np.arange(0), *found])

@@ -20,7 +20,6 @@ import numpy as np
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.system.files.windowed import values_at
 
 FEWEST = 5  # minimum number of marked rows to change scores
 PRIOR = 1.0  # M
@@ -49,7 +48,7 @@ class KnownRows(NamedTuple):
     def take(self, rows: IntArray) -> KnownRows:
         """Select rows: their marks and surprises; `beside` and `large_groups` stay as they are."""
         normal, wrong = (None if of is None else of[rows] for of in (self.normal, self.wrong))
-        surprise = None if self.surprise is None else values_at(self.surprise, rows)
+        surprise = None if self.surprise is None else self.surprise[rows]
         return self._replace(normal=normal, wrong=wrong, surprise=surprise)
 
 
