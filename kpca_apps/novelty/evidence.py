@@ -8,7 +8,6 @@ contradictions only rank cells, and are too small where valid exceptions exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple, get_type_hints
 
 import polars as pl
@@ -35,7 +34,7 @@ _TYPES = {int: pl.Int64, float: pl.Float64, str: pl.String, tuple[str, ...]: pl.
 SCHEMA: dict[str, Any] = {name: _TYPES[of] for name, of in get_type_hints(Evidence).items()}
 
 
-def as_table(lines: Iterable[Evidence]) -> pl.DataFrame:
+def as_table(lines: list[Evidence]) -> pl.DataFrame:
     """Return lines of evidence as a table of `SCHEMA`.
 
     Examples
@@ -46,10 +45,10 @@ def as_table(lines: Iterable[Evidence]) -> pl.DataFrame:
     ... ].rows()
     [('height', 'about 170')]
     """
-    return pl.DataFrame([*lines], schema=SCHEMA, orient="row")
+    return pl.DataFrame(lines, schema=SCHEMA, orient="row") if lines else NO_EVIDENCE
 
 
-NO_EVIDENCE = as_table(())
+NO_EVIDENCE = pl.DataFrame(schema=SCHEMA)
 MAX_EVIDENCE = 100_000  # maximum number of lines; the strongest are kept
 # Cells that agree in these fields are one finding.
 _ALIKE = ("column", "kind", "seen", "sentence", "suggestion", "expected")

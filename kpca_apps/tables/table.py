@@ -282,9 +282,9 @@ def require_formats(table: Table, formats: Mapping[str, ValueFormat | None], of:
 
     Returns notes on columns whose format is ambiguous.
     """
-    notes: list[str] = []
+    notes, types = list[str](), table.frame.schema
     for name, known in formats.items():
-        if known is None or table.frame.schema.get(name) != pl.String:
+        if known is None or types.get(name) != pl.String:
             continue
         column = table.column[name]
         own, n_more = column.written_as(known)

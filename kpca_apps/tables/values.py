@@ -909,8 +909,8 @@ class Column:
             return None
         if isinstance(other, NumberFormat):
             other = replace(other, thousands=thousands_mark(other))
-        elif own.order == known.order == DateFormat(day_first=True).order:
-            return None  # `own` and `known` read all dates with the day first
+        elif not own.describe() or own.order == known.order == DateFormat(day_first=True).order:
+            return None  # no date can be read in two ways, or both read all with the day first
         read, otherwise = self.read(like), self.read(other)
         differ = ~np.isnan(read.values) & (read.values != otherwise.values)
         if not differ.any() or np.isnan(otherwise.values[differ]).any():

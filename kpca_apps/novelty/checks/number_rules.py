@@ -188,7 +188,7 @@ class NumberRule:
 
         `times` is the number of rows of the table over n. Dates have neither sign nor codes.
         """
-        codes: tuple[float, ...] = ()
+        values, codes = np.sort(values), tuple[float, ...]()
         if not is_date:
             values, codes = _without_codes(values, times)
         if not len(values):
@@ -408,12 +408,11 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
 
 
 def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
-    """Return the farthest value on one side that is repeated or in `SURE_CODES`."""
-    farthest = np.sort(turn * values)[::-1].tolist()
+    """Return the farthest of the sorted values that is repeated or in `SURE_CODES`."""
     # A few values that occur once may lie beyond the repeated value.
-    for value, following in pairwise(farthest[: MAX_FAR_CELLS + 2]):
-        if value == following or turn * value in SURE_CODES:
-            return float(turn * value)
+    for value, following in pairwise(values[::-turn][: MAX_FAR_CELLS + 2].tolist()):
+        if value == following or value in SURE_CODES:
+            return float(value)
     return None
 
 

@@ -109,6 +109,7 @@ ODD: dict[str, Any] = {
     **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # counted from 1, in table order
 }
 NONE_ODD = pl.DataFrame(schema=ODD)
+NO_FINDINGS = in_findings(NO_EVIDENCE.with_columns(line="row", n_cells="row"))
 
 
 def _merged(odd: pl.DataFrame) -> pl.DataFrame:
@@ -144,7 +145,7 @@ def table_of_evidence(
     cells that are not listed.
     """
     if not (len(faults.odd) or len(faults.contradicted)):
-        return in_findings(faults.contradicted.with_columns(n_cells=pl.lit(1, pl.Int64))), 0
+        return NO_FINDINGS, 0
     of_dates = [k for k, (spec, *_) in enumerate(columns) if spec.role == "datetime"]
     is_unread, seen = pl.col("kind") == UNREADABLE, pl.col("seen").str
     is_token = (pl.col("n_cells") > 1) & ~seen.contains(f"{WITH_NUMBER}|{LIKE_NUMBER}")
@@ -294,16 +295,14 @@ class CellFaults:
                 # The first check that finds a cell explains it.
                 for of in of_check:
                     over[of.cells] = True
-        odd = pl.DataFrame(found, schema=ODD, orient="row")
+        odd = pl.DataFrame(found, schema=ODD, orient="row") if found else NONE_ODD
         n_missing, formats = [], plan.formats
         for name in table.frame.columns:
             readings = table.column[name].read(formats.get(name))
             n_missing.append(int((readings.missing | readings.unreadable).sum()))
         at = judged["row"].to_numpy()
-        contradicted = judged.with_columns(row=rows[at], line=places[at])
-        contradicted = contradicted.filter(~skipped[at])
-        n_odd = int(odd["n_cells"].sum())
-        return cls(used, tuple(n_missing), _merged(odd), n_odd, contradicted)
+        contradicted = judged.with_columns(row=rows[at], line=places[at]).filter(~skipped[at])
+        return cls(used, tuple(n_missing), _merged(odd), int(odd["n_cells"].sum()), contradicted)
 
     def __add__(self, other: CellFaults) -> CellFaults:
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))

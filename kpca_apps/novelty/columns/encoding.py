@@ -438,7 +438,7 @@ class ColumnSummary:
         names, counts = tuple(name for name, _ in found), tuple(int(count) for _, count in found)
         return cls(spec.name, n_cells, n_missing, levels=names, counts=counts)
 
-    @property
+    @cached_property
     def span(self) -> tuple[float, float]:
         """Range of the values within Tukey's fences; there must be values."""
         values = np.array(self.quantiles)
