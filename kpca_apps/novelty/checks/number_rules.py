@@ -188,7 +188,8 @@ class NumberRule:
 
         `times` is the number of rows of the table over n. Dates have neither sign nor codes.
         """
-        values, codes = np.sort(values), tuple[float, ...]()
+        values = np.sort(values)
+        codes: tuple[float, ...] = ()
         if not is_date:
             values, codes = _without_codes(values, times)
         if not len(values):
