@@ -235,7 +235,7 @@ def measure_laws(
     rounded = 0.0 if counted else step
     found = [classes and classes.without_rounding(rounded) for classes in found]
     blurs = range(HARDLY_BLURRED + 1 if is_white else len(BLURS))
-    fits = [[_Fit(one, blur, NOT_CUT) for blur in blurs] if one else [] for one in found]
+    fits = [[_Fit(one, blur) for blur in blurs] if one else [] for one in found]
     evidence = np.sum([[fit.evidence for fit in own] for own in fits if own], axis=0)
     blur = int(np.argmax(evidence))
     counted &= blur <= HARDLY_BLURRED  # The noise of counts is independent between pixels.
@@ -254,7 +254,7 @@ def measure_laws(
             continue
         for cut in dict.fromkeys(((low, None), (None, high), (low, high))):
             if cut != NOT_CUT:
-                fit = max(fit, _Fit(classes, blur, cut), key=lambda one: one.evidence)
+                fit = max(fit, _Fit(classes, blur, cut, fit.table), key=lambda one: one.evidence)
         law = fit.refined(rounded, float(evidence[0] - evidence[blur]))
         if counted:
             law = replace(law, gain=step, constant=step * black, blur=0.0)
@@ -266,7 +266,9 @@ def measure_laws(
 class _Fit:
     """The likelihoods of all noise laws (gain, constant) at one blur of the noise."""
 
-    def __init__(self, classes: _Classes, blur: int, ends: _Ends) -> None:
+    def __init__(
+        self, classes: _Classes, blur: int, ends: _Ends = NOT_CUT, table: Array | None = None
+    ) -> None:
         self.classes, self.blur, self.ends = classes, blur, ends
         self.low = float(classes.brightness.min())
         self.span = float(np.ptp(classes.brightness)) or 1.0
@@ -275,7 +277,9 @@ class _Fit:
         # The grid of noise levels ends at `top`: noise is no stronger than about the weakest band.
         top = np.log(1.6 * np.max((classes.energies / noise).min(axis=1)))
         grid = np.linspace(top - DEPTH, top, STEPS)
-        table = _likelihoods(classes, np.ones(len(self.place)), noise, grid, BELIEVED)
+        # Other `ends` leave the table as it is.
+        if table is None:
+            table = _likelihoods(classes, np.ones(len(self.place)), noise, grid, BELIEVED)
         self.table, self.grid = table, grid
         lights, place = np.exp(grid), self.place[:, None]
         variances = [lights * (dark + (1 - dark) * place) for dark in DARK_SHARES]

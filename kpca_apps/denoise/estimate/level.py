@@ -20,8 +20,6 @@ denoising", IEEE Trans. Image Processing 22 (noise from patches of weak texture)
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
@@ -68,21 +66,14 @@ def estimate_noise(
     """
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
-    nothing = DenoiseInfo("gaussian", 0.0, (0.0,), True, False, data_range, (0.0, 0.0))
     if not np.ptp(pixels):
-        return nothing
+        return DenoiseInfo("gaussian", 0.0, (0.0,), True, False, data_range, (0.0, 0.0))
     stride = max(1, round(np.sqrt(pixels.size / enough)))
     seen, clipped = sample_energies(pixels, stride, extreme)
     if not len(seen):
         sigma = diagonal_deviation(pixels) / scale
-        return replace(
-            nothing,
-            sigma=sigma,
-            channel_sigma=(sigma,),
-            sigma_range=(0.0, 2 * sigma),
-            established=False,
-            clipped=clipped,
-        )
+        known, interval = ("gaussian", sigma, (sigma,)), (0.0, 2 * sigma)
+        return DenoiseInfo(*known, True, False, data_range, interval, False, clipped=clipped)
     # Sort patches into classes by coarse structure, which does not depend on fine noise.
     bands, coarse = seen[:, : len(COEFFICIENTS)], seen[:, len(COEFFICIENTS)]
     order = np.argsort(coarse, kind="stable")
@@ -94,17 +85,12 @@ def estimate_noise(
     energies += np.finfo(np.float32).eps ** 2 * float(np.square(pixels).mean())
     levels, weights = noise_posterior(energies, sizes * min(stride, WIDTH) ** 2)
     below = np.cumsum(weights) - weights / 2
-    low, sigma, high = np.interp([LOW, LEVEL, HIGH], below, levels)
+    low, level, high = np.interp([LOW, LEVEL, HIGH], below, levels).tolist()
     upper = energies @ COEFFICIENTS / COEFFICIENTS.sum()
     dominant = bool(low**2 >= DOMINANT * np.average(upper[:2], weights=sizes[:2]))
-    return replace(
-        nothing,
-        sigma=float(sigma / scale),
-        channel_sigma=(float(sigma / scale),),
-        sigma_range=(float(low / scale), float(high / scale)),
-        established=dominant,
-        clipped=clipped,
-    )
+    sigma, interval = level / scale, (low / scale, high / scale)
+    known = "gaussian", sigma, (sigma,)
+    return DenoiseInfo(*known, True, False, data_range, interval, dominant, clipped=clipped)
 
 
 def diagonal_deviation(pixels: NDArray[np.float32]) -> float:

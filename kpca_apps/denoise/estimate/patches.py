@@ -13,7 +13,8 @@ Plane = NDArray[np.float32]
 WIDTH = 8  # side of patches in pixels, and of their cosine transform
 PIXELS = WIDTH * WIDTH
 FEWEST_PATCHES, MOST_PATCHES = 256, 250_000
-IN_CACHE = 1024  # about the number of patches transformed at once, which then stay in the cache
+# About the numbers of patches transformed, and of likelihoods computed, at once, in the cache.
+IN_CACHE, AT_ONCE = 1024, 32_768
 
 # Bands of the 8 x 8 cosine transform: least and largest sum of the two frequency indices.
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
@@ -78,21 +79,28 @@ def class_likelihoods(
     both = np.array([np.log(energies), 2.0 / freedom + believed], np.float32)
     logs, variances = both.swapaxes(1, 2)[..., None, None]
     textures = spectra.T[:, None, None, :, None] * amplitudes[:, None, None, None]
-    textures, levels = textures.astype(np.float32), noises.T[:, None].astype(np.float32)
-    misfit, spread, of_texture = 0.0, 1.0, 0.0  # sum, product and sum over bands
-    for band, share_of_all in enumerate((COEFFICIENTS / N_COEFFICIENTS).tolist()):
-        means = levels[band] + textures[band]
-        shares = textures[band] / means
-        variance = variances[band] + (shares * TEXTURE_SD) ** 2
-        misfit = misfit + (np.log(means) - logs[band]) ** 2 / variance
-        spread = spread * variance
-        of_texture = of_texture + shares * share_of_all
-    if scatter is not None:
-        seen = np.asarray([np.log(np.maximum(scatter, 1e-6)), unsure], np.float32)[..., None, None]
-        misfit += (seen[0] - np.log(EVEN + (of_texture * SCATTER) ** 2)) ** 2 / seen[1]
-    own = -0.5 * (misfit + np.log(spread))
-    best = own.max(axis=0)
-    return np.asarray(best + np.log(np.exp(own - best).mean(axis=0)), np.float64)
+    textures, levels = textures.astype(np.float32), noises.T[:, None, None, None].astype(np.float32)
+    means = levels + textures
+    shares = textures / means
+    expected, unusual = np.log(means), np.square(shares * TEXTURE_SD)
+    shares *= (COEFFICIENTS / N_COEFFICIENTS).astype(np.float32)[:, None, None, None, None]
+    of_texture = np.log(EVEN + np.square(sum(shares) * SCATTER))
+    found = np.empty((len(energies), *means.shape[3:]))
+    for start in range(0, len(energies), few := max(1, AT_ONCE // means[0].size)):
+        some, misfit, spread = slice(start, start + few), 0.0, 1.0  # sum and product over bands
+        for band in range(len(BANDS)):
+            variance = variances[band, some] + unusual[band]
+            off = np.square(expected[band] - logs[band, some])
+            off /= variance
+            misfit, spread = off + misfit, variance * spread
+        if scatter is not None:
+            seen = np.log(np.maximum(scatter[some], 1e-6)), unsure[some]
+            middle, variance = np.asarray(seen, np.float32)[..., None, None]
+            misfit += (middle - of_texture) ** 2 / variance
+        own = -0.5 * (misfit + np.log(spread))
+        best = own.max(axis=0)
+        found[some] = best + np.log(np.exp(own - best).mean(axis=0))
+    return found
 
 
 def patches_of(plane: NDArray[np.generic], stride: int) -> NDArray[np.generic]:
