@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -109,7 +110,6 @@ ODD: dict[str, Any] = {
     **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # counted from 1, in table order
 }
 NONE_ODD = pl.DataFrame(schema=ODD)
-NO_FINDINGS = in_findings(NO_EVIDENCE.with_columns(line="row", n_cells="row"))
 
 
 def _merged(odd: pl.DataFrame) -> pl.DataFrame:
@@ -134,6 +134,11 @@ def _clearest(odd: pl.DataFrame, most: int, of: str | pl.Expr) -> pl.DataFrame:
     return left.with_columns(pl.col("row", "line").list.head("left")).drop("left")
 
 
+@cache  # not at import: polars starts threads for it, which a process forked later would wait for
+def _no_findings() -> pl.DataFrame:
+    return in_findings(NO_EVIDENCE.with_columns(line="row", n_cells="row"))
+
+
 def table_of_evidence(
     columns: Sequence[tuple[ColumnSpec, CellRule, Notation]], faults: CellFaults, *, n_rows: int
 ) -> tuple[pl.DataFrame, int]:
@@ -145,7 +150,7 @@ def table_of_evidence(
     cells that are not listed.
     """
     if not (len(faults.odd) or len(faults.contradicted)):
-        return NO_FINDINGS, 0
+        return _no_findings(), 0
     of_dates = [k for k, (spec, *_) in enumerate(columns) if spec.role == "datetime"]
     is_unread, seen = pl.col("kind") == UNREADABLE, pl.col("seen").str
     is_token = (pl.col("n_cells") > 1) & ~seen.contains(f"{WITH_NUMBER}|{LIKE_NUMBER}")
