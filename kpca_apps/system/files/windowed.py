@@ -83,7 +83,7 @@ class MappedArray(np.memmap[Any, Any]):
         if self._mmap is None or key is ...:
             return super().__getitem__(key)
         plain = np.asarray(self)
-        if self.ndim > 1 or not isinstance(key, np.ndarray) or key.dtype.kind != "i":
+        if not isinstance(key, np.ndarray) or (self.ndim, key.ndim, key.dtype.kind) != (1, 1, "i"):
             item = plain[key]
             if isinstance(item, np.ndarray) and item.base is not None:
                 item = item.copy()
@@ -103,6 +103,14 @@ class MappedArray(np.memmap[Any, Any]):
         np.asarray(self)[key] = value
         if self._mmap is not None:
             drop_pages(self._mmap)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Read one item after the other, without the cost of releasing pages after each."""
+        return iter(np.asarray(self))
+
+    def __array_wrap__(self, array: Any, *_: Any, **__: Any) -> Any:
+        """Return what functions compute as numbers and ordinary arrays."""
+        return array if array is self else np.asarray(array)[()]
 
 
 def spilled(
