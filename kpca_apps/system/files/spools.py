@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -105,8 +106,10 @@ def temporary_folder() -> Path:
         ) from None
 
 
-def unusable(error: OSError) -> InputError:
-    """Return the error for a temporary folder that cannot be written."""
+def unusable(error: OSError) -> InputError | MemoryError:
+    """Return the error for a temporary folder that cannot be written, or for full memory."""
+    if error.errno == errno.ENOMEM:
+        return MemoryError(error.strerror)
     folder = temporary_folder()
     return storage_error(error, folder) or InputError(
         f"no temporary file can be made there ({error.strerror}); set TMPDIR to another folder.",

@@ -76,7 +76,7 @@ class MappedArray(np.memmap[Any, Any]):
     Copies of the array are in memory, and behave like other arrays.
     """
 
-    _mmap: mmap | None
+    _mmap: mmap | None  # None in copies
 
     def __getitem__(self, key: Any) -> Any:
         """Copy items to memory, also those at an array of positions; ``[...]`` is the array."""
@@ -101,8 +101,7 @@ class MappedArray(np.memmap[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write items to the file."""
         np.asarray(self)[key] = value
-        if self._mmap is not None:
-            drop_pages(self._mmap)
+        drop_pages(self._mmap)
 
     def __iter__(self) -> Iterator[Any]:
         """Read one item after the other, without the cost of releasing pages after each."""
@@ -114,7 +113,7 @@ class MappedArray(np.memmap[Any, Any]):
 
 
 def spilled(
-    shape: int | tuple[int, ...],
+    shape: tuple[int, ...],
     dtype: DTypeLike = float,
     *,
     label: str = "",
@@ -125,12 +124,11 @@ def spilled(
     The space is allocated at once. The file cannot be opened by name, and is removed with the array
     or at the end of the process. ``label`` is the file's purpose, for messages.
     """
-    sides = (shape,) if isinstance(shape, int) else shape
-    folder, label = folder or temporary_folder(), label or f"A table of {sides[0]:,} rows"
+    folder, label = folder or temporary_folder(), label or f"A table of {shape[0]:,} rows"
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            _allocate(file, folder, sides, dtype, label)
-            return MappedArray(file, dtype=dtype, mode="w+", shape=sides)
+            _allocate(file, folder, shape, dtype, label)
+            return MappedArray(file, dtype=dtype, mode="w+", shape=shape)
     except OSError as error:
         raise unusable(error) from None
 
@@ -152,7 +150,7 @@ def _allocate(
 
 def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return a writable array of zeros; above 100,000 rows it is mapped from a temporary file."""
-    return np.zeros(n_rows, dtype) if n_rows <= ROWS_IN_MEMORY else spilled(n_rows, dtype)
+    return np.zeros(n_rows, dtype) if n_rows <= ROWS_IN_MEMORY else spilled((n_rows,), dtype)
 
 
 def blocks(n: int, size: int = ROWS_A_BLOCK) -> Iterator[slice]:
