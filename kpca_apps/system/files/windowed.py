@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.system.files.spools import require_disk, spool_folder, temporary_folder, unusable
+from kpca_apps.system.files.spools import require_disk, spool_folder, temporary_folder, writable
 from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages
 
 ROWS_A_BLOCK = 1 << 18
@@ -61,12 +61,9 @@ class SharedArray:
 
     def __setitem__(self, rows: slice, values: FloatArray) -> None:
         """Write rows to the file; writing through a memory map would take ten times as long."""
-        try:
-            with self._path.open("r+b") as file:
-                file.seek(rows.start * 8 * math.prod(self.shape[1:]))
-                file.write(np.ascontiguousarray(values).data)
-        except OSError as error:
-            raise unusable(error) from None
+        with writable(), self._path.open("r+b") as file:
+            file.seek(rows.start * 8 * math.prod(self.shape[1:]))
+            file.write(np.ascontiguousarray(values).data)
 
 
 class MappedArray(np.memmap[Any, Any]):
@@ -125,12 +122,9 @@ def spilled(
     or at the end of the process. ``label`` is the file's purpose, for messages.
     """
     folder, label = folder or temporary_folder(), label or f"A table of {shape[0]:,} rows"
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            _allocate(file, folder, shape, dtype, label)
-            return MappedArray(file, dtype=dtype, mode="w+", shape=shape)
-    except OSError as error:
-        raise unusable(error) from None
+    with writable(), tempfile.TemporaryFile(dir=folder) as file:
+        _allocate(file, folder, shape, dtype, label)
+        return MappedArray(file, dtype=dtype, mode="w+", shape=shape)
 
 
 def _allocate(
@@ -139,13 +133,11 @@ def _allocate(
     """Allocate the space of an array in a file; a full disk would later kill the process."""
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     require_disk(folder, n_bytes, label)
-    try:
+    with writable():
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, n_bytes)
         else:
             file.truncate(n_bytes)
-    except OSError as error:
-        raise unusable(error) from None
 
 
 def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
