@@ -48,9 +48,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
         for (start, stop), own in zip(spans.tolist(), pieces, strict=True):
             merged[start:stop] = own
     for block in blocks(n, _BLOCK):
-        own = np.empty_like(ranks[block])
-        own[order[block]] = merged[block]
-        ranks[block] = own
+        ranks[np.int64(block.start) + order[block]] = merged[block]
     return ranks
 
 

@@ -102,13 +102,14 @@ def share_heap() -> None:
         ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
 
 
-def drop_pages(mapped: mmap) -> None:
-    """Release the resident pages of a file mapping; the next access reads them again."""
+def drop_pages(mapped: mmap | None) -> None:
+    """Release the resident pages of a file mapping, if any; the next access reads them again."""
     # Locked pages cannot be released, and some systems cannot release any.
     with suppress(ImportError, AttributeError, OSError):
         from mmap import MADV_DONTNEED
 
-        mapped.madvise(MADV_DONTNEED)
+        if mapped is not None:
+            mapped.madvise(MADV_DONTNEED)
 
 
 def _text_of(path: str | Path) -> str:

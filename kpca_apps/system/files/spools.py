@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
@@ -50,10 +51,8 @@ def require_disk(folder: Path, n_bytes: int, label: str = "", *, written: int = 
 
     For a copy of unknown length, as many bytes as were `written` so far must stay free, too.
     """
-    try:
+    with writable():
         free = shutil.disk_usage(folder).free
-    except OSError as error:
-        raise unusable(error) from None
     if n_bytes + max(_RESERVE, written) > free:
         what, less = "what is kept while it is worked on", "free some"
         if written > _RESERVE:
@@ -74,10 +73,8 @@ def remove_spools() -> None:
 
 def spool_folder(*, folder: bool = True) -> TemporaryPath:
     """Return a private temporary folder or, without `folder`, a file."""
-    try:
+    with writable():
         return private_path(_SPOOL, folder=folder)
-    except OSError as error:
-        raise unusable(error) from None
 
 
 def copy_folder() -> TemporaryPath:
@@ -105,10 +102,17 @@ def temporary_folder() -> Path:
         ) from None
 
 
-def unusable(error: OSError) -> InputError:
-    """Return the error for a temporary folder that cannot be written."""
-    folder = temporary_folder()
-    return storage_error(error, folder) or InputError(
-        f"no temporary file can be made there ({error.strerror}); set TMPDIR to another folder.",
-        folder,
-    )
+@contextmanager
+def writable() -> Iterator[None]:
+    """Raise the error for a temporary folder that cannot be written, or for full memory."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            raise MemoryError(error.strerror) from None
+        folder = temporary_folder()
+        raise storage_error(error, folder) or InputError(
+            f"no temporary file can be made there ({error.strerror}); set TMPDIR to another "
+            "folder.",
+            folder,
+        ) from None

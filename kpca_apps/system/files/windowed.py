@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.system.files.spools import require_disk, spool_folder, temporary_folder, unusable
+from kpca_apps.system.files.spools import require_disk, spool_folder, temporary_folder, writable
 from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages
 
 ROWS_A_BLOCK = 1 << 18
@@ -61,12 +61,9 @@ class SharedArray:
 
     def __setitem__(self, rows: slice, values: FloatArray) -> None:
         """Write rows to the file; writing through a memory map would take ten times as long."""
-        try:
-            with self._path.open("r+b") as file:
-                file.seek(rows.start * 8 * math.prod(self.shape[1:]))
-                file.write(np.ascontiguousarray(values).data)
-        except OSError as error:
-            raise unusable(error) from None
+        with writable(), self._path.open("r+b") as file:
+            file.seek(rows.start * 8 * math.prod(self.shape[1:]))
+            file.write(np.ascontiguousarray(values).data)
 
 
 class MappedArray(np.memmap[Any, Any]):
@@ -76,14 +73,14 @@ class MappedArray(np.memmap[Any, Any]):
     Copies of the array are in memory, and behave like other arrays.
     """
 
-    _mmap: mmap | None
+    _mmap: mmap | None  # None in copies
 
     def __getitem__(self, key: Any) -> Any:
         """Copy items to memory, also those at an array of positions; ``[...]`` is the array."""
         if self._mmap is None or key is ...:
             return super().__getitem__(key)
         plain = np.asarray(self)
-        if self.ndim > 1 or not isinstance(key, np.ndarray) or key.dtype.kind != "i":
+        if not isinstance(key, np.ndarray) or (self.ndim, key.ndim, key.dtype.kind) != (1, 1, "i"):
             item = plain[key]
             if isinstance(item, np.ndarray) and item.base is not None:
                 item = item.copy()
@@ -101,12 +98,19 @@ class MappedArray(np.memmap[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write items to the file."""
         np.asarray(self)[key] = value
-        if self._mmap is not None:
-            drop_pages(self._mmap)
+        drop_pages(self._mmap)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Read one item after the other, without the cost of releasing pages after each."""
+        return iter(np.asarray(self))
+
+    def __array_wrap__(self, array: Any, *_: Any, **__: Any) -> Any:
+        """Return what functions compute as numbers and ordinary arrays."""
+        return array if array is self else np.asarray(array)[()]
 
 
 def spilled(
-    shape: int | tuple[int, ...],
+    shape: tuple[int, ...],
     dtype: DTypeLike = float,
     *,
     label: str = "",
@@ -117,14 +121,10 @@ def spilled(
     The space is allocated at once. The file cannot be opened by name, and is removed with the array
     or at the end of the process. ``label`` is the file's purpose, for messages.
     """
-    sides = (shape,) if isinstance(shape, int) else shape
-    folder, label = folder or temporary_folder(), label or f"A table of {sides[0]:,} rows"
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            _allocate(file, folder, sides, dtype, label)
-            return MappedArray(file, dtype=dtype, mode="w+", shape=sides)
-    except OSError as error:
-        raise unusable(error) from None
+    folder, label = folder or temporary_folder(), label or f"A table of {shape[0]:,} rows"
+    with writable(), tempfile.TemporaryFile(dir=folder) as file:
+        _allocate(file, folder, shape, dtype, label)
+        return MappedArray(file, dtype=dtype, mode="w+", shape=shape)
 
 
 def _allocate(
@@ -133,18 +133,16 @@ def _allocate(
     """Allocate the space of an array in a file; a full disk would later kill the process."""
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     require_disk(folder, n_bytes, label)
-    try:
+    with writable():
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, n_bytes)
         else:
             file.truncate(n_bytes)
-    except OSError as error:
-        raise unusable(error) from None
 
 
 def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return a writable array of zeros; above 100,000 rows it is mapped from a temporary file."""
-    return np.zeros(n_rows, dtype) if n_rows <= ROWS_IN_MEMORY else spilled(n_rows, dtype)
+    return np.zeros(n_rows, dtype) if n_rows <= ROWS_IN_MEMORY else spilled((n_rows,), dtype)
 
 
 def blocks(n: int, size: int = ROWS_A_BLOCK) -> Iterator[slice]:

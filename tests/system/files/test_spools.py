@@ -21,7 +21,7 @@ from kpca_apps.tables.opening import open_table
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_])
 def test_a_zero_array_has_no_visible_file(dtype: type, temporary: Path) -> None:
-    array = spilled(1000, dtype)
+    array = spilled((1000,), dtype)
     assert array.dtype == dtype and array.shape == (1000,) and not array.any()
     array[::7] = 1
     assert array.sum() == 143
@@ -34,35 +34,39 @@ def test_a_full_disk_is_reported_before_writing(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=1 << 28))
     with pytest.raises(InputError, match=r"A table of 1,000 rows: .* 0\.25 GB are free; free some"):
-        spilled(1000)
+        spilled((1000,))
     with pytest.raises(InputError, match=r"has no room"):
         spool([b"a"])
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved here")
-def test_a_disk_that_gives_no_space_is_an_error_and_no_crash(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("number", "expected", "words"),
+    [(28, InputError, "no space left on its disk"), (12, MemoryError, "Cannot allocate memory")],
+)
+def test_a_disk_or_memory_that_is_full_is_an_error_and_no_crash(
+    number: int, expected: type, words: str, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(number: int, start: int, size: int) -> None:
-        raise OSError(28, "No space left on device")
+    def refuse(*_: int) -> None:
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "posix_fallocate", refuse)
-    with pytest.raises(InputError, match="no space left on its disk"):
-        spilled(1000)
+    with pytest.raises(expected, match=words):
+        spilled((1000,))
 
 
 def test_a_missing_temporary_folder_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a\nb"))
-    for make in (lambda: spilled(10), lambda: spool([b"a"]), spool_folder):
+    for make in (lambda: spilled((10,)), lambda: spool([b"a"]), spool_folder):
         with pytest.raises(InputError, match=r"a\\nb: no temporary file can be made .* TMPDIR"):
             make()
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
     with pytest.raises(InputError, match=r"no folder for temporary files .* TMPDIR"):
-        spilled(10)
+        spilled((10,))
 
 
 def test_a_copy_that_is_interrupted_is_removed(temporary: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
+from kpca_apps.system.files import windowed
 from kpca_apps.system.files.windowed import SharedArray, row_values
 
 N_ROWS = 1_000_000  # 8 MB
@@ -47,6 +48,24 @@ def test_copies_of_mapped_arrays_are_in_memory(
     again = copied(values)
     again[3:5][:] = 2.0  # a view, as of other arrays
     assert again.sum() == 100_003 and (values == 1.0).all()
+
+
+def test_results_of_mapped_arrays_are_plain_and_positions_have_any_shape() -> None:
+    values, plain = row_values(100_001, np.float64), np.arange(100_001.0)
+    values += plain
+    for key in (np.array(3), np.array([[1, 2], [-1, 4]])):
+        assert_array_equal(values[key], plain[key])
+    for result in (values.max(), np.median(values), (values > 3).sum()):
+        assert isinstance(result, np.generic)
+    assert type(values + 1) is np.ndarray
+
+
+def test_mapped_arrays_are_iterated_without_an_access_of_the_file_for_each_item(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = row_values(100_001, np.float64)
+    monkeypatch.setattr(windowed, "drop_pages", pytest.fail)
+    assert sum(values) == 0
 
 
 def test_rows_of_a_shared_array_are_read_in_any_number_and_order() -> None:
