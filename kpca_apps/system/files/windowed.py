@@ -82,8 +82,8 @@ class MappedArray(np.memmap[Any, Any]):
         """Copy items to memory, also those at an array of positions; ``[...]`` is the array."""
         if self._mmap is None or key is ...:
             return super().__getitem__(key)
-        plain = np.asarray(self)
-        if self.ndim > 1 or not isinstance(key, np.ndarray) or key.dtype.kind != "i":
+        plain, is_array = np.asarray(self), isinstance(key, np.ndarray)
+        if not (is_array and self.ndim == key.ndim == 1 and key.dtype.kind in "iu"):
             item = plain[key]
             if isinstance(item, np.ndarray) and item.base is not None:
                 item = item.copy()
@@ -93,9 +93,8 @@ class MappedArray(np.memmap[Any, Any]):
         order, item = key.argsort(kind="stable"), np.empty(len(key), self.dtype)
         starts = np.arange(ROWS_A_BLOCK, len(self), ROWS_A_BLOCK)
         for places in np.split(order, key[order].searchsorted(starts)):
-            if len(places):
-                item[places] = plain[key[places]]
-                drop_pages(self._mmap)
+            item[places] = plain[key[places]]
+            drop_pages(self._mmap)
         return item
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -103,6 +102,11 @@ class MappedArray(np.memmap[Any, Any]):
         np.asarray(self)[key] = value
         if self._mmap is not None:
             drop_pages(self._mmap)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """Return what numpy computes from the array as other arrays and numbers are."""
+        found = array if array is self else np.asarray(array)
+        return found[()] if return_scalar else found
 
 
 def spilled(
