@@ -67,8 +67,9 @@ def denoised_in_bands(
     sizes = [one for one, _ in (*within, *beside)]
     waiting = [spilled(one.shape, one.dtype, label=image.label, folder=folder) for one in sizes]
     copies = tuple(
-        Bands(one.shape, one.dtype, rows_of_band(tall), _rows_of(held, rows_of_band(tall)))
+        Bands(one.shape, one.dtype, rows, map(held.__getitem__, blocks(len(held), rows)))
         for held, (one, tall) in zip(waiting, (*within, *beside), strict=True)
+        for rows in [rows_of_band(tall)]
     )
     rows = rows_of_band(image.blocks[number][0])
     strips = _pieces(large, known) if info.established else large.all_rows()
@@ -191,10 +192,6 @@ def _bands(strips: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
         waiting = [one.copy() for one in waiting]
     if waiting:
         yield np.concatenate(waiting)
-
-
-def _rows_of(held: NDArray[Any], rows: int) -> Iterator[NDArray[Any]]:
-    return (held[block] for block in blocks(len(held), rows))
 
 
 def _filling(
