@@ -419,8 +419,7 @@ class ScoreDistribution:
         places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
         kept = ordered[n - places]
-        each = [ordered[of].searchsorted(kept, side="right") for of in blocks(n)]
-        n_alike_or_below = np.sum(each, axis=0)
+        n_alike_or_below = sum(ordered[of].searchsorted(kept, "right") for of in blocks(n))
         low, high = float(ordered[0]), float(ordered[-1])
         logarithmic = False
         if high - low <= 1e-12 * max(abs(high), 1e-300):  # equal scores still need a bin width

@@ -140,8 +140,7 @@ def measure(image: Inspected) -> Measured:
     """Measure the noise at each frequency."""
     known = measure_camera(image.planes)
     opponent, extreme = to_opponent(image.planes), extreme_pixels(image.planes)
-    is_speckle = len(opponent) == 1 and has_dark_tail(opponent)
-    classes = BRIGHT_CLASSES if is_speckle else 1
+    classes = BRIGHT_CLASSES if len(opponent) == 1 and has_dark_tail(opponent) else 1
     spectra = removed_by_draft(opponent, known.spectra, extreme, classes)
     known = replace(known, spectra=with_lowest(np.maximum(known.spectra, spectra)))
     return Measured(known, known.levels)
@@ -178,11 +177,9 @@ def removed_by_draft(
     activity, found = picture.var(axis=1), np.zeros_like(spectra)
     # Exclude patches with some pixels at an end of the range, where clipping removed noise.
     activity[np.ptp(np.concatenate(ends), axis=1) > 0] = np.inf
-    by_activity, few = np.argsort(activity, kind="stable"), QUIET_PLACES * len(activity) / classes
-    bounds = np.quantile(picture.mean(axis=1), np.linspace(0, 1, classes + 1)[1:-1])
-    place = np.digitize(picture.mean(axis=1), bounds)[by_activity]
-    for k in range(classes):
-        quiet = by_activity[place == k][: round(few)]
+    few = round(QUIET_PLACES * len(activity) / classes)
+    for some in map(np.sort, np.array_split(picture.mean(axis=1).argsort(kind="stable"), classes)):
+        quiet = some[np.argsort(activity[some], kind="stable")][:few]
         powers = np.square(removed[:, quiet] @ COSINES).sum(axis=1)
         powers = powers.reshape(-1, WIDTH, WIDTH) / max(len(quiet), 1)
         found = np.maximum(found, np.sqrt((powers + powers.swapaxes(1, 2)) / 2))

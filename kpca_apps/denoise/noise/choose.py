@@ -127,9 +127,7 @@ def is_pattern(image: Inspected, noise: Measured) -> bool:
     if not NOISE_MODELS[image.noise].relative and FAINT * SCALE < level < most:
         return True
     even, black = planes if image.place is None else planes / image.place, np.float32(noise.black)
-    return removes_pattern(
-        even, lambda tile: model.denoise(tile + black, noise.known, DRAFT)[0] - black
-    )
+    return removes_pattern(even, lambda x: model.denoise(x + black, noise.known, DRAFT)[0] - black)
 
 
 def _spacing(plane: NDArray[np.float32]) -> float:

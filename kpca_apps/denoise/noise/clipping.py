@@ -55,18 +55,23 @@ def _ends_of(plane: NDArray[np.float32]) -> tuple[tuple[float, float], tuple[boo
     return (low, high), (is_cut[0], is_cut[1])
 
 
-def _lookup(knots: Array, values: Array) -> Lookup:
-    """Return a function that interpolates on an even grid, 7 times as fast as `np.interp`."""
+def _lookup(knots: Array, values: Array, near: float) -> Lookup:
+    """Return a function that interpolates on an even grid, 5 times as fast as `np.interp`."""
+    # The grid covers the range `near` each end; between them, values are knots plus a constant.
     low, high = float(knots[0]), float(knots[-1])
-    table = np.interp(np.linspace(low, high, CELLS + 1), knots, values).astype(np.float32)
+    half = min(near, (high - low) / 2)
+    grid = np.linspace(-half, half, CELLS + 1)
+    grid += np.where(grid < 0, low + half, high - half)
+    table = (np.interp(grid, knots, values) - grid).astype(np.float32)
     rises = np.diff(table, append=table[-1])
 
     def look_up(plane: NDArray[np.float32]) -> NDArray[np.float32]:
-        found = plane.flatten()
+        found = np.clip(plane, low, high).ravel()
         for part in np.array_split(found, len(found) // IN_CACHE + 1):
-            place = np.clip((part - low) * (CELLS / (high - low)), 0, CELLS)
+            place = np.minimum(part - low, half) + (np.maximum(part - high, -half) + half)
+            place = place / (2 * half) * CELLS
             below = place.astype(np.int32)
-            part[...] = table[below] + (place - below) * rises[below]
+            part += table[below] + (place - below) * rises[below]
         return found.reshape(plane.shape)
 
     return look_up
@@ -76,14 +81,14 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> tuple[Lookup, Loo
     """Return the transform f and F^-1 for clipped noise of `sigma`; None without clipping."""
     (low, high), cut = _ends_of(plane)
     # Noise below the precision of the values changes no value, so none is clipped.
-    digits = np.spacing(np.float32(max(-low, high, key=abs)))
+    near, digits = FAR * sigma, np.spacing(np.float32(max(-low, high, key=abs)))
     if not any(cut) or not low < high or sigma <= abs(digits):
         return None
     # If noise is not clipped at an end, put this end far beyond the image's own values.
-    ends = low - (0 if cut[0] else FAR * sigma), high + (0 if cut[1] else FAR * sigma)
+    ends = low - (0 if cut[0] else near), high + (0 if cut[1] else near)
     # The points are dense near a clipped end; far from both ends the transform is a line.
-    near = np.linspace(0.0, min(FAR * sigma, high - low), KNOTS)
-    brightness = values = np.unique(np.concatenate([low + near, high - near]))
+    away = np.linspace(0.0, min(near, high - low), KNOTS)
+    brightness = values = np.unique(np.concatenate([low + away, high - away]))
     mean, deviation = clipped_moments(brightness, sigma, ends)
     slope = sigma / np.interp(values, mean, deviation)
     even = low + cumulative_trapezoid(slope, values, initial=0.0)
@@ -92,7 +97,7 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> tuple[Lookup, Loo
     inside = np.interp(seen, values, even)
     # At an end without clipping, continue the transform as a line beyond the image's values.
     inside += np.minimum(seen - low, 0) * slope[0] + np.maximum(seen - high, 0) * slope[-1]
-    return _lookup(values, even), _lookup(inside @ weights / weights.sum(), brightness)
+    return _lookup(values, even, near), _lookup(inside @ weights / weights.sum(), brightness, near)
 
 
 def before_clipping(

@@ -79,8 +79,8 @@ class MappedArray(np.memmap[Any, Any]):
         """Copy items to memory, also those at an array of positions; ``[...]`` is the array."""
         if self._mmap is None or key is ...:
             return super().__getitem__(key)
-        plain = np.asarray(self)
-        if not isinstance(key, np.ndarray) or (self.ndim, key.ndim, key.dtype.kind) != (1, 1, "i"):
+        plain, is_array = np.asarray(self), isinstance(key, np.ndarray)
+        if not (is_array and self.ndim == key.ndim == 1 and key.dtype.kind in "iu"):
             item = plain[key]
             if isinstance(item, np.ndarray) and item.base is not None:
                 item = item.copy()
@@ -90,9 +90,8 @@ class MappedArray(np.memmap[Any, Any]):
         order, item = key.argsort(kind="stable"), np.empty(len(key), self.dtype)
         starts = np.arange(ROWS_A_BLOCK, len(self), ROWS_A_BLOCK)
         for places in np.split(order, key[order].searchsorted(starts)):
-            if len(places):
-                item[places] = plain[key[places]]
-                drop_pages(self._mmap)
+            item[places] = plain[key[places]]
+            drop_pages(self._mmap)
         return item
 
     def __setitem__(self, key: Any, value: Any) -> None:

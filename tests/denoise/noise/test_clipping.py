@@ -37,6 +37,15 @@ def test_the_transform_stabilises_the_variance_and_inverts_the_mean() -> None:
     np.testing.assert_allclose(back, [0, 30, 80, 150, 255], atol=1.0)
 
 
+def test_a_bright_star_does_not_change_the_transform_of_the_dark() -> None:
+    dark = 10 + 30 * np.random.default_rng(3).standard_normal(10_000)
+    dark = np.clip(dark, 0, None).astype(np.float32)
+    found = [find_clipping(np.append(dark, np.float32(star)), 30.0) for star in (1e3, 1e8)]
+    few, many = ([look_up(dark) for look_up in one or ()] for one in found)
+    np.testing.assert_allclose(few, many, atol=0.01)
+    assert np.ptp(few) > 100
+
+
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_the_removed_noise_gives_the_brightness_before_clipping(mirrored: bool) -> None:
     steps = np.repeat(np.float32([0, 10, 30, 80, 150]), 100_000)

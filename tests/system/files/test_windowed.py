@@ -31,10 +31,12 @@ def test_memory_is_let_go_and_values_stay() -> None:
     places, before = np.random.default_rng(0).permutation(N_ROWS)[::2], mapped_kilobytes()
     values[:] = expected
     values[places] = expected[places] = -places
-    for key in (places, slice(9, -9), slice(None, None, 7), expected < 0, 3):
+    rows = places[:1000].reshape(2, -1)
+    for key in (places, rows, slice(9, -9), slice(None, None, 7), expected < 0, 3):
         assert_array_equal(values[key], expected[key])
         assert mapped_kilobytes() < before + 1_000
     assert np.shares_memory(values[...], values) and (values == expected).all()
+    assert [type(of) for of in (values.max(), -values)] == [np.float64, np.ndarray]
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
         clipped_mean = 0.0
     # Multiply by powers of 2, without rounding errors, so that squares of large floats stay finite.
     grey, guide = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in (grey, guide))
-    across, down = (np.diff(guide, axis=axis, append=0) ** 2 for axis in (1, 0))
+    across, down = (np.diff(guide, axis=axis, append=np.float32(0)) ** 2 for axis in (1, 0))
     across[:, -1] = down[-1] = 0
     activity = _block_sums(np.add(across, down, out=down))
     products = np.pad(0.5 * grey[:-1, :-1] * (grey[1:, :-1] + grey[:-1, 1:]), (0, 1))
