@@ -6,8 +6,9 @@ import base64
 import hashlib
 import json
 import re
+from contextlib import suppress
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -16,11 +17,14 @@ from markupsafe import Markup, escape
 from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural, writable
 
 if TYPE_CHECKING:
+    from jinja2.bccache import Bucket
+
     from kpca_apps.report.drawing import Drawing
 
 MAX_SENTENCE = 400  # maximum number of characters of a sentence
 LONGEST_WORD = 20  # characters of a word that fits into a title on a phone
 PART = ".kpca-screening"  # CSS class of a report inside another page
+TEMPLATES = Path(__file__).with_name("templates")
 # How Jupyter, VS Code, Colab and documentation sites mark a light or dark theme.
 LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'
 DARK = (
@@ -37,12 +41,8 @@ def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> 
     script = "".join(_asset(name) for name in ("report.js", *parts) if name.endswith(".js"))
     style = "".join(_asset(name) for name in ("report.css", *parts) if name.endswith(".css"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    html = (
-        _environment()
-        .get_template(template)
-        .render(script=Markup(script), script_hash=digest, style=Markup(style), **context)
-    )
-    return writable(html)
+    filled = {"script": Markup(script), "script_hash": digest, "style": Markup(style), **context}
+    return writable(_environment().get_template(template).render(filled))
 
 
 def make_part(template: str, **context: Any) -> str:
@@ -92,22 +92,28 @@ def setting_text(value: object) -> str:
     return cut(value, MAX_SENTENCE) if isinstance(value, str) else cut(repr(value), MAX_SENTENCE)
 
 
+class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
+    """A folder of compiled templates; none are kept if it cannot be written."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            Path(self.directory).mkdir(exist_ok=True)
+            super().dump_bytecode(bucket)
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("kpca_apps.report"),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        bytecode_cache=_CompiledTemplates(str(TEMPLATES / "__pycache__")),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters |= {form.__name__: form for form in (count, number, percent, plural, cut)}
     environment.filters |= {
-        "count": count,
-        "number": number,
-        "percent": percent,
-        "plural": plural,
-        "cut": cut,
         "sentence": _sentence,
         "svg": _svg,
         "data": lambda one: f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}",
@@ -136,4 +142,4 @@ def _svg(drawing: Drawing) -> Markup:
 
 
 def _asset(name: str) -> str:
-    return resources.files("kpca_apps.report").joinpath("templates", name).read_text("utf-8")
+    return (TEMPLATES / name).read_text("utf-8")

@@ -16,7 +16,6 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from kpca_apps.names import in_prose, quoted
@@ -93,11 +92,14 @@ class WordRule:
 
     def _meant(self, word: str) -> str:
         """Return the correction of a word; empty if there is none, or several."""
-        word, frequencies = word.lower(), _frequencies(self.language, 0.0)
-        # Texts in any language contain English words.
-        own = max(frequencies.get(word, 0.0), _frequencies("en", 0.0).get(word, 0.0))
-        if not MIN_LETTERS <= len(word) <= MAX_LETTERS or word in self.own or own > RARE:
+        word, frequencies = word.lower(), _frequencies(self.language, KNOWN)
+        if not MIN_LETTERS <= len(word) <= MAX_LETTERS or word in self.own:
             return ""
+        for least in (KNOWN, 0.0):  # the whole list only for a word that may be misspelt
+            # Texts in any language contain English words.
+            own = max(_frequencies(name, least).get(word, 0.0) for name in (self.language, "en"))
+            if own > RARE:
+                return ""
         least = max(COMMON, TIMES_RARER * own)
         meant = {near for near in _edits_inside(word) if frequencies.get(near, 0.0) >= least}
         return meant.pop() if len(meant) == 1 else ""
@@ -112,14 +114,20 @@ def _words(text: str) -> list[str]:
 @cache
 def _frequencies(language: str, least: float) -> Mapping[str, float]:
     """Return the frequency of each word of a language that is at least as frequent as `least`."""
+    import msgpack  # comes with wordfreq
+
     # To import wordfreq and to build all of its dictionary takes three times as long.
     lists = Path(str(getattr(find_spec("wordfreq"), "origin", ""))).with_name("data")
-    packed = gzip.decompress((lists / f"large_{language}.msgpack.gz").read_bytes())
     frequencies = dict[str, float]()
-    # After a header, the list at each place has the words whose frequency is 10^(-place / 100).
-    for place, words in enumerate(msgspec.msgpack.decode(packed, type=list[msgspec.Raw])[1:]):
-        if (frequency := 10 ** (-place / 100)) >= least:
-            frequencies |= dict.fromkeys(msgspec.msgpack.decode(words), frequency)
+    with gzip.open(lists / f"large_{language}.msgpack.gz") as file:
+        parts = msgpack.Unpacker(file)
+        parts.read_array_header()
+        parts.skip()
+        # After a header, the list at each place has the words whose frequency is 10^(-place / 100).
+        for place, words in enumerate(parts):
+            if (frequency := 10 ** (-place / 100)) < least:
+                break
+            frequencies |= dict.fromkeys(words, frequency)
     return frequencies
 
 
