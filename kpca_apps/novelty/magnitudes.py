@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import FloatArray, Values
@@ -80,5 +79,11 @@ def rank_correlation(x: Values, y: Values) -> float:
 
     Importing SciPy's function would take a fifth of the time of a small table.
     """
-    correlation = pl.corr(pl.Series(x), pl.Series(y), method="spearman")
-    return float(pl.select(correlation).item())
+    a, b = (_centred_ranks(values) for values in (x, y))
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size else np.nan
+
+
+def _centred_ranks(values: Values) -> FloatArray:
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - 0.5 * (counts + len(values)))[place]

@@ -56,9 +56,10 @@ def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
 
 def codes(cells: Cells) -> Iterator[Code]:
     """Find columns of codes with letters and digits at fixed places."""
-    for name in cells.formats:
-        texts = cells.texts(name)
-        known = texts.drop_nulls()
+    for name, format in cells.formats.items():
+        if cells.is_number(name) and not cells.table.column[name].read(format).may_be_codes:
+            continue
+        known = cells.texts(name).drop_nulls()
         if len(known) < _MIN_ROWS or known.n_unique() < _MIN_VALUES:
             continue
         patterns = ("^0", "^[0-9]+$") * cells.is_number(name)  # codes of digits have leading zeros
