@@ -27,9 +27,7 @@ Partial = TypeVar("Partial")
 # rows of a block alike.
 BLOCK = 384
 MAPPED, SUMMED = 1536, 4096  # numbers of rows per task of `RowSource.map` and `RowSource.sum`
-# Most cells of such a task, if it has more than BLOCK rows. In 1,000 normal columns, 384 rows at
-# once take three quarters of the time of 1,536, whose scaled copies leave the cache.
-MOST_MAPPED = 400_000
+MOST_MAPPED = 400_000  # cells of a task of `map`, for the cache: tried on 20 to 1,000 columns
 # Fewer rows are rounded as in a block if they are a multiple of STEP, and if each of their products
 # has more than SMALL multiplications, or that of a block has not: OpenBLAS rounds these otherwise.
 STEP, SMALL = 48, 1_000_000

@@ -75,15 +75,13 @@ def rounded(numbers: FloatArray, bits: int) -> FloatArray:
 
 
 def rank_correlation(x: Values, y: Values) -> float:
-    """Return Spearman's correlation of two columns (n,) without gaps; NaN if one is constant.
-
-    Importing SciPy's function would take a fifth of the time of a small table.
-    """
-    a, b = (_centred_ranks(values) for values in (x, y))
+    """Return Spearman's correlation of two columns (n,) without gaps; NaN if one is constant."""
+    a, b = centred_ranks(x), centred_ranks(y)
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size else np.nan
 
 
-def _centred_ranks(values: Values) -> FloatArray:
+def centred_ranks(values: Values) -> FloatArray:
+    """Return the ranks of values (n,), equal ones with their mean rank, minus the mean of all."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - 0.5 * (counts + len(values)))[place]

@@ -733,12 +733,6 @@ class Readings:
         return np.abs(self.values) >= EXACT
 
     @property
-    def may_be_codes(self) -> bool:
-        """Whether most values are integers, as those of codes of digits are."""
-        known = self.values[~np.isnan(self.values)]
-        return bool(2 * (known == np.round(known)).sum() >= len(known))
-
-    @property
     def ordered(self) -> FloatArray:
         """The sorted values without NaN, not cached, to save memory."""
         return np.sort(self.values[~np.isnan(self.values)])

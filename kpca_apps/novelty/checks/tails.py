@@ -41,7 +41,7 @@ MAX_EXPECTED = 0.01 / 3
 # value.
 GAP = 1.5
 # The limit is sought at these distances from `ordinary`, in units of `ordinary - start`.
-SEARCHED = np.geomspace(0.1, 1e9, 472)
+SEARCHED = np.append(np.geomspace(0.1, 1e9, 472), np.inf)
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,7 @@ class Tail:
         tail, values = replace(tail, ordinary=ordinary), ordinary + (ordinary - start) * SEARCHED
         values = values[values - ordinary > max(least_gap, (GAP - 1.0) * (ordinary - start))]
         first = bisect_left(values, True, key=tail._is_odd)
-        gap = float(values[first] - ordinary) if first < len(values) else np.inf
-        return replace(tail, limit=ordinary + gap)
+        return replace(tail, limit=ordinary + float(values[first] - ordinary))
 
     def expected(self, values: FloatArray) -> FloatArray:
         """Return the expected number of values in the table beyond each value (n,)."""

@@ -56,12 +56,12 @@ def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
 
 def codes(cells: Cells) -> Iterator[Code]:
     """Find columns of codes with letters and digits at fixed places."""
-    for name, format in cells.formats.items():
-        if cells.is_number(name) and not cells.table.column[name].read(format).may_be_codes:
-            continue
-        known = cells.texts(name).drop_nulls()
+    for name in cells.formats:
+        known, values = cells.texts(name).drop_nulls(), cells.values(name)
         if len(known) < _MIN_ROWS or known.n_unique() < _MIN_VALUES:
             continue
+        if 2 * np.sum(values % 1 == 0) < np.sum(~np.isnan(values)):
+            continue  # no codes of digits: most numbers are no integers
         patterns = ("^0", "^[0-9]+$") * cells.is_number(name)  # codes of digits have leading zeros
         if not all(known.str.contains(pattern).any() for pattern in patterns):
             continue
