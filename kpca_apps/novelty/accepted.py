@@ -62,9 +62,6 @@ _BITS = 40  # number of mantissa bits that are compared, as other programs may r
 # Integers of this size or more are hashed as texts; so are codes of digits, as 0012 is not 12.
 _LONG = float(1 << _BITS)
 _CODE = r"^(?:-?[1-9][0-9]{12,}|0[0-9]+)$"
-_AS_NUMBER = (
-    pl.when(~pl.first().str.contains(_CODE)).then(pl.first()).cast(pl.Float64, strict=False)
-)
 _MISSING = 0x9E3779B97F4A7C15
 
 
@@ -293,7 +290,9 @@ def _cell_hashes(column: Column) -> HashArray:
             hashes[whole] = [_text_hash(str(int(value))) for value in numbers[whole].tolist()]
         return hashes
     levels = column.levels
-    values = levels.texts.to_frame().select(_AS_NUMBER).to_series()
+    values = levels.texts.cast(pl.Float64, strict=False)
+    if (values.to_numpy() == np.floor(values.to_numpy())).any():  # codes are integers
+        values = values.set(levels.texts.str.contains(_CODE), None)
     hashes = _number_hashes(values.to_numpy())
     if values.null_count():
         is_text = values.is_null()

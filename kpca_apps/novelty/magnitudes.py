@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import FloatArray, Values
@@ -76,9 +75,13 @@ def rounded(numbers: FloatArray, bits: int) -> FloatArray:
 
 
 def rank_correlation(x: Values, y: Values) -> float:
-    """Return Spearman's correlation of two columns (n,) without gaps; NaN if one is constant.
+    """Return Spearman's correlation of two columns (n,) without gaps; NaN if one is constant."""
+    a, b = centred_ranks(x), centred_ranks(y)
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size else np.nan
 
-    Importing SciPy's function would take a fifth of the time of a small table.
-    """
-    correlation = pl.corr(pl.Series(x), pl.Series(y), method="spearman")
-    return float(pl.select(correlation).item())
+
+def centred_ranks(values: Values) -> FloatArray:
+    """Return the ranks of values (n,), equal ones with their mean rank, minus the mean of all."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - 0.5 * (counts + len(values)))[place]

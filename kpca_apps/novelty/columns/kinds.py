@@ -95,7 +95,10 @@ class Notation:
                 after = _commonest(levels, rf"\d[.,]?(\s*{re.escape(format.word)})$")
             elif any(format.units):
                 before, after = _commonest(levels, _BEFORE), _commonest(levels, _AFTER)
-            decimals = len(_commonest(levels, rf"\{format.decimal}(\d+)\D*$", digits=True))
+            # On few cells, `re` takes a quarter of the time of a query.
+            found = map(re.compile(rf"\{format.decimal}(\d+)\D*$").search, levels.texts)
+            lengths = [len(one[1]) if one else 0 for one in found]
+            decimals = int(np.bincount(lengths, levels.counts).argmax())
             return cls(before, after, decimals=min(decimals, ALL_DIGITS))
         padded = not levels.texts.str.contains(_UNPADDED).any()
         n_year_last, n_cells = _n_cells(levels, _YEAR_LAST), levels.counts.sum()
@@ -209,15 +212,9 @@ def _n_cells(levels: Levels, pattern: str) -> int:
     return int(levels.counts[levels.texts.str.contains(pattern).to_numpy()].sum())
 
 
-def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
-    """Return the text that a pattern captures most often; it may be empty.
-
-    With `digits`, captures are compared by their number of digits, and returned as zeros.
-    """
-    found = pl.first().str.extract(pattern).fill_null("")
-    if digits:
-        found = found.str.replace_all(r"\d", "0")
-    texts, totals = levels.texts.to_frame().select(found).to_series(), Counter[str]()
+def _commonest(levels: Levels, pattern: str) -> str:
+    """Return the text that a pattern captures most often; it may be empty."""
+    texts, totals = levels.texts.str.extract(pattern).fill_null(""), Counter[str]()
     for text, count in zip(texts, levels.counts.tolist(), strict=True):
         totals[text] += count
     return min(totals, key=lambda text: (-totals[text], text))

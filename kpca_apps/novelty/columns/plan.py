@@ -266,8 +266,8 @@ def _shared_marks(columns: list[Column], specs: list[ColumnSpec]) -> tuple[str, 
     for column, spec in zip(columns, specs, strict=True):
         if isinstance(spec.format, NumberFormat) and column.cells.dtype == pl.String:
             marks |= dict.fromkeys((*spec.format.marks, *spec.format.tokens))
-            unread = pl.Series(column.read(spec.format).unreadable)
-            slips.update(column.cells.filter(unread).str.strip_chars())
+            if (unread := column.read(spec.format).unreadable).any():
+                slips.update(column.cells.filter(pl.Series(unread)).str.strip_chars())
     least = most_of_a_slip(max(map(len, columns)))
     texts = [text for text, n in slips.items() if n > least and not re.search(WITH_NUMBER, text)]
     return (*marks, *texts)
@@ -477,8 +477,8 @@ def _valued(
     notes = marked + _format_notes(name, format, in_order)
     if lost := _lost(distinct.size, n_distinct):
         notes = (*notes, f"Column {quoted(name)}: whole numbers are rounded; {lost}.")
-    is_text = column.cells.dtype == pl.String
-    if role == "numeric" and is_text and not declared and _is_padded(column.texts.drop_nulls()):
+    may_be_padded = column.cells.dtype == pl.String and np.median(values % 1) == 0
+    if role == "numeric" and may_be_padded and not declared and _is_padded(column.texts):
         padded = (
             f"Column {quoted(name)} is taken as numbers, though {PADDED} to one width, as codes "
             f"are; --categorical {shlex.quote(one_line(name))} compares them as categories."
@@ -612,7 +612,7 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
     if distinct[0] < 0:
         return ""
     which = "all" if distinct.size == values.size else "nearly all"
-    if _is_padded(column.texts.drop_nulls()):
+    if _is_padded(column.texts):
         return f"whole numbers that {which} differ, {PADDED}"
     if is_named_as_identifier(column.name):
         return f"whole numbers that {which} differ, named as an identifier"
@@ -673,7 +673,7 @@ def _is_padded(texts: pl.Series) -> bool:
     >>> [_is_padded(pl.Series(cells)) for cells in (["007", "123"], ["7", "007"], ["107", "123"])]
     [True, False, False]
     """
-    texts = texts.str.replace(*GUARD)
+    texts = texts.drop_nulls().str.replace(*GUARD)
     if not texts.str.contains(r"^0\d").any():
         return False
     widths = texts.filter(texts.str.contains(r"^\d+$")).str.len_chars().value_counts(name="count")

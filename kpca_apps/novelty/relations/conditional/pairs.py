@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import polars as pl
 from msgspec import Meta
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.magnitudes import centred_ranks
 from kpca_apps.novelty.relations.checking import half_a_day
 from kpca_apps.novelty.relations.conditional.counts import LevelCells
 from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
@@ -147,8 +147,7 @@ def _rank_correlations(values: FloatArray) -> FloatArray:
     scores = np.zeros(values.shape)
     for line, seen, column in zip(scores, known, values, strict=True):
         if seen.any():
-            ranks = pl.Series(column[seen]).rank().to_numpy()
-            line[seen] = ranks - ranks.mean()
+            line[seen] = centred_ranks(column[seen])
     squares = scores**2 @ known.T
     size = np.sqrt(squares * squares.T)
     together = np.divide(scores @ scores.T, size, out=np.zeros(size.shape), where=size > 0)

@@ -57,10 +57,11 @@ def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
 def codes(cells: Cells) -> Iterator[Code]:
     """Find columns of codes with letters and digits at fixed places."""
     for name in cells.formats:
-        texts = cells.texts(name)
-        known = texts.drop_nulls()
+        known, values = cells.texts(name).drop_nulls(), cells.values(name)
         if len(known) < _MIN_ROWS or known.n_unique() < _MIN_VALUES:
             continue
+        if 2 * np.sum(values % 1 == 0) < np.sum(~np.isnan(values)):
+            continue  # no codes of digits: most numbers are no integers
         patterns = ("^0", "^[0-9]+$") * cells.is_number(name)  # codes of digits have leading zeros
         if not all(known.str.contains(pattern).any() for pattern in patterns):
             continue
