@@ -12,13 +12,7 @@ import polars as pl
 from kpca_apps.errors import InputError, about
 from kpca_apps.names import quoted, suggest
 from kpca_apps.novelty.columns.lookup import naming_identifier, resolve_columns
-from kpca_apps.novelty.columns.parts import (
-    AnyTable,
-    Execution,
-    draw_sample,
-    each_part,
-    take_rows,
-)
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample, each_part, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.redact import HIDDEN, redact_source
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check

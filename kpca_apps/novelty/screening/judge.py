@@ -32,13 +32,7 @@ from kpca_apps.novelty.detector.threshold import (
 from kpca_apps.novelty.evidence import strongest_by_row
 from kpca_apps.novelty.ranks import novelty_ranks
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import (
-    NEW,
-    GroupInfo,
-    RowScores,
-    ScoreScale,
-    ThresholdInfo,
-)
+from kpca_apps.novelty.result import NEW, GroupInfo, RowScores, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder
 from kpca_apps.novelty.screening.model import (
     MAX_GROUPS,

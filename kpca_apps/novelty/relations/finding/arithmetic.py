@@ -197,9 +197,7 @@ def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterat
 
 
 def _powers(
-    numbers: Numbers,
-    tried: Sequence[tuple[IntArray, tuple[int, ...]]],
-    rng: np.random.Generator,
+    numbers: Numbers, tried: Sequence[tuple[IntArray, tuple[int, ...]]], rng: np.random.Generator
 ) -> Iterator[tuple[FloatArray, list[int], tuple[int, ...]]]:
     """Find groups of columns whose product of powers is constant in many rows.
 
