@@ -254,6 +254,7 @@ class Given:
     data_range: float | None = None
     region: Region | None = None
     laws: Sequence[NoiseLaw] = ()  # noise law of each channel, in the image's units
+    stripes: NDArray[np.float32] | None = None  # offset of each pixel of the planes; None: unknown
 
 
 def _denoised(
@@ -380,11 +381,14 @@ def _clean_picture(
     """Denoise the planes of a picture; measure the noise first unless its level is given."""
     given, unit, is_part = picture, picture.unit, measured is not picture
     defects, sigma = NO_DEFECTS, known.sigma
+    if known.stripes is not None:
+        planes = picture.planes() - known.stripes[: len(picture.colours)] * np.float32(unit)
+        picture = measured = replace(picture, corrected=planes)
     # Impulse noise consists of lone pixels, which its own model removes.
     if options.noise != "impulse" and picture.n_pages == 1:
         picture = replace(picture, corrected=picture.planes())
         measured = replace(measured, corrected=measured.planes()) if is_part else picture
-        defects = remove_defects(measured.planes(), picture.step)
+        defects = remove_defects(measured.planes(), picture.step, striped=known.stripes is None)
         if is_part:
             remove_defects(picture.planes(), picture.step, striped=any(defects[3:]))
     # Denoising for a measurement does not count as progress.

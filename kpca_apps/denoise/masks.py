@@ -162,15 +162,14 @@ def padding_in(planes: NDArray[Any]) -> Mask:
     return found
 
 
-def numbers_in(pixels: NDArray[Any], data: Mask | None, has_colours: bool) -> Mask | None:
+def numbers_in(pixels: NDArray[Any], data: Mask | None, has_colours: bool) -> Mask:
     """Return which pixels are data without NaN in any colour (last axis); None means all pixels.
 
     >>> numbers_in(np.array([[1.0, np.nan, 3.0]]), np.array([[True, True, False]]), False)
     array([[ True, False, False]])
     """
-    if pixels.dtype.kind != "f" or not (holes := np.isnan(pixels)).any():
-        return data
-    return both(data, ~(holes.any(axis=-1) if has_colours else holes))
+    holes = np.isnan(pixels).any(axis=-1) if has_colours else np.isnan(pixels)
+    return np.asarray(data & ~holes if data is not None else ~holes)
 
 
 def continued(page: NDArray[np.floating], data: Mask) -> NDArray[np.float32]:

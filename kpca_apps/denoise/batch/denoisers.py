@@ -108,6 +108,7 @@ class GroupDenoiser(Denoiser):
     # Raw files: known a and b of the noise variance a x + b.
     curves: tuple[tuple[float, float], ...] = ()
     mask_sha256: str = ""
+    stripes: NDArray[np.float32] | None = None  # known stripes; see `Given`
     can_stack = True
 
     @property
@@ -140,14 +141,13 @@ class GroupDenoiser(Denoiser):
     ) -> Iterator[Denoised]:
         """Yield a stack's pages, denoised in blocks; `page` returns a page's pixels and mask."""
 
-        def read(chosen: Sequence[int]) -> tuple[NDArray[Any], Mask | None]:
+        def read(chosen: Sequence[int]) -> tuple[NDArray[Any], Mask]:
             pages, masks = [], []
             for number in chosen:
                 pixels, data = page(number)
                 data = numbers_in(pixels, data, pixels.ndim == 3)
                 infinite = np.isinf(pixels)
-                if data is not None:
-                    infinite[~data] = False
+                infinite[~data] = False
                 if infinite.any():
                     row, column = np.argwhere(infinite)[0][:2]
                     raise InputError(
@@ -156,10 +156,7 @@ class GroupDenoiser(Denoiser):
                     )
                 pages.append(pixels)
                 masks.append(data)
-            if all(data is None for data in masks):
-                return np.stack(pages), None
-            everywhere = np.ones(pages[0].shape[:2], bool)
-            return np.stack(pages), np.stack([everywhere if m is None else m for m in masks])
+            return np.stack(pages), np.stack(masks)
 
         some, data = read([numbers[place] for place in sampled_pages(len(numbers))])
         samples = some[0].size
@@ -174,7 +171,7 @@ class GroupDenoiser(Denoiser):
             )
         for place, (first, end, begin, stop) in enumerate(blocks):
             block, data = read(numbers[begin:stop])
-            if info.established and (data is None or data.any()):
+            if info.established and data.any():
                 with part(place, len(blocks)):
                     block = known.clean(block, stack_axis=0, mask=data).at(self.options.strength)
             for pixels in block[first - begin : end - begin]:
@@ -229,7 +226,7 @@ class GroupDenoiser(Denoiser):
         return clean_image(
             pixels,
             self.options,
-            Given(sigma, self.data_range, self.region, self.laws),
+            Given(sigma, self.data_range, self.region, self.laws, self.stripes),
             channel_axis=-1 if has_colours else None,
             stack_axis=stack_axis,
             mask=mask,

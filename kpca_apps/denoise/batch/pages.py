@@ -189,8 +189,7 @@ def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoi
             pixels = image.page(number)
             colours, data = colours_of(pixels), both(data_of(pixels), masks[number])
             axis = -1 if colours.ndim == 3 else None
-            numbers = numbers_in(colours, data, axis is not None)
-            if len(image.pages) > 1 and numbers is not None and not numbers.any():
+            if len(image.pages) > 1 and not numbers_in(colours, data, axis is not None).any():
                 # Treat a page without data as a page without noise.
                 info = denoise(np.zeros(colours.shape, colours.dtype), axis)[1]
                 denoised: Denoised = colours, replace(info, empty=1.0)

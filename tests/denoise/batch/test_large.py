@@ -233,3 +233,17 @@ def test_what_needs_the_whole_is_refused(
 ) -> None:
     write(tmp_path, NOISY)
     assert message in run(tmp_path, denoiser, **options).reason
+
+
+def test_stripes_are_sought_in_the_whole_page(tmp_path: Path, small: None) -> None:
+    # Texture hides the offsets in the pieces on the right.
+    rng = np.random.default_rng(5)
+    texture = 8 * rng.normal(size=CLEAN.shape) * (np.arange(340) > 230)
+    page = CLEAN * 0.2 + 100 + texture
+    striped = page + 4 * rng.normal(size=page.shape) + 6 * rng.normal(size=(300, 1))
+    done = write(tmp_path, striped.round().clip(0, 255).astype(np.uint8))
+    outcome = run(tmp_path, replace(DRAFT, sigma=4.0))
+    assert any("300 row offsets" in note for note in outcome.notes)
+    left = tifffile.imread(done) - page
+    for columns in np.split(left, [96 + 84, 96 + 2 * 84], axis=1):
+        assert np.diff(columns.mean(axis=1)).std() < 2.5
