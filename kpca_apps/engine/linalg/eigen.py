@@ -123,7 +123,9 @@ def block_krylov(
         if size >= q and (size >= next_check or invariant or full):
             values, vectors = eigh(ritz[:size, :size], check_finite=False)
             values, vectors = _select_leading(values, vectors, size, by_modulus)
-            if (_estimate_residuals(rest, vectors[-b:, :q]) <= allowed(values[:q])).all():
+            triangle = qr(rest, mode="r", check_finite=False)[0][:b]
+            residuals = np.linalg.norm(triangle @ vectors[-b:, :q], axis=0)
+            if (residuals <= allowed(values[:q])).all():
                 pairs = _refine_pairs(spanned, images[:, :size], vectors[:, :q], by_modulus)
                 believed = not doubtful or (invariant and _agree(pairs[0], settled, tolerance))
                 if believed and (pairs[2] <= 10.0 * allowed(pairs[0])).all():
@@ -153,11 +155,6 @@ def _orthonormalise(block: Values, basis: Values) -> Values:
         if np.abs(np.diag(triangle)).min() > 0.1 * longest:
             break
     return np.ascontiguousarray(block)
-
-
-def _estimate_residuals(rest: Values, last_rows: Matrix) -> Matrix:
-    triangle = qr(rest, mode="r", check_finite=False)[0][: rest.shape[1]]
-    return np.asarray(np.linalg.norm(triangle @ last_rows, axis=0))
 
 
 def _restart(

@@ -109,7 +109,11 @@ class _Column:
         self.name, self.group, self.place = name, group, place  # place: index of the matrix column
         self.quantities = _quantities(name, unit)
         self.low, self.high = float(values.min()), float(values.max())
-        self.in_logs = np.mean(values > 0) >= POSITIVE_SHARE and _is_of_sizes(values)
+        low, middle, high = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
+        # Use the logarithms of mostly positive values if they have no long lower tail.
+        self.in_logs = np.mean(values > 0) >= POSITIVE_SHARE and (
+            0 < low and math.log(middle / low) <= TIMES_LONGER * math.log(high / middle)
+        )
         self.rule = NumberRule.fit(values, 1.0)
         counts = np.unique(values, return_counts=True)[1]
         self.mostly_one = 2 * int(counts.max()) >= len(values)
@@ -351,12 +355,6 @@ class HintFinder:
         """Predict a column from the rows nearest in all columns except it and `other`."""
         groups = np.array([[sorted((column.group, other.group))]])
         return float(self._middle([column], standardised[None], np.array([own]), groups)[0, 0])
-
-
-def _is_of_sizes(values: FloatArray) -> bool:
-    """Whether the logarithms of mostly positive values have no long lower tail."""
-    low, middle, high = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
-    return 0 < low and math.log(middle / low) <= TIMES_LONGER * math.log(high / middle)
 
 
 def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:

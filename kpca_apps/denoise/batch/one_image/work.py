@@ -47,7 +47,6 @@ from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
 from kpca_apps.system.files.temporary import remove
-from kpca_apps.system.memory import share_heap
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 BUG = "a bug in kpca"
@@ -130,7 +129,6 @@ def work(task: Task, run: Run) -> Done:
     Raises UnwritableError if no further image can be written either.
     """
     name, run = task.planned.name, run.of(task.own)
-    share_heap()
     try:
         with listening(writing(run.board, task.number)):
             return _denoise(task, run) if task.earlier is None else _resume(task, task.earlier, run)
