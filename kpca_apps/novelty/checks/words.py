@@ -16,6 +16,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from kpca_apps.names import in_prose, quoted
@@ -114,20 +115,14 @@ def _words(text: str) -> list[str]:
 @cache
 def _frequencies(language: str, least: float) -> Mapping[str, float]:
     """Return the frequency of each word of a language that is at least as frequent as `least`."""
-    import msgpack  # comes with wordfreq
-
     # To import wordfreq and to build all of its dictionary takes three times as long.
     lists = Path(str(getattr(find_spec("wordfreq"), "origin", ""))).with_name("data")
+    packed = gzip.decompress((lists / f"large_{language}.msgpack.gz").read_bytes())
     frequencies = dict[str, float]()
-    with gzip.open(lists / f"large_{language}.msgpack.gz") as file:
-        parts = msgpack.Unpacker(file)
-        parts.read_array_header()
-        parts.skip()
-        # After a header, the list at each place has the words whose frequency is 10^(-place / 100).
-        for place, words in enumerate(parts):
-            if (frequency := 10 ** (-place / 100)) < least:
-                break
-            frequencies |= dict.fromkeys(words, frequency)
+    # After a header, the list at each place has the words whose frequency is 10^(-place / 100).
+    for place, words in enumerate(msgspec.msgpack.decode(packed, type=list[msgspec.Raw])[1:]):
+        if (frequency := 10 ** (-place / 100)) >= least:
+            frequencies |= dict.fromkeys(msgspec.msgpack.decode(words), frequency)
     return frequencies
 
 
