@@ -94,6 +94,14 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def share_heap() -> None:
+    """Let all threads of a command use one heap, as memory freed in their own stays there."""
+    import ctypes
+
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
+
+
 def drop_pages(mapped: mmap | None) -> None:
     """Release the resident pages of a file mapping, if any; the next access reads them again."""
     # Locked pages cannot be released, and some systems cannot release any.

@@ -48,6 +48,7 @@ from kpca_apps.report.denoising.text import (
 )
 from kpca_apps.report.text import plural
 from kpca_apps.system.files.output import ResultFolder
+from kpca_apps.system.memory import share_heap
 from kpca_apps.system.stores.addresses import AnyPath, located
 from kpca_apps.system.stores.buckets import here
 from kpca_apps.system.stores.output import output_folder
@@ -170,6 +171,7 @@ def print_plan(batch: Batch) -> None:
 def run_whole(batch: Batch) -> int:
     """Denoise all images and write the report; return how many images failed."""
     options, clock, place = batch.options, Clock(), batch.out
+    share_heap()
     with ExitStack() as stack:
         stack.enter_context(made_for_use(place))
         folder = output_folder(make_folder(place) / REPORT, force=True)
