@@ -95,7 +95,7 @@ def give_back() -> None:
 
 
 def share_heap() -> None:
-    """Let all threads of a command use one heap, as memory freed in their own stays there."""
+    """Let threads share the main heap: glibc keeps memory that is freed in a thread's own heap."""
     import ctypes
 
     with suppress(AttributeError, OSError, TypeError):

@@ -88,6 +88,7 @@ class _LargePage:
         self._read = partial(image.window, number)
         # Alpha does not mark data if the page is fully transparent.
         self._has_mask = self.page.alpha and any(rows[..., -1].any() for rows in self.all_rows())
+        # Seek stripes in every `wide`-th column and every `tall`-th row.
         sides = (self.page.width, self.page.height), (self.page.height, self.page.width)
         wide, tall = (-(-a // max(1, min(ENOUGH, MOST_READ // b))) for a, b in sides)
         columns, rows, self.ends = [], [], list[float]()

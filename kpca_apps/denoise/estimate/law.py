@@ -66,8 +66,9 @@ LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
 CUT = 0.002  # noise counts as clipped if a larger share of pixels is at an end of the range
-# An image is drawn or dithered if more pixels are at the ends of the range and the sum of the roots
-# of both shares is larger. On BSDS500/test, .99 up in screens and line art; in noise, up to .93.
+# An image is drawn or dithered if a larger share than MOST_CUT of its pixels is at the ends of the
+# range, and the square roots of the shares at both ends add up to more than MOST_ROOTS (pictures
+# made from BSDS500/test: screens and line art from .99, noise up to .93).
 MOST_CUT, MOST_ROOTS = 0.5, 0.96
 FEWEST_PIXELS = 128 * 128  # A smaller image may consist of one texture.
 

@@ -13,7 +13,7 @@ from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import rises_far, typical_page
 from kpca_apps.denoise.estimate.level import PLENTY, estimate_noise
 from kpca_apps.denoise.noise.camera import camera_probability, has_dark_tail
-from kpca_apps.denoise.noise.clipping import find_clipping
+from kpca_apps.denoise.noise.clipping import Lookup, find_clipping
 from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes, VarianceStabilisation
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
@@ -48,15 +48,16 @@ def measure(image: Inspected) -> Measured:
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
     """Denoise planes whose white noise may have been clipped at the ends of the range."""
     levels = level if isinstance(level, tuple) else (float(level),) * len(planes)
-    clippings = [find_clipping(*one) for one in zip(planes, levels, strict=True)]
+    clippings = [find_clipping(*one) or (None, None) for one in zip(planes, levels, strict=True)]
+    forward, inverse = zip(*clippings, strict=True)
 
-    def mapped(planes: Planes, *, back: bool) -> Planes:
-        for plane, clipping in zip(planes, clippings, strict=True):
-            if clipping is not None:
-                plane[...] = clipping[back](plane)
+    def mapped(lookups: Sequence[Lookup | None], planes: Planes) -> Planes:
+        for plane, look_up in zip(planes, lookups, strict=True):
+            if look_up is not None:
+                plane[...] = look_up(plane)
         return planes
 
-    both = (partial(mapped, back=back) for back in (False, True))
+    both = partial(mapped, forward), partial(mapped, inverse)
     transform = opponent_stabilisation(planes, levels, *both)
     return denoise_stabilised(planes, transform, options), levels
 

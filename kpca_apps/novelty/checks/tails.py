@@ -41,7 +41,7 @@ MAX_EXPECTED = 0.01 / 3
 # value.
 GAP = 1.5
 # The limit is sought at these distances from `ordinary`, in units of `ordinary - start`.
-SEARCHED = np.append(np.geomspace(0.1, 1e9, 472), np.inf)
+SEARCHED = np.geomspace(0.1, 1e9, 472)
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,14 @@ class Tail:
         n_censored = max(MIN_CENSORED, int(CENSORED_SHARE * len(excess)))
         n_censored = min(n_censored, int(MAX_CENSORED_SHARE * len(excess)))
         shape, scale, weight = _weighted(excess / unit, n_censored, shapes)
-        ordinary, *censored = above[-n_censored - 1 :].tolist()
-        tail = cls(start, times, shape, scale * unit, weight, ordinary)
+        tail = cls(start, times, shape, scale * unit, weight, float(above[-n_censored - 1]))
         # Censored values are ordinary up to the first gap.
-        for value in censored:
-            if value - ordinary > max(least_gap, (GAP - 1.0) * (ordinary - start)):
-                tail = replace(tail, ordinary=ordinary)
-                if tail._is_odd(value):
-                    break
-            ordinary = value
-        tail, values = replace(tail, ordinary=ordinary), ordinary + (ordinary - start) * SEARCHED
-        values = values[values - ordinary > max(least_gap, (GAP - 1.0) * (ordinary - start))]
-        first = bisect_left(values, True, key=tail._is_odd)
-        return replace(tail, limit=ordinary + float(values[first] - ordinary))
+        for value in above[-n_censored:].tolist():
+            if value > tail.ordinary and tail._gap(least_gap, np.array([value])) < np.inf:
+                break
+            tail = replace(tail, ordinary=value)
+        gap = tail._gap(least_gap, tail.ordinary + (tail.ordinary - start) * SEARCHED)
+        return replace(tail, limit=tail.ordinary + gap)
 
     def expected(self, values: FloatArray) -> FloatArray:
         """Return the expected number of values in the table beyond each value (n,)."""
@@ -108,8 +103,14 @@ class Tail:
         survival = (1.0 + self.shapes * beyond / scales) ** (-1.0 / self.shapes)
         return self.times * (survival @ self.weights)
 
-    def _is_odd(self, value: float) -> bool:
-        return bool(self.expected(np.array([value]))[0] < MAX_EXPECTED)
+    def _gap(self, least: float, values: FloatArray) -> float:
+        """Return the distance from `ordinary` to the first odd value in sorted `values`, or inf."""
+        gaps = values - self.ordinary
+        wide = values[gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))]
+        first = bisect_left(
+            wide, True, key=lambda value: self.expected(np.array([value]))[0] < MAX_EXPECTED
+        )
+        return float(wide[first] - self.ordinary) if first < len(wide) else np.inf
 
 
 def _weighted(

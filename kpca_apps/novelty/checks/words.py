@@ -44,12 +44,12 @@ MAX_TEXTS_SHARE = 0.01  # a word in a larger share of the texts is not misspelt
 CLEARNESS = 3.5  # above the clearness in `forms.py`: misspelt words are reported before odd forms
 # Letters between spaces or punctuation; parts of addresses, paths and compounds do not match.
 WORD = re.compile(r"(?<![^\s(\[\"“,;:!?])[^\W\d_]{3,}(?![^\s)\]\"”,;:!?])")
-_find = cache(find_spec)  # each search reads folders
+_spec = cache(find_spec)  # each search reads folders
 
 
 def learn_words(table: Table, spec: ColumnSpec) -> WordRule | None:
     """Learn a column's language and its frequent words; ``None`` if no language is recognized."""
-    if spec.format is not None or spec.is_truth or not _find("wordfreq"):
+    if spec.format is not None or spec.is_truth or not _spec("wordfreq"):
         return None
     texts = table.column[spec.name].levels.texts
     if len(texts) > MOST_TEXTS:

@@ -477,8 +477,8 @@ def _valued(
     notes = marked + _format_notes(name, format, in_order)
     if lost := _lost(distinct.size, n_distinct):
         notes = (*notes, f"Column {quoted(name)}: whole numbers are rounded; {lost}.")
-    may_be_padded = column.cells.dtype == pl.String and np.median(values % 1) == 0
-    if role == "numeric" and may_be_padded and not declared and _is_padded(column.texts):
+    may_be_codes = column.cells.dtype == pl.String and np.median(values % 1) == 0
+    if role == "numeric" and may_be_codes and not declared and _is_padded(column.texts):
         padded = (
             f"Column {quoted(name)} is taken as numbers, though {PADDED} to one width, as codes "
             f"are; --categorical {shlex.quote(one_line(name))} compares them as categories."
